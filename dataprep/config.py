@@ -1,0 +1,257 @@
+"""ShardConfig: everything a job can be told, checked before anything is done."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
+
+from dataprep.errors import ConfigError
+from dataprep.image.policy import ImagePolicy
+from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.stores.options import StoreOptions
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
+
+
+class DaskOptions(BaseModel):
+    """Who does the work.
+
+    ``processes``: ``auto`` uses Dask's threads in this process for small jobs and one-thread
+    worker processes for others. ``scheduler`` is the address of a running cluster;
+    ``cluster`` any importable cluster class, called with ``cluster_args``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workers: Annotated[int, Field(ge=1)] | None = None
+    processes: bool | Literal["auto"] = "auto"
+    memory_limit: ByteSize = ByteSize(2 * 10**9)
+    scheduler: str | None = None
+    cluster: str | None = None
+    cluster_args: dict[str, Any] = {}
+    dashboard: str = "127.0.0.1:8787"
+    max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
+    retries: Annotated[int, Field(ge=0, le=20)] = 2
+
+    @property
+    def worker_count(self) -> int:
+        """``workers``, or one for each processor this process may use."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+
+class ShardConfig(BaseModel):
+    """One sharding job.
+
+    ``source`` and ``output`` are paths or URIs; ``image`` says what becomes of each image.
+    ``max_failures`` is a number, a share such as ``1%``, or ``none``. ``validation`` is the
+    share of each class that goes to a split of that name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    output: str
+    kind: str = "imagefolder"
+    split: str = "train"
+    format: tuple[str, ...] = ("tfrecord",)
+    image: ImagePolicy = ImagePolicy()
+    shard_size: ByteSize = ByteSize(64 * 2**20)
+    shuffle: bool = True
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
+    validation: str | None = None
+    label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
+    max_failures: int | str = "1%"
+    store: StoreOptions = StoreOptions()
+    source_store: StoreOptions | None = None
+    dask: DaskOptions = DaskOptions()
+
+    @field_validator("source", "output")
+    @classmethod
+    def _not_empty(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be empty")
+        return value
+
+    @field_validator("split")
+    @classmethod
+    def _names_files(cls, value: str) -> str:
+        if not _SPLIT.fullmatch(value):
+            raise ValueError("a split's name has letters, digits and underscores only")
+        return value
+
+    @field_validator("format", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("format")
+    @classmethod
+    def _known_formats(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        from dataprep.formats import format_names
+
+        unknown = [name for name in value if name not in format_names()]
+        if unknown or not value:
+            raise ValueError(
+                f"no format {', '.join(map(repr, unknown))}: use one or more of "
+                + ", ".join(format_names())
+            )
+        return tuple(dict.fromkeys(value))
+
+    @field_validator("shard_size")
+    @classmethod
+    def _within_bounds(cls, value: ByteSize) -> ByteSize:
+        if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
+            raise ValueError(
+                f"{int(value):,} bytes; shards have 1 to 128 MB (1,000,000 to 128,000,000 bytes)"
+            )
+        return value
+
+    @field_validator("validation")
+    @classmethod
+    def _share_between(cls, value: str | None) -> str | None:
+        if value is not None and not 0 < parse_share(value) < 1:
+            raise ValueError("a share between 0 % and 100 %, such as 5%")
+        return value
+
+    @field_validator("max_failures")
+    @classmethod
+    def _count_or_share(cls, value: int | str) -> int | str:
+        allowed_failures(value, 100)
+        return value
+
+    @property
+    def validation_share(self) -> Fraction | None:
+        """``validation`` as an exact fraction."""
+        return None if self.validation is None else parse_share(self.validation)
+
+    def content(self) -> dict[str, Any]:
+        """What determines the bytes: goes into the fingerprint and the manifest's ``config``."""
+        return self.model_dump(
+            mode="json",
+            include={
+                *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
+                *("validation", "label_offset"),
+            },
+        )
+
+
+def parse_share(value: str) -> Fraction:
+    """``5%`` as 1/20."""
+    match = _SHARE.fullmatch(value.strip())
+    if not match:
+        raise ValueError(f"{value!r} is not a share such as 5%")
+    return Fraction(match[1]) / 100
+
+
+def allowed_failures(limit: int | str, samples: int) -> int:
+    """How many of ``samples`` may fail under ``max_failures``.
+
+    Raises:
+        ValueError: neither a count, a share nor ``none``.
+    """
+    if isinstance(limit, str):
+        text = limit.strip().lower()
+        if text == "none":
+            return 0
+        if text.endswith("%"):
+            share = parse_share(text)
+            if share > 1:
+                raise ValueError("a share of failures is at most 100%")
+            return int(samples * share)
+        if not text.isdigit():
+            raise ValueError(f"{limit!r}: give a number, a share such as 1%, or none")
+        limit = int(text)
+    if limit < 0:
+        raise ValueError("a number of failures is not negative")
+    return limit
+
+
+def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
+    """A config from a YAML file and dotted overrides, or from overrides alone.
+
+    Raises:
+        ConfigError: the file is missing or no mapping, or a key or value is wrong; each
+            problem with its key, unknown keys with the nearest known one.
+    """
+    values: dict[str, Any] = {} if path is None else _read_yaml(path)
+    for dotted, value in overrides.items():
+        _set(values, dotted, value)
+    try:
+        return ShardConfig.model_validate(values)
+    except ValidationError as error:
+        where = "the command line" if path is None else str(path)
+        raise ConfigError(explain(error, ShardConfig, where)) from None
+
+
+def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
+    """pydantic's findings, a line each, with the nearest known key for an unknown one."""
+    lines = []
+    for problem in error.errors(include_url=False):
+        keys = [str(key) for key in problem["loc"] if not str(key).startswith("function-")]
+        dotted = ".".join(keys)
+        if problem["type"] == "extra_forbidden":
+            known = _known_keys(model, keys[:-1])
+            near = difflib.get_close_matches(keys[-1], known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+            lines.append(f"unknown key {dotted!r}: {hint}")
+        elif problem["type"] == "missing":
+            flag = dotted.replace("_", "-")
+            lines.append(f"{dotted!r} is missing: give --{flag}, or the key in a config file")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{dotted or 'config'}: {message}")
+    return f"{where}: " + "; ".join(dict.fromkeys(lines))
+
+
+def dump(config: ShardConfig) -> str:
+    """The whole config as YAML, defaults included; ``load`` reads it back."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_bytes())
+    except FileNotFoundError:
+        raise ConfigError(f"no config file {str(path)!r}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read config {str(path)!r}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: a config is a mapping of keys to values")
+    return content
+
+
+def _set(values: dict[str, Any], dotted: str, value: Any) -> None:
+    *parents, last = dotted.split(".")
+    for parent in parents:
+        inner = values.get(parent)
+        if not isinstance(inner, dict):
+            inner = {}
+        values[parent] = inner = dict(inner)
+        values = inner
+    values[last] = value
+
+
+def _known_keys(model: type[BaseModel], path: list[str]) -> list[str]:
+    for key in path:
+        annotation = model.model_fields[key].annotation if key in model.model_fields else None
+        candidates = [annotation, *getattr(annotation, "__args__", ())]
+        inner = next(
+            (c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None
+        )
+        if inner is None:
+            return []
+        model = inner
+    return list(model.model_fields)

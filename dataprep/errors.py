@@ -1,0 +1,187 @@
+"""Everything that can go wrong, as one tree.
+
+Each error is also the builtin that fits, says what to do, and survives pickling, since most
+of them cross from a worker to the driver. Foreign errors (botocore, Pillow, pydantic, OSError)
+are translated once, where the foreign library is called.
+
+::
+
+    DataprepError
+    ├── ConfigError            ValueError         a key, a value or a combination that cannot be
+    ├── SourceError            OSError            the source cannot be listed or read
+    │   ├── SourceNotFound     FileNotFoundError  nothing there, or nothing in it
+    │   └── SourceChanged      RuntimeError       not what was planned
+    ├── ImageError             ValueError         one sample cannot become an image
+    │   ├── NotAnImage                            no codec knows the bytes
+    │   ├── CorruptImage                          broken, truncated or empty
+    │   ├── UnsupportedImage                      known, but nothing honest can be made of it
+    │   ├── UnreadableImage                       this one file may not be read
+    │   └── ImageTooLarge                         over a limit
+    ├── RecordError            ValueError         a record file does not follow its format
+    │   ├── CorruptRecord                         a checksum, magic or length is wrong
+    │   └── TruncatedRecord    EOFError           the file ends inside a record
+    ├── StoreError             OSError            a store did not do what it was asked
+    │   ├── ObjectNotFound     FileNotFoundError  no such key, bucket or directory
+    │   ├── PermissionRefused  PermissionError    credentials or rights are missing
+    │   ├── StoreUnreachable   ConnectionError    no answer, after all retries
+    │   ├── StoreFull                             no space left
+    │   └── StoredBytesDiffer                     what was stored is not what was sent
+    ├── DatasetError           ValueError         an output cannot be read as a data set
+    │   ├── ManifestMissing    FileNotFoundError  not there, or not complete
+    │   └── SchemaTooNew                          written by a newer version
+    └── JobError               RuntimeError       the job cannot go on
+        ├── OutputConflict                        OUTPUT holds another job
+        ├── TooManyFailures                       more failed samples than allowed
+        └── WorkerLost                            workers die over one shard
+"""
+
+from __future__ import annotations
+
+
+class DataprepError(Exception):
+    """Root of the tree. ``exit_code`` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class ConfigError(DataprepError, ValueError):
+    """A key, a value or a combination of values that cannot be."""
+
+    exit_code = 2
+
+
+class SourceError(DataprepError, OSError):
+    """The source cannot be listed or read."""
+
+    exit_code = 2
+
+
+class SourceNotFound(SourceError, FileNotFoundError):
+    """There is nothing at the source, or nothing in it."""
+
+
+class SourceChanged(SourceError, RuntimeError):
+    """The source no longer is what the job was planned from."""
+
+    exit_code = 1
+
+
+class ImageError(DataprepError, ValueError):
+    """One sample cannot become an image; ``kind`` is what the manifest counts."""
+
+    kind = "image"
+
+
+class NotAnImage(ImageError):
+    """No codec knows these bytes."""
+
+    kind = "not_an_image"
+
+
+class CorruptImage(ImageError):
+    """The image is broken, truncated or empty."""
+
+    kind = "corrupt"
+
+
+class UnsupportedImage(ImageError):
+    """A known kind of image of which nothing honest can be made."""
+
+    kind = "unsupported"
+
+
+class UnreadableImage(ImageError):
+    """This one file may not be read."""
+
+    kind = "unreadable"
+
+
+class ImageTooLarge(ImageError):
+    """The image has more pixels, or the file more bytes, than the limit allows."""
+
+    kind = "too_large"
+
+
+class RecordError(DataprepError, ValueError):
+    """A record file does not follow its format.
+
+    ``record`` counts from 0, ``offset`` is the byte at which that record begins.
+    """
+
+    def __init__(self, message: str, *, record: int = -1, offset: int = -1) -> None:
+        super().__init__(message)
+        self.record = record
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_record_error, (type(self), str(self), self.record, self.offset)
+
+
+def _rebuild_record_error(
+    kind: type[RecordError], message: str, record: int, offset: int
+) -> RecordError:
+    return kind(message, record=record, offset=offset)
+
+
+class CorruptRecord(RecordError):
+    """A checksum, a magic number or a length is wrong."""
+
+
+class TruncatedRecord(RecordError, EOFError):
+    """The file ends inside a record."""
+
+
+class StoreError(DataprepError, OSError):
+    """A store did not do what it was asked to do."""
+
+
+class ObjectNotFound(StoreError, FileNotFoundError):
+    """No such key, bucket or directory."""
+
+
+class PermissionRefused(StoreError, PermissionError):
+    """Credentials or rights are missing."""
+
+
+class StoreUnreachable(StoreError, ConnectionError):
+    """The store did not answer, after all retries."""
+
+
+class StoreFull(StoreError):
+    """No space is left in the store."""
+
+
+class StoredBytesDiffer(StoreError):
+    """The store holds other bytes than those that were sent."""
+
+
+class DatasetError(DataprepError, ValueError):
+    """An output cannot be read as a data set."""
+
+    exit_code = 2
+
+
+class ManifestMissing(DatasetError, FileNotFoundError):
+    """There is no data set here, or it is not complete."""
+
+
+class SchemaTooNew(DatasetError):
+    """Written by a newer version of this package."""
+
+
+class JobError(DataprepError, RuntimeError):
+    """The job cannot go on; what is done is kept, and running it again resumes it."""
+
+
+class OutputConflict(JobError):
+    """OUTPUT already holds another job."""
+
+    exit_code = 2
+
+
+class TooManyFailures(JobError):
+    """More samples failed than ``max_failures`` allows."""
+
+
+class WorkerLost(JobError):
+    """Workers die over one shard, again and again."""

@@ -1,0 +1,63 @@
+"""PURE. What every object of an output is called."""
+
+from __future__ import annotations
+
+import re
+
+LABELS = "labels.json"
+_JOB = re.compile(r"([A-Za-z0-9_]+)\.job\.json")
+
+
+def numbered(split: str, shard: int, shards: int) -> str:
+    """``train-00003-of-00012``: five digits, or as many as ``shards`` needs."""
+    digits = max(5, len(str(shards)))
+    return f"{split}-{shard:0{digits}}-of-{shards:0{digits}}"
+
+
+def data(format_name: str, extension: str, split: str, shard: int, shards: int) -> str:
+    """A shard. Its folder holds nothing else."""
+    return f"{format_name}/{numbered(split, shard, shards)}{extension}"
+
+
+def index(format_name: str, extension: str, split: str, shard: int, shards: int) -> str:
+    """A file beside a shard: ``.idx`` or ``.lst``."""
+    return f"index/{format_name}/{numbered(split, shard, shards)}{extension}"
+
+
+def receipt(split: str, shard: int, shards: int) -> str:
+    """Written when a shard is stored and checked."""
+    return f"receipts/{numbered(split, shard, shards)}.json"
+
+
+def job(split: str) -> str:
+    """What will be made of what."""
+    return f"{split}.job.json"
+
+
+def plan(split: str) -> str:
+    """Which source sample goes into which shard."""
+    return f"{split}.plan.parquet"
+
+
+def samples(split: str) -> str:
+    """One row a source sample."""
+    return f"{split}.samples.parquet"
+
+
+def manifest(split: str) -> str:
+    """Written last; its presence means complete."""
+    return f"{split}.manifest.json"
+
+
+def split_of_job(key: str) -> str | None:
+    """The split whose job file ``key`` is, if it is one."""
+    match = _JOB.fullmatch(key)
+    return match[1] if match else None
+
+
+def belongs_to(split: str, key: str) -> bool:
+    """Whether ``key`` is an object of this split: shard, index, receipt or table."""
+    folder, _, name = key.rpartition("/")
+    if not folder:
+        return name in (job(split), plan(split), samples(split), manifest(split))
+    return re.match(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.|$)", name) is not None

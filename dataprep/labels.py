@@ -1,0 +1,105 @@
+"""Classes and their numbers: one label space for all splits of an output."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from dataprep.errors import OutputConflict, SchemaTooNew
+from dataprep.names import escape, to_bytes, unescape
+
+SCHEMA = 1
+_SYNSET = re.compile(r"n\d{8}")
+_NUMBERED = re.compile(r"\d+\.(.+)")
+
+
+class Label(NamedTuple):
+    """One class: ``synset`` is its folder's name, ``text`` what people call it."""
+
+    index: int
+    synset: str
+    text: str
+
+
+def is_synset(name: str) -> bool:
+    """Whether ``name`` is a WordNet id such as ``n01440764``."""
+    return _SYNSET.fullmatch(name) is not None
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    """Classes in the byte order of their names; a label is the 0-based index."""
+
+    labels: tuple[Label, ...]
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> LabelSpace:
+        """The space of these class folders, each once."""
+        ordered = sorted(set(names), key=to_bytes)
+        return cls(tuple(Label(i, name, _text(name)) for i, name in enumerate(ordered)))
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Class name to label."""
+        return {label.synset: label.index for label in self.labels}
+
+    @property
+    def are_synsets(self) -> bool:
+        """Whether every class is a WordNet synset."""
+        return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
+
+    def require(self, names: Iterable[str], split: str) -> None:
+        """Refuse a split whose classes are not all in this space.
+
+        Raises:
+            OutputConflict: it names the classes that are not.
+        """
+        strangers = sorted(set(names) - self.index.keys(), key=to_bytes)
+        if strangers:
+            shown = ", ".join(repr(name) for name in strangers[:5])
+            more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
+            raise OutputConflict(
+                f"split {split!r} has {len(strangers)} classes that labels.json of this output "
+                f"does not know: {shown}{more}. All splits share one label space: use another "
+                "--output, or check the source"
+            )
+
+    def to_json(self) -> bytes:
+        """``labels.json``."""
+        rows = [
+            {"index": label.index, "synset": escape(label.synset), "text": escape(label.text)}
+            for label in self.labels
+        ]
+        return json.dumps({"schema": SCHEMA, "classes": rows}, indent=1).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> LabelSpace:
+        """Read ``labels.json``.
+
+        Raises:
+            SchemaTooNew: written by a newer version.
+        """
+        content = json.loads(data)
+        if content["schema"] > SCHEMA:
+            raise SchemaTooNew(
+                f"labels.json has schema {content['schema']}; this version reads up to {SCHEMA}: "
+                "upgrade dataprep-iobench"
+            )
+        return cls(
+            tuple(
+                Label(row["index"], unescape(row["synset"]), unescape(row["text"]))
+                for row in content["classes"]
+            )
+        )
+
+
+def _text(name: str) -> str:
+    """A readable text: Caltech's ``001.ak47`` is "ak47", a synset says nothing by itself."""
+    if is_synset(name):
+        return ""
+    numbered = _NUMBERED.fullmatch(name)
+    return numbered[1] if numbered else name

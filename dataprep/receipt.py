@@ -1,0 +1,141 @@
+"""What one stored shard holds: the truth from which the manifest is built.
+
+A receipt has no time stamps: the same shard gives the same receipt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dataprep.errors import CorruptRecord, SchemaTooNew
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One source sample. ``source`` is the escaped name; sizes in pixels and bytes.
+
+    ``notes`` are comma-separated kinds; ``records`` maps a format to offset, length and
+    CRC-32C of the encoded record. What is not known is 0 or empty.
+    """
+
+    number: int
+    source: str
+    label: int
+    synset: str
+    status: str
+    reason: str = ""
+    kind: str = ""
+    action: str = ""
+    notes: str = ""
+    source_width: int = 0
+    source_height: int = 0
+    source_bytes: int = 0
+    source_sha256: str = ""
+    colorspace: str = ""
+    exif_orientation: int = 0
+    width: int = 0
+    height: int = 0
+    records: Mapping[str, tuple[int, int, int]] | None = None
+
+
+_SCALARS = tuple(field.name for field in fields(Row) if field.name != "records")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An object of the output: its size, SHA-256 and the store's ETag, if it has one."""
+
+    key: str
+    bytes: int
+    sha256: str
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShard:
+    """A shard in one format, and the index files beside it."""
+
+    file: StoredFile
+    records: int
+    indexes: tuple[StoredFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Everything known of one shard."""
+
+    fingerprint: str
+    split: str
+    shard: int
+    shards: int
+    formats: Mapping[str, StoredShard]
+    rows: Sequence[Row]
+
+    def to_json(self) -> bytes:
+        """As stored: rows become columns."""
+        columns: dict[str, list[Any]] = {
+            name: [getattr(row, name) for row in self.rows] for name in _SCALARS
+        }
+        records = {
+            name: [(row.records or {}).get(name) for row in self.rows] for name in self.formats
+        }
+        content = {
+            "schema": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "split": self.split,
+            "shard": self.shard,
+            "shards": self.shards,
+            "formats": {name: asdict(shard) for name, shard in self.formats.items()},
+            "samples": {**columns, "records": records},
+        }
+        return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes, name: str) -> Receipt:
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            CorruptRecord: not a receipt.
+            SchemaTooNew: written by a newer version.
+        """
+        try:
+            content = json.loads(data)
+            if content["schema"] > SCHEMA:
+                raise SchemaTooNew(
+                    f"{name}: schema {content['schema']}; this version reads up to {SCHEMA}: "
+                    "upgrade dataprep-iobench"
+                )
+            return cls(
+                fingerprint=content["fingerprint"],
+                split=content["split"],
+                shard=content["shard"],
+                shards=content["shards"],
+                formats={
+                    key: StoredShard(
+                        StoredFile(**value["file"]),
+                        value["records"],
+                        tuple(StoredFile(**index) for index in value["indexes"]),
+                    )
+                    for key, value in content["formats"].items()
+                },
+                rows=_rows(content["samples"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, SchemaTooNew):
+                raise
+            raise CorruptRecord(f"{name}: not a receipt: {error}") from None
+
+
+def _rows(samples: dict[str, Any]) -> list[Row]:
+    records = samples["records"]
+    columns = [samples[name] for name in _SCALARS]
+    rows = []
+    for i, values in enumerate(zip(*columns, strict=True)):
+        placed = {name: tuple(column[i]) for name, column in records.items() if column[i]}
+        rows.append(Row(**dict(zip(_SCALARS, values, strict=True)), records=placed))
+    return rows

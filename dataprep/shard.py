@@ -1,0 +1,311 @@
+"""One shard: read, convert, write records, store, confirm, receipt."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from crc32c import crc32c
+
+from dataprep import keys
+from dataprep.errors import ImageError, ImageTooLarge, NotAnImage, SourceChanged
+from dataprep.formats import IndexEntry, RecordFormat, RecordWriter, Sample, get_format
+from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.labels import Label, LabelSpace
+from dataprep.names import escape, to_bytes
+from dataprep.plan import MAX_SHARD_BYTES
+from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
+from dataprep.sources import Source
+from dataprep.sources.imagefolder import promises_image
+from dataprep.stores import Buffer, Store
+from dataprep.versions import require_versions
+
+_REPORT_EVERY_S = 0.25
+_RECORD_HEADROOM_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """All that a worker needs; columns run in the order of the records.
+
+    ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
+    first sample. ``versions`` are the libraries that the job was planned with.
+    """
+
+    fingerprint: str
+    versions: tuple[tuple[str, str], ...]
+    split: str
+    shard: int
+    shards: int
+    first_number: int
+    names: Sequence[str]
+    sizes: Sequence[int]
+    labels: Sequence[int]
+    label_space: LabelSpace
+    policy: ImagePolicy
+    label_offsets: tuple[tuple[str, int], ...]
+    source: Source
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a worker has done since it last reported."""
+
+    samples: int = 0
+    source_bytes: int = 0
+    failed: int = 0
+
+    def __add__(self, other: Progress) -> Progress:
+        return Progress(
+            self.samples + other.samples,
+            self.source_bytes + other.source_bytes,
+            self.failed + other.failed,
+        )
+
+    def __neg__(self) -> Progress:
+        return Progress(-self.samples, -self.source_bytes, -self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardResult:
+    """A short account for the driver; the receipt has the rest."""
+
+    shard: int
+    samples: int
+    failed: int
+    stored_bytes: int
+
+
+Report = Callable[[Progress], None]
+
+
+def make_shard(
+    task: ShardTask,
+    report: Report,
+    upload_slot: AbstractContextManager[object] | None = None,
+) -> ShardResult:
+    """Make one shard in every format, store it, and write its receipt last.
+
+    ``report`` is called about four times a second and may raise to stop the work.
+    ``upload_slot`` is held while storing.
+
+    Raises:
+        SourceChanged: a sample is gone or has another size than planned.
+        StoreError: the source could not be read or the shard not be stored.
+    """
+    require_versions(task.versions)
+    spools = [_Spool(get_format(name), offset) for name, offset in task.label_offsets]
+    rows = []
+    with _Ticker(report) as ticker:
+        samples = zip(
+            _read_ahead(task), task.names, task.sizes, task.labels, strict=True
+        )
+        for i, (data, name, size, label) in enumerate(samples):
+            row = _one(task, spools, task.first_number + i, data, name, size, label)
+            rows.append(row)
+            ticker.tick(size, failed=row.status == "failed")
+    with upload_slot or nullcontext():
+        stored = {spool.format.name: spool.store(task, rows) for spool in spools}
+        receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, rows)
+        task.store.put(keys.receipt(task.split, task.shard, task.shards), receipt.to_json())
+    return ShardResult(
+        shard=task.shard,
+        samples=len(rows),
+        failed=sum(row.status == "failed" for row in rows),
+        stored_bytes=sum(shard.file.bytes for shard in stored.values()),
+    )
+
+
+def convert_sample(data: bytes | ImageError, name: str, policy: ImagePolicy) -> Converted:
+    """Convert one file's bytes, adding what only the name can tell.
+
+    Raises:
+        ImageError: also where ``data`` already is one, or the record would be too large.
+    """
+    if isinstance(data, ImageError):
+        raise data
+    converted = convert(data, policy)
+    if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
+        raise ImageTooLarge(f"a record of {len(converted.data):,} bytes is above 128 MB")
+    return converted
+
+
+def _one(
+    task: ShardTask,
+    spools: Sequence[_Spool],
+    number: int,
+    data: bytes | ImageError,
+    name: str,
+    size: int,
+    label: int,
+) -> Row:
+    """Convert one sample, write its records, and account for it."""
+    group = task.label_space.labels[label]
+    identity = (number, escape(name), label, escape(group.synset))
+    digest = "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
+    try:
+        converted = convert_sample(data, name, task.policy)
+    except ImageError as error:
+        clutter = isinstance(error, NotAnImage) and not promises_image(name)
+        status = "skipped" if clutter else "failed"
+        return Row(
+            *identity,
+            status,
+            reason=str(error),
+            kind=error.kind,
+            source_bytes=size,
+            source_sha256=digest,
+        )
+    sample = _sample(converted, number, name, group)
+    notes = converted.notes
+    if converted.container not in ("JPEG", "MPO") and _says_jpeg(name):
+        notes = (*notes, "wrong_container")
+    return Row(
+        *identity,
+        "written",
+        action=converted.action,
+        notes=",".join(notes),
+        source_width=converted.source_width,
+        source_height=converted.source_height,
+        source_bytes=size,
+        source_sha256=digest,
+        colorspace=converted.source_colorspace,
+        exif_orientation=converted.exif_orientation,
+        width=converted.width,
+        height=converted.height,
+        records={spool.format.name: spool.write(sample) for spool in spools},
+    )
+
+
+def _sample(converted: Converted, number: int, name: str, label: Label) -> Sample:
+    return Sample(
+        image=converted.data,
+        label=label.index,
+        number=number,
+        width=converted.width,
+        height=converted.height,
+        channels=converted.channels,
+        colorspace=converted.colorspace,
+        filename=to_bytes(name.rpartition("/")[2]),
+        synset=to_bytes(label.synset),
+        text=to_bytes(label.text),
+    )
+
+
+def _says_jpeg(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in (".jpeg", ".jpg", ".jpe", ".jfif")
+
+
+class _Spool:
+    """One shard growing in memory, at most 128 MB of it."""
+
+    def __init__(self, record_format: RecordFormat, label_offset: int) -> None:
+        self.format = record_format
+        self._bytes = bytearray()
+        self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), label_offset)
+
+    def write(self, sample: Sample) -> tuple[int, int, int]:
+        """Offset, length and CRC-32C of the encoded record."""
+        offset, length = self._writer.write(sample)
+        with memoryview(self._bytes) as view, view[offset : offset + length] as record:
+            return offset, length, crc32c(record)
+
+    def store(self, task: ShardTask, rows: Sequence[Row]) -> StoredShard:
+        """Put the shard, then the files that index it."""
+        place = (task.split, task.shard, task.shards)
+        name = self.format.name
+        entries = [
+            IndexEntry(row.number, row.label, *row.records[name][:2], row.source)
+            for row in rows
+            if row.records
+        ]
+        data_key = keys.data(name, self.format.extension, *place)
+        file = _put(task.store, data_key, self._bytes)
+        indexes = tuple(
+            _put(task.store, keys.index(name, extension, *place), content)
+            for extension, content in self.format.indexes(entries).items()
+        )
+        return StoredShard(file, len(entries), indexes)
+
+
+class _Appender:
+    """A bytearray as a sink."""
+
+    def __init__(self, target: bytearray) -> None:
+        self.write = target.extend
+
+
+def _put(store: Store, key: str, content: Buffer) -> StoredFile:
+    info = store.put(key, content)
+    return StoredFile(key, len(content), hashlib.sha256(content).hexdigest(), info.etag)
+
+
+def _read_ahead(task: ShardTask) -> Iterator[bytes | ImageError]:
+    """Contents in order; as many reads in flight as the source asks for."""
+    if task.source.concurrency <= 1:
+        yield from (_read(task, *pair) for pair in zip(task.names, task.sizes, strict=True))
+        return
+    with ThreadPoolExecutor(task.source.concurrency, "read") as pool:
+        pending: deque[Future[bytes | ImageError]] = deque()
+        try:
+            for name, size in zip(task.names, task.sizes, strict=True):
+                pending.append(pool.submit(_read, task, name, size))
+                if len(pending) > task.source.concurrency:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _read(task: ShardTask, name: str, size: int) -> bytes | ImageError:
+    """A file's bytes, or why its content cannot be had; store errors are raised."""
+    if size > task.policy.max_source_bytes:
+        return ImageTooLarge(
+            f"{size:,} bytes are more than max_source_bytes allows "
+            f"({task.policy.max_source_bytes:,})"
+        )
+    try:
+        data = task.source.read(name)
+    except ImageError as error:
+        return error
+    if len(data) != size:
+        raise SourceChanged(
+            f"{name!r} had {size:,} bytes when the job was planned and has {len(data):,} now: "
+            "restore it, or start anew with --overwrite"
+        )
+    return data
+
+
+@dataclass
+class _Ticker:
+    """Adds up progress and passes it on a few times a second."""
+
+    report: Report
+    _counts: Counter[str] = field(default_factory=Counter)
+    _last_s: float = field(default_factory=time.monotonic)
+
+    def tick(self, source_bytes: int, *, failed: bool) -> None:
+        self._counts.update(samples=1, source_bytes=source_bytes, failed=int(failed))
+        if time.monotonic() - self._last_s >= _REPORT_EVERY_S:
+            self._flush()
+
+    def _flush(self) -> None:
+        self.report(Progress(**self._counts))
+        self._counts.clear()
+        self._last_s = time.monotonic()
+
+    def __enter__(self) -> _Ticker:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._flush()

@@ -1,0 +1,50 @@
+"""The libraries that determine bytes, and those worth knowing."""
+
+from __future__ import annotations
+
+import platform
+from functools import lru_cache
+from importlib.metadata import version
+
+from dataprep._version import __version__
+from dataprep.errors import JobError
+
+PIPELINE = 1
+"""Raised whenever this package makes other bytes of the same source."""
+
+_DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")
+_INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
+
+
+@lru_cache(maxsize=1)
+def determining() -> tuple[tuple[str, str], ...]:
+    """Name and version of what decides the bytes; part of the fingerprint."""
+    return (("pipeline", str(PIPELINE)), *((name, version(name)) for name in _DETERMINING))
+
+
+def informing() -> dict[str, str]:
+    """Versions worth noting that decide nothing."""
+    return {
+        "dataprep-iobench": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in _INFORMING},
+    }
+
+
+def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
+    """Refuse to work with other libraries than the job was planned with.
+
+    Raises:
+        JobError: it names the differences.
+    """
+    here = dict(determining())
+    different = [
+        f"{name} {here.get(name, 'missing')} instead of {wanted}"
+        for name, wanted in planned
+        if here.get(name) != wanted
+    ]
+    if different:
+        raise JobError(
+            f"worker {platform.node()} has {', '.join(different)}: its bytes would differ from "
+            "the other workers': install the same versions everywhere"
+        )
