@@ -1,0 +1,6 @@
+"""Pure: encoded bytes in, a JPEG out."""
+
+from dataprep.image.convert import Action, Converted, check, convert
+from dataprep.image.policy import ImagePolicy, Mode
+
+__all__ = ["Action", "Converted", "ImagePolicy", "Mode", "check", "convert"]

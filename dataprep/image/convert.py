@@ -1,0 +1,271 @@
+"""One image in, one JPEG out, and what was done to it.
+
+The fast path decodes JPEGs with libjpeg-turbo straight to the nearest size above the target
+that its inverse DCT can produce (eighths), then interpolates bilinearly in fixed point. What
+is left to scale then is below 1.5 in all but the largest reductions; where it is 2 or more,
+whole blocks are averaged first, so that nothing aliases. Every step is integer arithmetic:
+the same bytes on every processor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import cv2
+import numpy as np
+import simplejpeg
+from PIL import Image
+
+from dataprep.errors import CorruptImage, ImageTooLarge
+from dataprep.image import jpeg
+from dataprep.image.geometry import Geometry, falls_short, plan_geometry
+from dataprep.image.pixels import Pixels, open_image, too_large
+from dataprep.image.policy import ImagePolicy
+
+# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
+cv2.setNumThreads(1)
+
+Action = Literal["passthrough", "retagged", "reencoded"]
+
+# What libjpeg warns of although every pixel was decoded: bytes it had to skip, and header
+# fields that decoders ignore. Any other warning means that pixels were lost.
+_HARMLESS = ("extraneous bytes before marker", "Invalid SOS parameters", "Unknown Adobe color")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A JPEG and its story.
+
+    ``width``, ``height``, ``channels`` and ``colorspace`` (``RGB`` or ``Grayscale``) describe
+    ``data``; the ``source_`` fields the image as it was stored. ``action`` is ``passthrough``
+    (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
+    ``notes`` are the kinds that the manifest counts under ``warnings``.
+    """
+
+    data: bytes
+    width: int
+    height: int
+    channels: int
+    colorspace: str
+    action: Action
+    container: str
+    source_width: int
+    source_height: int
+    source_colorspace: str
+    exif_orientation: int
+    notes: tuple[str, ...] = ()
+
+
+def convert(data: bytes, policy: ImagePolicy | None = None) -> Converted:
+    """Convert one encoded image to a JPEG by ``policy`` (its defaults if none is given).
+
+    Args:
+        data: the file's bytes; the content decides the codec.
+        policy: size, quality, limits.
+
+    Raises:
+        ImageError: empty, unknown, broken, unsupported or too large; never anything else.
+    """
+    policy = policy or ImagePolicy()
+    if not data:
+        raise CorruptImage("empty file (0 bytes)")
+    if len(data) > policy.max_source_bytes:
+        raise ImageTooLarge(
+            f"{len(data):,} bytes are more than max_source_bytes allows "
+            f"({policy.max_source_bytes:,})"
+        )
+    if data.startswith(jpeg.SOI):
+        header = jpeg.read_header(data)
+        if header.width * header.height > policy.max_pixels:
+            raise too_large(header.width, header.height, policy.max_pixels)
+        if header.channels != 4:
+            return _from_jpeg(data, header, policy)
+    return _from_pillow(data, policy)
+
+
+def check(data: bytes) -> tuple[int, int, int]:
+    """Decode a stored JPEG in full; its width, height and channels.
+
+    Raises:
+        ImageError: it is no JPEG, or not all of its pixels can be decoded.
+    """
+    if not data.startswith(jpeg.SOI):
+        raise CorruptImage(f"not a JPEG: begins with {data[:4]!r}")
+    header = jpeg.read_header(data)
+    pixels, _ = _decode(data, header, 0, 0)
+    height, width, channels = pixels.shape
+    return width, height, channels
+
+
+def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Converted:
+    turn = header.orientation if policy.orientation == "apply" else 1
+    turned = turn >= 5
+    shown = (header.height, header.width) if turned else (header.width, header.height)
+    geometry = plan_geometry(*shown, policy)
+    notes = _orientation_notes(header.orientation, policy)
+    if falls_short(geometry, policy):
+        notes.append("smaller_than_target")
+
+    untouched = turn == 1 and geometry == (*shown, *shown)
+    if untouched:
+        if policy.mode == "none":
+            # Nothing is to be decoded: packing runs at the speed of the disk.
+            recovered = False
+            if not jpeg.ends(data, header):
+                raise CorruptImage("truncated JPEG: it has no end-of-image marker")
+        else:
+            _, recovered = _decode(data, header, 0, 0)
+        retagged = any(tag.value != 1 for tag in header.orientations)
+        stored = jpeg.reset_orientation(data, header) if retagged else data
+        action: Action = "retagged" if retagged else "passthrough"
+        if retagged:
+            notes.append("orientation_reset")
+    else:
+        least = (geometry.height, geometry.width) if turned else (geometry.width, geometry.height)
+        pixels, recovered = _decode(data, header, *least)
+        stored = _encode(_crop(_resize(_turn(pixels, turn), geometry), geometry), policy)
+        action = "reencoded"
+        if header.has_icc:
+            notes.append("icc_dropped")
+    if recovered:
+        notes.append("recovered")
+    if header.channels == 1:
+        notes.append("greyscale_kept")
+    return Converted(
+        data=stored,
+        width=geometry.crop_width,
+        height=geometry.crop_height,
+        channels=header.channels,
+        colorspace="Grayscale" if header.channels == 1 else "RGB",
+        action=action,
+        container="JPEG",
+        source_width=header.width,
+        source_height=header.height,
+        source_colorspace=header.colorspace,
+        exif_orientation=header.orientation,
+        notes=tuple(notes),
+    )
+
+
+def _from_pillow(data: bytes, policy: ImagePolicy) -> Converted:
+    opened = open_image(data, policy.max_pixels)
+    turn = opened.orientation if policy.orientation == "apply" else 1
+    pixels = _turn(opened.pixels, turn)
+    height, width, channels = pixels.shape
+    geometry = plan_geometry(width, height, policy)
+    notes = [*opened.notes, *_orientation_notes(opened.orientation, policy)]
+    if falls_short(geometry, policy):
+        notes.append("smaller_than_target")
+    if channels == 1:
+        notes.append("greyscale_kept")
+    source_height, source_width = opened.pixels.shape[:2]
+    return Converted(
+        data=_encode(_crop(_resize(pixels, geometry), geometry), policy),
+        width=geometry.crop_width,
+        height=geometry.crop_height,
+        channels=channels,
+        colorspace="Grayscale" if channels == 1 else "RGB",
+        action="reencoded",
+        container=opened.container,
+        source_width=source_width,
+        source_height=source_height,
+        source_colorspace=opened.mode,
+        exif_orientation=opened.orientation,
+        notes=tuple(notes),
+    )
+
+
+def _orientation_notes(orientation: int, policy: ImagePolicy) -> list[str]:
+    if orientation == 1:
+        return []
+    return ["orientation_applied" if policy.orientation == "apply" else "orientation_ignored"]
+
+
+def _decode(
+    data: bytes, header: jpeg.JpegHeader, min_width: int, min_height: int
+) -> tuple[Pixels, bool]:
+    """Pixels at the smallest eighth not below the minimum, and whether libjpeg complained."""
+    colorspace = "GRAY" if header.channels == 1 else "RGB"
+    try:
+        return _libjpeg(data, colorspace, min_width, min_height, strict=True), False
+    except ValueError as error:
+        complaint = str(error)
+    if any(harmless in complaint for harmless in _HARMLESS):
+        try:
+            return _libjpeg(data, colorspace, min_width, min_height, strict=False), True
+        except ValueError as error:
+            complaint = str(error)
+    kind = "truncated" if "Premature end of JPEG" in complaint else "corrupt"
+    raise CorruptImage(f"{kind} JPEG: {complaint}")
+
+
+def _libjpeg(
+    data: bytes, colorspace: str, min_width: int, min_height: int, *, strict: bool
+) -> Pixels:
+    pixels: Pixels = simplejpeg.decode_jpeg(
+        data, colorspace, min_height=min_height, min_width=min_width, strict=strict
+    )
+    return pixels
+
+
+def _turn(pixels: Pixels, orientation: int) -> Pixels:
+    """Pixels as displayed, by the Exif orientation (Exif 2.32, table of 4.6.4 A)."""
+    match orientation:
+        case 2:
+            return pixels[:, ::-1]
+        case 3:
+            return pixels[::-1, ::-1]
+        case 4:
+            return pixels[::-1]
+        case 5:
+            return pixels.transpose(1, 0, 2)
+        case 6:
+            return np.rot90(pixels, -1)
+        case 7:
+            return pixels[::-1, ::-1].transpose(1, 0, 2)
+        case 8:
+            return np.rot90(pixels)
+        case _:
+            return pixels
+
+
+def _resize(pixels: Pixels, geometry: Geometry) -> Pixels:
+    height, width, channels = pixels.shape
+    if (width, height) == (geometry.width, geometry.height):
+        return pixels
+    horizontal, vertical = width // geometry.width, height // geometry.height
+    if horizontal >= 2 or vertical >= 2:
+        pixels = _block_average(pixels, max(1, horizontal), max(1, vertical))
+    resized: Pixels = cv2.resize(
+        np.ascontiguousarray(pixels),
+        (geometry.width, geometry.height),
+        interpolation=cv2.INTER_LINEAR_EXACT,
+    )
+    return resized.reshape(geometry.height, geometry.width, channels)
+
+
+def _block_average(pixels: Pixels, horizontal: int, vertical: int) -> Pixels:
+    """Rounded means of whole blocks; Pillow's ``reduce`` is integer arithmetic throughout."""
+    channels = pixels.shape[2]
+    image = Image.fromarray(pixels[:, :, 0] if channels == 1 else np.ascontiguousarray(pixels))
+    reduced = np.asarray(image.reduce((horizontal, vertical)))
+    return reduced.reshape(*reduced.shape[:2], channels)
+
+
+def _crop(pixels: Pixels, geometry: Geometry) -> Pixels:
+    left = (geometry.width - geometry.crop_width) // 2
+    top = (geometry.height - geometry.crop_height) // 2
+    return pixels[top : top + geometry.crop_height, left : left + geometry.crop_width]
+
+
+def _encode(pixels: Pixels, policy: ImagePolicy) -> bytes:
+    grey = pixels.shape[2] == 1
+    encoded: bytes = simplejpeg.encode_jpeg(
+        np.ascontiguousarray(pixels),
+        quality=policy.quality,
+        colorspace="GRAY" if grey else "RGB",
+        colorsubsampling="Gray" if grey else policy.subsampling,
+        fastdct=False,
+    )
+    return encoded

@@ -1,0 +1,178 @@
+"""A JPEG's header, read and mended without decoding.
+
+Markers after ITU-T T.81, Annex B; the Adobe segment after T.872, 6.5.3; the orientation tag
+after Exif 2.32, 4.6.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dataprep.errors import CorruptImage, UnsupportedImage
+
+SOI = b"\xff\xd8"
+EOI = b"\xff\xd9"
+_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
+_DECODABLE_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic, not lossless
+_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
+_ORIENTATION = 0x0112
+_TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: all three are met for this tag
+
+
+@dataclass(frozen=True, slots=True)
+class OrientationTag:
+    """One orientation entry: its value and where its bytes stand in the file."""
+
+    value: int
+    offset: int
+    size: int
+    big_endian: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JpegHeader:
+    """What the segments before the first scan say. Sizes in pixels, as stored."""
+
+    width: int
+    height: int
+    colorspace: str
+    orientations: tuple[OrientationTag, ...]
+    has_icc: bool
+    scan_offset: int
+
+    @property
+    def channels(self) -> int:
+        """Components a pixel: 1, 3 or 4."""
+        return {"Grayscale": 1, "CMYK": 4, "YCCK": 4}.get(self.colorspace, 3)
+
+    @property
+    def orientation(self) -> int:
+        """The Exif orientation, 1 to 8; 1 where there is none or none that is valid."""
+        for tag in self.orientations:
+            if 1 <= tag.value <= 8:
+                return tag.value
+        return 1
+
+
+def read_header(data: bytes) -> JpegHeader:
+    """Walk the segments up to the first scan.
+
+    Raises:
+        CorruptImage: the segments end early or do not follow each other.
+        UnsupportedImage: lossless, hierarchical or not 8 bits a sample.
+    """
+    frame: tuple[int, int, bytes] | None = None
+    adobe: int | None = None
+    jfif = icc = False
+    orientations: list[OrientationTag] = []
+    position = 2
+    while True:
+        marker, start, end = _segment(data, position)
+        position = end
+        if marker in _SOF:
+            frame = _frame(marker, data[start:end])
+        elif marker == 0xE0 and data.startswith(b"JFIF\0", start):
+            jfif = True
+        elif marker == 0xE1 and data.startswith(b"Exif\0\0", start):
+            orientations.extend(_orientations(data, start + 6, end))
+        elif marker == 0xE2 and data.startswith(b"ICC_PROFILE\0", start):
+            icc = True
+        elif marker == 0xEE and data.startswith(b"Adobe", start) and end - start >= 12:
+            adobe = data[start + 11]
+        elif marker == 0xDA:
+            break
+    if frame is None:
+        raise CorruptImage("corrupt JPEG: the first scan comes before the frame header")
+    width, height, components = frame
+    colorspace = _colorspace(components, jfif, adobe)
+    return JpegHeader(width, height, colorspace, tuple(orientations), icc, end)
+
+
+def ends(data: bytes, header: JpegHeader) -> bool:
+    """Whether an end-of-image marker follows the first scan: a cheap test for truncation."""
+    return data.rfind(EOI, header.scan_offset) >= 0
+
+
+def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
+    """The same file with every orientation tag set to 1 and no other byte changed."""
+    mended = bytearray(data)
+    for tag in header.orientations:
+        one = (1).to_bytes(tag.size, "big" if tag.big_endian else "little")
+        mended[tag.offset : tag.offset + tag.size] = one
+    return bytes(mended)
+
+
+def _segment(data: bytes, position: int) -> tuple[int, int, int]:
+    """Marker code, start and end of the payload of the segment at ``position``."""
+    size = len(data)
+    while True:
+        # Fill bytes, and what libjpeg skips with a warning, may stand before a marker.
+        position = data.find(b"\xff", position)
+        if position < 0 or position + 2 > size:
+            raise CorruptImage("truncated JPEG: it ends before its first scan")
+        marker = data[position + 1]
+        if marker == 0xFF:
+            position += 1
+            continue
+        position += 2
+        if marker == 0xD9:
+            raise CorruptImage("corrupt JPEG: it ends before its first scan")
+        if marker == 0 or marker in _STANDALONE:
+            continue
+        break
+    length = int.from_bytes(data[position : position + 2], "big")
+    if length < 2 or position + length > size:
+        raise CorruptImage("truncated JPEG: a header segment runs past the end of the file")
+    return marker, position + 2, position + length
+
+
+def _frame(marker: int, payload: bytes) -> tuple[int, int, bytes]:
+    if len(payload) < 6 or len(payload) < 6 + 3 * payload[5]:
+        raise CorruptImage("corrupt JPEG: its frame header is too short")
+    if marker not in _DECODABLE_SOF:
+        raise UnsupportedImage(f"lossless or hierarchical JPEG (frame type 0x{marker:02X})")
+    if payload[0] != 8:
+        raise UnsupportedImage(f"JPEG with {payload[0]} bits a sample; 8 are supported")
+    height, width = int.from_bytes(payload[1:3], "big"), int.from_bytes(payload[3:5], "big")
+    if not height or not width:
+        raise UnsupportedImage(f"JPEG of {width} x {height} pixels")
+    return width, height, payload[6 : 6 + 3 * payload[5] : 3]
+
+
+def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
+    """The stored colour space, by the rules libjpeg follows."""
+    match len(components):
+        case 1:
+            return "Grayscale"
+        case 3:
+            if jfif:
+                return "YCbCr"
+            if adobe is not None:
+                return "RGB" if adobe == 0 else "YCbCr"
+            return "RGB" if components == b"RGB" else "YCbCr"
+        case 4:
+            return "YCCK" if adobe == 2 else "CMYK"
+        case count:
+            raise UnsupportedImage(f"JPEG with {count} components")
+
+
+def _orientations(data: bytes, tiff: int, end: int) -> list[OrientationTag]:
+    """Orientation entries in the first directory of the TIFF structure at ``tiff``."""
+    order = data[tiff : tiff + 4]
+    if order not in (b"II*\0", b"MM\0*"):
+        return []
+    big = order.startswith(b"M")
+
+    def number(offset: int, size: int) -> int:
+        return int.from_bytes(data[offset : offset + size], "big" if big else "little")
+
+    directory = tiff + number(tiff + 4, 4)
+    if directory + 2 > end:
+        return []
+    count = min(number(directory, 2), (end - directory - 2) // 12)
+    found = []
+    for entry in range(directory + 2, directory + 2 + 12 * count, 12):
+        size = _TIFF_SIZES.get(number(entry + 2, 2))
+        if number(entry, 2) == _ORIENTATION and size and number(entry + 4, 4) == 1:
+            found.append(OrientationTag(number(entry + 8, size), entry + 8, size, big))
+    return found

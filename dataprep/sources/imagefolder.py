@@ -1,0 +1,170 @@
+"""Class folders, local or on S3: ImageNet's trees, Caltech-256's, and plain ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from dataprep.errors import (
+    ObjectNotFound,
+    PermissionRefused,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    UnreadableImage,
+)
+from dataprep.labels import is_synset
+from dataprep.names import to_bytes
+from dataprep.sources.protocol import Listing, Problem
+from dataprep.stores import ObjectInfo, StoreOptions, open_store
+from dataprep.stores.local import LocalStore
+
+IMAGE_EXTENSIONS = frozenset(
+    ".jpeg .jpg .jpe .jfif .png .gif .bmp .dib .tif .tiff .webp .ppm .pgm .pbm .pnm .jp2 .j2k "
+    ".avif .heic .heif".split()
+)
+"""Names that promise an image. The content decides the codec; the name only decides whether
+something else is a failure or clutter."""
+
+_REMOTE_READS = 16
+_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
+_CLUTTER = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
+
+
+def promises_image(name: str) -> bool:
+    """Whether a file of this name is expected to be an image."""
+    return PurePosixPath(name).suffix.lower() in IMAGE_EXTENSIONS
+
+
+class ImageFolder:
+    """One folder a class.
+
+    Where a path has a folder named as a WordNet synset, that is the class. Otherwise folders
+    that everything has in common are passed over, and the first that differs is the class.
+    """
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        self._store = open_store(uri, options)
+        self._local = isinstance(self._store, LocalStore)
+        self.concurrency = 1 if self._local else _REMOTE_READS
+
+    @property
+    def uri(self) -> str:
+        """Where the folder lies."""
+        return self._store.uri
+
+    def read(self, name: str) -> bytes:
+        """One file's bytes."""
+        try:
+            return self._store.get(name)
+        except ObjectNotFound:
+            raise SourceChanged(
+                f"{name!r} is gone from {self.uri} since it was listed: restore it, or start "
+                "anew with --overwrite"
+            ) from None
+        except PermissionRefused as error:
+            if not self._local:
+                raise  # an expired token refuses everything: that is no property of a sample
+            raise UnreadableImage(str(error)) from None
+
+    def list(self) -> Listing:
+        """All files below the folder, sorted by the bytes of their names."""
+        try:
+            entries = sorted(self._store.list(), key=lambda entry: to_bytes(entry.key))
+        except ObjectNotFound as error:
+            raise SourceNotFound(str(error)) from None
+        except OSError as error:
+            raise SourceError(f"cannot list {self.uri}: {error}") from None
+        if not entries:
+            raise SourceNotFound(
+                f"no files in {self.uri!r}: it is empty or does not exist (check --source)"
+            )
+        return self._listing(entries)
+
+    def _listing(self, entries: Sequence[ObjectInfo]) -> Listing:
+        problems = {row: p for row, entry in enumerate(entries) if (p := _problem(entry))}
+        visible = [
+            entry.key
+            for row, entry in enumerate(entries)
+            if row not in problems or problems[row].status == "failed"
+        ]
+        classes_of = _ClassRule(visible, self.uri)
+        classes = [
+            "" if row in problems and problems[row].status == "skipped" else classes_of(entry.key)
+            for row, entry in enumerate(entries)
+        ]
+        promising = {
+            group
+            for group, entry in zip(classes, entries, strict=True)
+            if group and promises_image(entry.key)
+        }
+        if not promising:
+            raise SourceNotFound(
+                f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below it"
+            )
+        for row, group in enumerate(classes):
+            if row not in problems and group not in promising:
+                where = "in no class folder" if not group else "its folder holds no images"
+                problems[row] = Problem("skipped", where)
+                classes[row] = ""
+        return Listing(
+            names=[entry.key for entry in entries],
+            sizes=np.array([entry.bytes for entry in entries], dtype=np.int64),
+            classes=classes,
+            problems=problems,
+        )
+
+
+def _problem(entry: ObjectInfo) -> Problem | None:
+    if any(part.startswith(".") or part in _CLUTTER for part in entry.key.split("/")):
+        return Problem("skipped", "hidden or system file")
+    if entry.problem:
+        return Problem("failed", entry.problem)
+    return None
+
+
+class _ClassRule:
+    """Which folder of a path is its class."""
+
+    def __init__(self, keys: Sequence[str], uri: str) -> None:
+        folders = [key.split("/")[:-1] for key in keys]
+        self._by_synset = any(is_synset(part) for parts in folders for part in parts)
+        self._depth = 0 if self._by_synset else _first_difference(folders)
+        if self._by_synset:
+            above = Counter(
+                parts[i - 1]
+                for parts in folders
+                for i, part in enumerate(parts)
+                if i and is_synset(part)
+            )
+            splits = sorted(_SPLITS & above.keys())
+        else:
+            groups = {self._group(parts) for parts in folders} - {""}
+            splits = sorted(_SPLITS & groups) if groups <= _SPLITS else []
+        if len(splits) > 1:
+            raise SourceError(
+                f"{uri!r} holds several splits ({', '.join(splits)}): shard one at a time, as in "
+                f"--source {uri.rstrip('/')}/{splits[0]} --split {splits[0]}"
+            )
+
+    def __call__(self, key: str) -> str:
+        return self._group(key.split("/")[:-1])
+
+    def _group(self, parts: Sequence[str]) -> str:
+        if self._by_synset:
+            return next((part for part in parts if is_synset(part)), "")
+        return parts[self._depth] if len(parts) > self._depth else ""
+
+
+def _first_difference(folders: Sequence[Sequence[str]]) -> int:
+    """How many folders all paths share before the class folder."""
+    depth = 0
+    while True:
+        here = {parts[depth] for parts in folders if len(parts) > depth}
+        deeper = any(len(parts) > depth + 1 for parts in folders)
+        if len(here) != 1 or not deeper:
+            return depth
+        depth += 1

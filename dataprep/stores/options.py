@@ -1,0 +1,38 @@
+"""How a store is reached: never credentials, which stay in boto3's own chain."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+class StoreOptions(BaseModel):
+    """Options of an S3 endpoint; other stores ignore them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    endpoint_url: str | None = None
+    profile: str | None = None
+    region: str | None = None
+    storage_class: str | None = None
+    sse: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
+    sse_kms_key_id: str | None = None
+    requester_pays: bool = False
+    max_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    connect_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    read_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+    @field_validator("endpoint_url")
+    @classmethod
+    def _is_a_plain_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        if "@" in value.split("//", 1)[1].split("/", 1)[0]:
+            raise ValueError(
+                "must not carry a user or password: credentials come from the environment "
+                "or from a profile"
+            )
+        return value

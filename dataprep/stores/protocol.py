@@ -1,0 +1,103 @@
+"""What a store can do, one capability a Protocol; callers ask only for what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class ObjectInfo(NamedTuple):
+    """An object as listed. ``etag`` is the server's, without quotes; local files have none.
+
+    ``problem`` says why a listed entry will not be opened (a symlink that leaves the root).
+    Keys hold bytes that are not UTF-8 as surrogates, as ``os.fsdecode`` does.
+    """
+
+    key: str
+    bytes: int
+    etag: str | None = None
+    problem: str | None = None
+
+
+class Get(Protocol):
+    """Reads whole objects and parts of them."""
+
+    def get(self, key: str) -> bytes:
+        """The object's bytes. Raises ObjectNotFound, PermissionRefused or StoreError."""
+        ...
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset``; fewer only where the object ends."""
+        ...
+
+
+class Put(Protocol):
+    """Writes whole objects."""
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Store ``data`` so that it is there completely or not at all, and confirm it.
+
+        Raises:
+            StoredBytesDiffer: the store holds something else, after retries.
+            StoreError: anything else that kept it from being stored.
+        """
+        ...
+
+
+class Create(Protocol):
+    """Writes an object only if there is none."""
+
+    def create(self, key: str, data: Buffer) -> bool:
+        """Store ``data`` unless ``key`` exists; whether it was stored."""
+        ...
+
+
+class List(Protocol):
+    """Lists keys."""
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Every object whose key begins with ``prefix``, in no particular order."""
+        ...
+
+
+class Head(Protocol):
+    """Asks for one object's size and ETag."""
+
+    def head(self, key: str) -> ObjectInfo:
+        """Raises ObjectNotFound where there is none."""
+        ...
+
+
+class Delete(Protocol):
+    """Removes objects."""
+
+    def delete(self, key: str) -> None:
+        """Remove ``key``; nothing happens where there is none."""
+        ...
+
+
+@runtime_checkable
+class Store(Get, Put, Create, List, Head, Delete, Protocol):
+    """All capabilities, at one root: a directory, a bucket with a prefix, a name in memory."""
+
+    @property
+    def uri(self) -> str:
+        """Where the root lies, without credentials."""
+        ...
+
+    def prepare(self) -> None:
+        """Make sure that the root can be written to, quickly and before any work is done.
+
+        Raises ObjectNotFound (no bucket), PermissionRefused, StoreUnreachable or StoreError.
+        """
+        ...
+
+    def free_bytes(self) -> int | None:
+        """Space left, where the store knows it."""
+        ...
+
+    def tidy(self) -> None:
+        """Remove what interrupted writers left behind; only when nobody writes any more."""
+        ...

@@ -1,0 +1,260 @@
+"""S3, and whatever speaks its protocol, through boto3.
+
+No answer is taken on trust. A stored object is confirmed by its size and its ETag, which is
+the MD5 of the bytes unless the server encrypts with KMS or has ETags of its own kind (S3 API
+reference, "Common Response Headers"); then the object is read back. A read object is held
+against the same ETag.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dataprep.errors import ConfigError, StoredBytesDiffer, StoreError
+from dataprep.stores.options import StoreOptions
+from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.s3_errors import is_passing, translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+MULTIPART_FROM_BYTES = 256 * 2**20
+"""One PutObject below; shards always are. Above, parts of 64 MiB."""
+
+_PART_BYTES = 64 * 2**20
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_PUT_ATTEMPTS = 3
+_READ_ATTEMPTS = 4
+
+
+class S3Store:
+    """A bucket, and within it a prefix."""
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        if not bucket:
+            raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
+        self.bucket = bucket
+        self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self.options = options or StoreOptions()
+        self._clients: dict[int, S3Client] = {}
+
+    def __reduce__(self) -> tuple[type[S3Store], tuple[str, StoreOptions]]:
+        return S3Store, (self.uri, self.options)
+
+    @property
+    def uri(self) -> str:
+        """``s3://bucket/prefix``."""
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def prepare(self) -> None:
+        """Ask for the bucket, with few retries, so that a wrong name fails at once."""
+        with translated(self.uri, self.options):
+            self._client(max_attempts=2).head_bucket(Bucket=self.bucket)
+
+    def free_bytes(self) -> int | None:
+        """Not known."""
+        return None
+
+    def tidy(self) -> None:
+        """Nothing to do: an object is there or not, and failed multipart uploads are aborted."""
+
+    def get(self, key: str) -> bytes:
+        """The object's bytes, held against its ETag."""
+        return self._read(key, {})
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """Part of an object, by one range request."""
+        if length <= 0:
+            return b""
+        return self._read(key, {"Range": f"bytes={offset}-{offset + length - 1}"})
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Store, then confirm; what does not match is stored again, then refused."""
+        md5 = hashlib.md5(data, usedforsecurity=False)
+        for attempt in range(_PUT_ATTEMPTS):
+            if attempt:
+                time.sleep(0.2 * 2**attempt)
+            with translated(self._name(key), self.options):
+                try:
+                    if len(data) >= MULTIPART_FROM_BYTES:
+                        self._upload_parts(key, data)
+                    else:
+                        self._put_object(key, data, md5.digest())
+                except Exception as error:
+                    if not is_passing(error) or attempt + 1 == _PUT_ATTEMPTS:
+                        raise
+                    continue
+                info = self._confirmed(key, data, md5.hexdigest())
+            if info is not None:
+                return info
+        raise StoredBytesDiffer(
+            f"{self._name(key)}: the store holds other bytes than were sent, after "
+            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data"
+        )
+
+    def create(self, key: str, data: Buffer) -> bool:
+        """Store unless the key exists (``If-None-Match: *``)."""
+        with translated(self._name(key), self.options):
+            try:
+                self._put_object(
+                    key,
+                    data,
+                    hashlib.md5(data, usedforsecurity=False).digest(),
+                    IfNoneMatch="*",
+                )
+            except self._client().exceptions.ClientError as error:
+                if error.response.get("Error", {}).get("Code") in (
+                    "PreconditionFailed",
+                    "ConditionalRequestConflict",
+                ):
+                    return False
+                raise
+        return True
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Every object below, a thousand a request; keys that only mark folders left out."""
+        pages = self._client().get_paginator("list_objects_v2")
+        with translated(self.uri, self.options):
+            for page in pages.paginate(
+                Bucket=self.bucket, Prefix=self.prefix + prefix, **self._payer()
+            ):
+                for item in page.get("Contents", ()):
+                    key = item["Key"][len(self.prefix) :]
+                    if key and not (key.endswith("/") and item["Size"] == 0):
+                        yield ObjectInfo(key, item["Size"], item.get("ETag", "").strip('"'))
+
+    def head(self, key: str) -> ObjectInfo:
+        """Size and ETag."""
+        with translated(self._name(key), self.options):
+            answer = self._client().head_object(
+                Bucket=self.bucket, Key=self.prefix + key, **self._payer()
+            )
+        return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
+
+    def delete(self, key: str) -> None:
+        """Remove the object."""
+        with translated(self._name(key), self.options):
+            self._client().delete_object(
+                Bucket=self.bucket, Key=self.prefix + key, **self._payer()
+            )
+
+    def _name(self, key: str) -> str:
+        return f"s3://{self.bucket}/{self.prefix}{key}"
+
+    def _payer(self) -> dict[str, Any]:
+        return {"RequestPayer": "requester"} if self.options.requester_pays else {}
+
+    def _put_arguments(self) -> dict[str, Any]:
+        options = {
+            "StorageClass": self.options.storage_class,
+            "ServerSideEncryption": self.options.sse,
+            "SSEKMSKeyId": self.options.sse_kms_key_id,
+        }
+        return {**{name: value for name, value in options.items() if value}, **self._payer()}
+
+    def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: str) -> None:
+        self._client().put_object(
+            Bucket=self.bucket,
+            Key=self.prefix + key,
+            Body=data if isinstance(data, bytes | bytearray) else bytes(data),
+            ContentMD5=base64.b64encode(md5).decode(),
+            ChecksumSHA256=base64.b64encode(hashlib.sha256(data).digest()).decode(),
+            **self._put_arguments(),
+            **conditions,
+        )
+
+    def _upload_parts(self, key: str, data: Buffer) -> None:
+        from boto3.s3.transfer import TransferConfig  # slow to import, rarely needed
+
+        self._client().upload_fileobj(
+            io.BytesIO(data),
+            self.bucket,
+            self.prefix + key,
+            ExtraArgs={"ChecksumAlgorithm": "SHA256", **self._put_arguments()},
+            Config=TransferConfig(multipart_chunksize=_PART_BYTES, max_concurrency=4),
+        )
+
+    def _confirmed(self, key: str, data: Buffer, md5: str) -> ObjectInfo | None:
+        """What HEAD says if it agrees with ``data``; None where the stored bytes differ."""
+        info = self.head(key)
+        if info.bytes != len(data):
+            return None
+        if info.etag == md5 or self._fetch(key, {})[0] == data:
+            return info
+        return None
+
+    def _read(self, key: str, arguments: Mapping[str, str]) -> bytes:
+        """Read, and again after a broken connection or a body that is not what the ETag says.
+
+        An ETag that looks like an MD5 and is none shows by two readings that agree.
+        """
+        before: bytes | None = None
+        with translated(self._name(key), self.options):
+            for attempt in range(_READ_ATTEMPTS):
+                if attempt:
+                    time.sleep(0.1 * 2**attempt)
+                try:
+                    data, md5 = self._fetch(key, arguments)
+                except Exception as error:
+                    if not is_passing(error) or attempt + 1 == _READ_ATTEMPTS:
+                        raise
+                    continue
+                if md5 is None or data == before:
+                    return data
+                if hashlib.md5(data, usedforsecurity=False).hexdigest() == md5:
+                    return data
+                before = data
+        raise StoreError(
+            f"{self._name(key)}: {_READ_ATTEMPTS} readings differ from each other and from the "
+            "ETag: something between here and the store changes data"
+        )
+
+    def _fetch(self, key: str, arguments: Mapping[str, str]) -> tuple[bytes, str | None]:
+        """The body of one GET, and its MD5 where the answer gives one."""
+        answer: Any = self._client().get_object(
+            Bucket=self.bucket, Key=self.prefix + key, **arguments, **self._payer()
+        )
+        with answer["Body"] as body:
+            data: bytes = body.read()
+        etag = answer.get("ETag", "").strip('"')
+        kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
+        plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
+        return data, etag if plain else None
+
+    def _client(self, max_attempts: int | None = None) -> S3Client:
+        attempts = max_attempts or self.options.max_attempts
+        if attempts not in self._clients:
+            self._clients[attempts] = _new_client(self.options, attempts)
+        return self._clients[attempts]
+
+
+def _new_client(options: StoreOptions, max_attempts: int) -> S3Client:
+    import boto3
+    from botocore.config import Config
+
+    with translated("S3", options):
+        session = boto3.Session(profile_name=options.profile, region_name=options.region)
+        return session.client(
+            "s3",
+            endpoint_url=options.endpoint_url,
+            config=Config(
+                retries={"mode": "adaptive", "max_attempts": max_attempts},
+                connect_timeout=options.connect_timeout_s,
+                read_timeout=options.read_timeout_s,
+                max_pool_connections=64,
+                tcp_keepalive=True,
+                s3={
+                    # Content-MD5 and the confirmation guard the payload; signing it as well
+                    # halves the rate over plain HTTP. Over TLS boto3 never signs it.
+                    "payload_signing_enabled": False,
+                    "addressing_style": "path" if options.endpoint_url else "auto",
+                },
+            ),
+        )
