@@ -1,0 +1,104 @@
+"""``SPLIT.job.json``: what will be made of what, stored before the first shard.
+
+Schema history: 1, the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dataprep.errors import DatasetError, SchemaTooNew
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """Everything that determines the bytes of one split.
+
+    Attributes:
+        config: the content part of the configuration.
+        versions: the libraries that determine bytes.
+        source: number of entries, bytes and digest of the listing.
+        calibration: the points of the size prediction, for the record.
+        label_offsets: format to offset.
+        labels_sha256: of labels.json.
+        plan_sha256: of SPLIT.plan.parquet.
+        shards: how many.
+    """
+
+    split: str
+    config: Mapping[str, Any]
+    versions: Mapping[str, str]
+    source: Mapping[str, Any]
+    calibration: tuple[tuple[int, int], ...]
+    label_offsets: Mapping[str, int]
+    labels_sha256: str
+    plan_sha256: str
+    shards: int
+    schema: int = SCHEMA
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all of it in canonical form."""
+        canonical = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def to_json(self) -> bytes:
+        """As stored, the fingerprint first."""
+        return (
+            json.dumps({"fingerprint": self.fingerprint, **asdict(self)}, indent=1).encode() + b"\n"
+        )
+
+    @classmethod
+    def from_json(cls, data: bytes, name: str) -> JobFile:
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            DatasetError: not a job file, or changed by hand.
+            SchemaTooNew: written by a newer version.
+        """
+        try:
+            content = json.loads(data)
+            fingerprint = content.pop("fingerprint")
+            if content["schema"] > SCHEMA:
+                raise SchemaTooNew(
+                    f"{name}: schema {content['schema']}; this version reads up to {SCHEMA}: "
+                    "upgrade dataprep-iobench"
+                )
+            content["calibration"] = tuple(tuple(point) for point in content["calibration"])
+            job = cls(**content)
+        except SchemaTooNew:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DatasetError(f"{name}: not a job file: {error}") from None
+        if job.fingerprint != fingerprint:
+            raise DatasetError(f"{name}: its content does not match its fingerprint")
+        return job
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Each key whose value differs, as ``image.size: 256 before, 224 now``."""
+    flat_before, flat_now = dict(_flat(before)), dict(_flat(now))
+    keys = sorted(flat_before.keys() | flat_now.keys())
+    return [
+        f"{key}: {_shown(flat_before.get(key))} before, {_shown(flat_now.get(key))} now"
+        for key in keys
+        if flat_before.get(key) != flat_now.get(key)
+    ]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value)

@@ -1,0 +1,216 @@
+"""A source made into the plan of one or two splits."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dataprep import estimate, plan
+from dataprep.config import ShardConfig
+from dataprep.errors import ImageError, JobError
+from dataprep.formats import Sample, get_format
+from dataprep.labels import LabelSpace
+from dataprep.names import escape, to_bytes, unescape
+from dataprep.receipt import Row
+from dataprep.shard import convert_sample
+from dataprep.sources import Listing, Source
+
+VALIDATION = "validation"
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """The rows of ``SPLIT.plan.parquet``: samples in the order and shard they are written to.
+
+    ``shards`` is -1 for entries that are no samples; ``statuses`` and ``reasons`` say why.
+    """
+
+    names: Sequence[str]
+    sizes: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    predicted: NDArray[np.int64]
+    shards: NDArray[np.int32]
+    statuses: Sequence[str]
+    reasons: Sequence[str]
+
+    @cached_property
+    def shard_count(self) -> int:
+        """How many shards."""
+        return int(self.shards.max(initial=-1)) + 1
+
+    @cached_property
+    def samples(self) -> int:
+        """How many rows are samples; they come first."""
+        return int((self.shards >= 0).sum())
+
+    def rows_of(self, shard: int) -> slice:
+        """Where the samples of one shard stand."""
+        start, stop = np.searchsorted(self.shards[: self.samples], [shard, shard + 1])
+        return slice(int(start), int(stop))
+
+    def others(self, label_space: LabelSpace) -> list[Row]:
+        """Entries that are in no shard, as rows of the table of samples."""
+        return [
+            Row(
+                number=-1,
+                source=escape(self.names[i]),
+                label=int(self.labels[i]),
+                synset=escape(label_space.labels[self.labels[i]].synset)
+                if self.labels[i] >= 0
+                else "",
+                status=self.statuses[i],
+                reason=self.reasons[i],
+                kind="refused",
+                source_bytes=int(self.sizes[i]),
+            )
+            for i in range(self.samples, len(self.names))
+        ]
+
+    def to_parquet(self) -> bytes:
+        """As stored; names escaped."""
+        table = pa.table(
+            {
+                "source": pa.array([escape(name) for name in self.names], pa.string()),
+                "source_bytes": pa.array(self.sizes),
+                "label": pa.array(self.labels),
+                "predicted_bytes": pa.array(self.predicted),
+                "shard": pa.array(self.shards),
+                "status": pa.array(self.statuses, pa.string()),
+                "reason": pa.array(self.reasons, pa.string()),
+            }
+        )
+        sink = io.BytesIO()
+        pq.write_table(table, sink, compression="zstd")
+        return sink.getvalue()
+
+    @classmethod
+    def from_parquet(cls, data: bytes) -> SplitPlan:
+        """Read what ``to_parquet`` wrote."""
+        table = pq.read_table(io.BytesIO(data))
+        return cls(
+            names=[unescape(name) for name in table["source"].to_pylist()],
+            sizes=table["source_bytes"].to_numpy(),
+            labels=table["label"].to_numpy(),
+            predicted=table["predicted_bytes"].to_numpy(),
+            shards=table["shard"].to_numpy(),
+            statuses=table["status"].to_pylist(),
+            reasons=table["reason"].to_pylist(),
+        )
+
+
+def calibrate(
+    listing: Listing, rows: NDArray[np.int64], source: Source, config: ShardConfig
+) -> estimate.Calibration:
+    """Convert a few samples to learn how large records of this source become."""
+    sizes = listing.sizes[rows]
+    chosen = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))]
+    formats = [get_format(name) for name in config.format]
+
+    def measure(row: int) -> tuple[int, int]:
+        name, size = listing.names[row], int(listing.sizes[row])
+        if size > config.image.max_source_bytes:
+            return size, 0
+        try:
+            converted = convert_sample(source.read(name), name, config.image)
+        except ImageError:
+            return size, 0
+        group = to_bytes(listing.classes[row])
+        sample = Sample(
+            image=converted.data,
+            label=0,
+            width=converted.width,
+            height=converted.height,
+            channels=converted.channels,
+            colorspace=converted.colorspace,
+            filename=to_bytes(name.rpartition("/")[2]),
+            synset=group,
+            text=group,
+        )
+        return size, max(form.writer(_Nowhere(), 0).write(sample)[1] for form in formats)
+
+    workers = max(config.dask.worker_count, source.concurrency)
+    with ThreadPoolExecutor(min(workers, 16)) as pool:
+        return estimate.Calibration.fit(list(pool.map(measure, chosen.tolist())))
+
+
+def make_plans(
+    listing: Listing,
+    label_space: LabelSpace,
+    calibration: estimate.Calibration,
+    config: ShardConfig,
+) -> dict[str, SplitPlan]:
+    """Split, order and cut. Entries that are no samples go to the main split's plan."""
+    labels = np.array(
+        [label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32
+    )
+    rows = sample_rows(listing)
+    parts = {config.split: rows}
+    if (share := config.validation_share) is not None:
+        mask = plan.held_out(listing.names, labels, rows, share, config.seed)
+        parts = {config.split: rows[~mask], VALIDATION: rows[mask]}
+    plans = {}
+    for split, part in parts.items():
+        if not len(part):
+            raise JobError(f"split {split!r} would have no samples: give a larger share")
+        order = plan.shuffled(listing.names, part, config.seed) if config.shuffle else part
+        others = sorted(listing.problems) if split == config.split else []
+        plans[split] = _split_plan(listing, labels, order, others, calibration, config)
+    return plans
+
+
+def sample_rows(listing: Listing) -> NDArray[np.int64]:
+    """Rows of the listing that are samples."""
+    is_sample = np.ones(len(listing), dtype=np.bool_)
+    is_sample[list(listing.problems)] = False
+    return np.flatnonzero(is_sample).astype(np.int64)
+
+
+def _split_plan(
+    listing: Listing,
+    labels: NDArray[np.int32],
+    order: NDArray[np.int64],
+    others: Sequence[int],
+    calibration: estimate.Calibration,
+    config: ShardConfig,
+) -> SplitPlan:
+    predicted = calibration.predict(listing.sizes[order])
+    bounds = plan.cut(predicted, plan.clamp_target(int(config.shard_size)))
+    shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
+    rows = np.concatenate([order, np.array(others, dtype=np.int64)])
+    problems = [listing.problems[row] for row in others]
+    none = [""] * len(order)
+    return SplitPlan(
+        names=[listing.names[row] for row in rows.tolist()],
+        sizes=listing.sizes[rows],
+        labels=labels[rows],
+        predicted=np.concatenate([predicted, np.zeros(len(others), dtype=np.int64)]),
+        shards=np.concatenate([shards, np.full(len(others), -1, dtype=np.int32)]),
+        statuses=[*none, *(problem.status for problem in problems)],
+        reasons=[*none, *(problem.reason for problem in problems)],
+    )
+
+
+class _Nowhere:
+    """A sink that keeps nothing."""
+
+    def write(self, data: Any, /) -> None:
+        """Forget ``data``."""
+
+
+def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:
+    """Format name to the offset inside its records: as configured, else the format's own."""
+    return {
+        name: config.label_offset.get(
+            name, get_format(name).default_label_offset(label_space.are_synsets)
+        )
+        for name in config.format
+    }

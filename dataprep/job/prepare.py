@@ -1,0 +1,275 @@
+"""Everything before the first shard: refuse, resume, or plan and write the plan down."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dataprep import keys, plan
+from dataprep.config import ShardConfig
+from dataprep.errors import (
+    ConfigError,
+    ManifestMissing,
+    ObjectNotFound,
+    OutputConflict,
+    SourceNotFound,
+    StoreError,
+    StoreFull,
+)
+from dataprep.job.jobfile import JobFile, differences
+from dataprep.job.plans import (
+    VALIDATION,
+    SplitPlan,
+    calibrate,
+    label_offsets,
+    make_plans,
+    sample_rows,
+)
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest
+from dataprep.sources import Listing, Source, open_source
+from dataprep.stores import Store, open_store
+from dataprep.versions import determining
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job that can begin: what is stored about it, by split."""
+
+    config: ShardConfig
+    source: Source
+    store: Store
+    label_space: LabelSpace
+    jobs: Mapping[str, JobFile]
+    plans: Mapping[str, SplitPlan]
+    manifests: Mapping[str, Manifest]
+
+
+def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
+    """Check the request, then find the job that OUTPUT holds or write a new one down.
+
+    Raises:
+        ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
+    """
+    splits = _splits(config)
+    _refuse_nesting(config)
+    source = open_source(config.source, config.kind, config.source_store or config.store)
+    store = open_store(config.output, config.store)
+    listing = source.list()
+    if not len(sample_rows(listing)):
+        raise SourceNotFound(f"no images in {config.source!r}: every entry is skipped or refused")
+    _ready(store)
+    found = {} if overwrite else {split: job for split in splits if (job := _job(store, split))}
+    if found:
+        label_space = LabelSpace.from_json(store.get(keys.LABELS))
+        plans = {split: _stored_plan(store, split, found[split]) for split in found}
+        for split, job in found.items():
+            _require_same(config, split, job, listing, plans)
+        if set(found) == set(splits):
+            manifests = {s: m for s in splits if (m := _manifest(store, s, found[s]))}
+            note(f"resuming {store.uri}: same config, same source")
+            return Prepared(config, source, store, label_space, found, plans, manifests)
+    if overwrite:
+        for split in splits:
+            _remove(store, split)
+    return _new(config, source, store, listing, note)
+
+
+def _splits(config: ShardConfig) -> list[str]:
+    if config.validation is None:
+        return [config.split]
+    if config.split == VALIDATION:
+        raise ConfigError("--validation takes a share from a split that is not itself validation")
+    return [config.split, VALIDATION]
+
+
+def _refuse_nesting(config: ShardConfig) -> None:
+    if "://" in config.source or "://" in config.output:
+        inside = "://" in config.source and (config.output + "/").startswith(
+            config.source.rstrip("/") + "/"
+        )
+    else:
+        source, output = Path(config.source).resolve(), Path(config.output).resolve()
+        inside = output.is_relative_to(source)
+    if inside:
+        raise ConfigError(
+            f"the output {config.output!r} lies inside the source {config.source!r}: the next "
+            "run would read its own shards; choose another place"
+        )
+
+
+def _ready(store: Store) -> None:
+    try:
+        store.prepare()
+    except StoreError as error:
+        error.exit_code = 2  # the request was wrong: nothing has been written
+        raise
+
+
+def _job(store: Store, split: str) -> JobFile | None:
+    key = keys.job(split)
+    try:
+        return JobFile.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None
+
+
+def _manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
+    key = keys.manifest(split)
+    try:
+        found = Manifest.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None
+    return found if found.fingerprint == job.fingerprint else None
+
+
+def _stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
+    key = keys.plan(split)
+    data = store.get(key)
+    if hashlib.sha256(data).hexdigest() != job.plan_sha256:
+        raise OutputConflict(
+            f"{key} in {store.uri} is not the plan that {keys.job(split)} was written with: "
+            "start anew with --overwrite"
+        )
+    return SplitPlan.from_parquet(data)
+
+
+def _require_same(
+    config: ShardConfig,
+    split: str,
+    job: JobFile,
+    listing: Listing,
+    plans: Mapping[str, SplitPlan],
+) -> None:
+    """Refuse to go on with a job that was planned from something else."""
+    found = differences(job.config, replaced_split(config, split))
+    found += differences(job.versions, dict(determining()))
+    if job.source["sha256"] != listing.digest():
+        found += _source_differences(listing, plans) or ["source: other class folders"]
+    if found:
+        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+        raise OutputConflict(
+            f"{config.output} holds another job for split {split!r}: {shown}. Take these back "
+            "to resume it, use another --output, or --overwrite to start anew"
+        )
+
+
+def replaced_split(config: ShardConfig, split: str) -> dict[str, object]:
+    """The content part of ``config`` for one of its splits."""
+    return {**config.content(), "split": split}
+
+
+def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> list[str]:
+    before = {
+        name: size
+        for stored in plans.values()
+        for name, size in zip(stored.names, stored.sizes.tolist(), strict=True)
+    }
+    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    groups = {
+        "new": now.keys() - before.keys(),
+        "gone": before.keys() - now.keys(),
+        "of another size": {n for n in now.keys() & before.keys() if now[n] != before[n]},
+    }
+    return [
+        f"source: {len(names):,} files {what}, such as {min(names)!r}"
+        for what, names in groups.items()
+        if names
+    ]
+
+
+def _remove(store: Store, split: str) -> None:
+    """Remove a split, the manifest first: a reader never meets half of it."""
+    store.delete(keys.manifest(split))
+    store.delete(keys.job(split))
+    folders = [info.key for info in store.list() if keys.belongs_to(split, info.key)]
+    for key in sorted(folders, key=lambda key: not key.startswith("receipts/")):
+        store.delete(key)
+
+
+def _new(
+    config: ShardConfig, source: Source, store: Store, listing: Listing, note: Note
+) -> Prepared:
+    """Plan, then write labels, plans and job files, in this order."""
+    label_space = _label_space(config, store, listing)
+    note(f"{config.source}: {len(listing):,} files, {len(label_space.labels):,} classes")
+    calibration = calibrate(listing, sample_rows(listing), source, config)
+    plans = make_plans(listing, label_space, calibration, config)
+    _require_space(store, plans, config, note)
+    wanted, target = int(config.shard_size), plan.clamp_target(int(config.shard_size))
+    if wanted != target:
+        note(f"shard size {wanted:,} bytes moved to {target:,}, so that shards stay in 1 to 128 MB")
+    labels_json = label_space.to_json()
+    jobs = {}
+    encoded = {split: split_plan.to_parquet() for split, split_plan in plans.items()}
+    for split, split_plan in plans.items():
+        jobs[split] = JobFile(
+            split=split,
+            config=replaced_split(config, split),
+            versions=dict(determining()),
+            source={
+                "files": len(listing),
+                "bytes": int(listing.sizes.sum()),
+                "sha256": listing.digest(),
+            },
+            calibration=calibration.points,
+            label_offsets=dict(label_offsets(config, label_space)),
+            labels_sha256=hashlib.sha256(labels_json).hexdigest(),
+            plan_sha256=hashlib.sha256(encoded[split]).hexdigest(),
+            shards=split_plan.shard_count,
+        )
+    try:
+        store.put(keys.LABELS, labels_json)
+        for split in jobs:
+            store.put(keys.plan(split), encoded[split])
+        for split, job in jobs.items():
+            store.put(keys.job(split), job.to_json())
+    except StoreError as error:
+        error.exit_code = 2  # the first write shows whether writing is allowed at all
+        raise
+    return Prepared(config, source, store, label_space, jobs, plans, {})
+
+
+def _label_space(config: ShardConfig, store: Store, listing: Listing) -> LabelSpace:
+    """The output's label space if another split made one, else this source's own."""
+    rows = sample_rows(listing).tolist()
+    own = LabelSpace.of(listing.classes[row] for row in rows)
+    mine = set(_splits(config))
+    others = [
+        split
+        for info in store.list()
+        if (split := keys.split_of_job(info.key)) and split not in mine
+    ]
+    if not others:
+        return own
+    shared = LabelSpace.from_json(store.get(keys.LABELS))
+    shared.require(own.index, config.split)
+    return shared
+
+
+def _require_space(
+    store: Store, plans: Mapping[str, SplitPlan], config: ShardConfig, note: Note
+) -> None:
+    predicted = sum(int(part.predicted.sum()) for part in plans.values())
+    needed = predicted * len(config.format)
+    free = store.free_bytes()
+    if free is not None and needed > free:
+        raise _full(store, needed, free)
+    shards = sum(part.shard_count for part in plans.values())
+    note(
+        f"plan: {shards:,} shards a format, about {predicted / 1e6 / shards:,.1f} MB each, "
+        f"{needed / 1e6:,.0f} MB in all"
+    )
+
+
+def _full(store: Store, needed: int, free: int) -> StoreFull:
+    error = StoreFull(
+        f"about {needed / 1e6:,.0f} MB would be written to {store.uri}, where "
+        f"{free / 1e6:,.0f} MB are free: choose another --output or free some space"
+    )
+    error.exit_code = 2
+    return error

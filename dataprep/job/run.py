@@ -1,0 +1,274 @@
+"""shard(config): from a source to complete, confirmed splits."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dataprep import keys, manifest
+from dataprep.config import ShardConfig, allowed_failures
+from dataprep.errors import JobError, TooManyFailures
+from dataprep.job import engine, progress
+from dataprep.job.jobfile import JobFile
+from dataprep.job.plans import SplitPlan
+from dataprep.job.prepare import Prepared, prepare
+from dataprep.manifest import Manifest
+from dataprep.receipt import Receipt, Row
+from dataprep.shard import Progress, ShardResult, ShardTask
+from dataprep.versions import determining, informing
+
+_STORE_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How a split came out. ``seconds`` and ``images_per_s`` are of this run alone."""
+
+    split: str
+    output: str
+    manifest: Manifest
+    seconds: float
+    made_shards: int
+    kept_shards: int
+    images_per_s: float
+    failures: tuple[tuple[str, str], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        counts = self.manifest.samples
+        return {
+            "split": self.split,
+            "output": self.output,
+            "samples": {name: getattr(counts, name) for name in type(counts).__slots__},
+            "formats": {
+                name: {
+                    "shards": len(entry.shards),
+                    "records": entry.records,
+                    "bytes": entry.bytes,
+                    "label_offset": entry.label_offset,
+                }
+                for name, entry in self.manifest.formats.items()
+            },
+            "warnings": dict(self.manifest.warnings),
+            "spread": round(manifest.spread(self.manifest.formats), 4),
+            "made_shards": self.made_shards,
+            "kept_shards": self.kept_shards,
+            "seconds": round(self.seconds, 3),
+            "images_per_s": round(self.images_per_s, 1),
+            "fingerprint": self.manifest.fingerprint,
+            "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
+        }
+
+
+def shard(
+    config: ShardConfig,
+    *,
+    overwrite: bool = False,
+    display: progress.Display | None = None,
+) -> tuple[Summary, ...]:
+    """Shard a source as ``config`` says, or resume where an earlier run stopped.
+
+    One summary a split. Work that is stored and confirmed is never repeated; a complete split
+    is left as it is.
+
+    Args:
+        config: what to make of what, and where.
+        overwrite: remove this output's split first, whatever it holds.
+        display: told of the progress; nothing is shown without one.
+
+    Raises:
+        ConfigError, SourceError, OutputConflict: refused before anything was written.
+        TooManyFailures: more samples failed than ``config.max_failures``; no manifest.
+        StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
+    """
+    display = display or progress.Silent()
+    prepared = prepare(config, overwrite=overwrite, note=display.note)
+    return tuple(_run_split(prepared, split, display) for split in prepared.jobs)
+
+
+def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Summary:
+    started_s = time.monotonic()
+    job, plan = prepared.jobs[split], prepared.plans[split]
+    store = prepared.store
+    stored = {info.key for info in store.list("receipts/")}
+    kept = [i for i in range(job.shards) if keys.receipt(split, i, job.shards) in stored]
+    complete = prepared.manifests.get(split)
+    if complete is not None and len(kept) == job.shards:
+        display.note(f"{split}: complete already, nothing to do ({store.uri})")
+        return _summary(prepared, split, complete, started_s, 0, len(kept), 0, ())
+
+    missing = sorted(set(range(job.shards)) - set(kept))
+    done = plan.samples - sum(_width(plan, i) for i in missing)
+    source_bytes = sum(int(plan.sizes[plan.rows_of(i)].sum()) for i in missing)
+    if missing:
+        display.start(split, plan.samples, source_bytes, done)
+        try:
+            _make(prepared, split, missing, source_bytes, display)
+        finally:
+            display.stop()
+    receipts = _read_receipts(prepared, split)
+    rest = plan.others(prepared.label_space)
+    finished = _finish(prepared, split, receipts, rest, started_s)
+    seconds = time.monotonic() - started_s
+    failures = _failures([row for receipt in receipts for row in receipt.rows], rest)
+    return _summary(
+        prepared, split, finished, started_s, len(missing), len(kept),
+        (plan.samples - done) / max(seconds, 1e-9), failures,
+    )
+
+
+def _width(plan: SplitPlan, shard: int) -> int:
+    rows = plan.rows_of(shard)
+    return rows.stop - rows.start
+
+
+def _make(
+    prepared: Prepared,
+    split: str,
+    missing: Sequence[int],
+    source_bytes: int,
+    display: progress.Display,
+) -> None:
+    """Run the tasks of the missing shards; stop early where too many samples fail."""
+    plan, config = prepared.plans[split], prepared.config
+    refused = sum(status == "failed" for status in plan.statuses)
+    allowed = allowed_failures(config.max_failures, len(plan.names))
+    failed = refused
+
+    def on_result(result: ShardResult) -> None:
+        nonlocal failed
+        failed += result.failed
+        if failed > allowed:
+            raise _too_many(failed, allowed, config, stopped=True)
+
+    chosen = engine.choose(config.dask, source_bytes, display.advance, display.note)
+    chosen.run([partial(_task, prepared, split, i) for i in missing], on_result)
+
+
+def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
+    job, plan = prepared.jobs[split], prepared.plans[split]
+    rows = plan.rows_of(shard)
+    return ShardTask(
+        fingerprint=job.fingerprint,
+        versions=determining(),
+        split=split,
+        shard=shard,
+        shards=job.shards,
+        first_number=rows.start,
+        names=tuple(plan.names[rows]),
+        sizes=tuple(plan.sizes[rows].tolist()),
+        labels=tuple(plan.labels[rows].tolist()),
+        label_space=prepared.label_space,
+        policy=prepared.config.image,
+        label_offsets=tuple(job.label_offsets.items()),
+        source=prepared.source,
+        store=prepared.store,
+    )
+
+
+def _read_receipts(prepared: Prepared, split: str) -> list[Receipt]:
+    job = prepared.jobs[split]
+
+    def read(shard: int) -> Receipt:
+        key = keys.receipt(split, shard, job.shards)
+        receipt = Receipt.from_json(prepared.store.get(key), key)
+        if receipt.fingerprint != job.fingerprint:
+            raise JobError(f"{key} belongs to another job: start anew with --overwrite")
+        return receipt
+
+    with ThreadPoolExecutor(_STORE_THREADS) as pool:
+        return list(pool.map(read, range(job.shards)))
+
+
+def _finish(
+    prepared: Prepared,
+    split: str,
+    receipts: Sequence[Receipt],
+    rest: Sequence[Row],
+    started_s: float,
+) -> Manifest:
+    """Build the tables from stored receipts; the manifest goes last."""
+    job, config, store = prepared.jobs[split], prepared.config, prepared.store
+    rows = [*(row for receipt in receipts for row in receipt.rows), *rest]
+    counts = manifest.count(rows)
+    allowed = allowed_failures(config.max_failures, counts.total)
+    if counts.failed > allowed:
+        raise _too_many(counts.failed, allowed, config, stopped=False)
+    formats = manifest.format_entries(receipts, job.label_offsets)
+    finished = Manifest(
+        split=split,
+        created=_now(),
+        fingerprint=job.fingerprint,
+        config=job.config,
+        run=_run_facts(prepared, time.monotonic() - started_s),
+        versions={**informing(), **job.versions},
+        formats=formats,
+        samples=counts,
+        warnings=manifest.warnings(rows, formats),
+    )
+    store.put(
+        keys.samples(split), manifest.samples_parquet(receipts, rest, list(job.label_offsets))
+    )
+    store.put(keys.manifest(split), finished.to_json())
+    store.tidy()
+    return finished
+
+
+def _too_many(failed: int, allowed: int, config: ShardConfig, *, stopped: bool) -> TooManyFailures:
+    state = "stopped" if stopped else "every shard is stored, the manifest is withheld"
+    return TooManyFailures(
+        f"{failed:,} samples failed, --max-failures {config.max_failures} allows {allowed:,}: "
+        f"{state}. The receipts in {config.output} name each with its reason; to accept them, "
+        f"run again with a higher --max-failures: it resumes"
+    )
+
+
+def _failures(rows: Sequence[Row], rest: Sequence[Row]) -> tuple[tuple[str, str], ...]:
+    return tuple((row.source, row.reason) for row in [*rows, *rest] if row.status == "failed")
+
+
+def _summary(
+    prepared: Prepared,
+    split: str,
+    finished: Manifest,
+    started_s: float,
+    made: int,
+    kept: int,
+    images_per_s: float,
+    failures: tuple[tuple[str, str], ...],
+) -> Summary:
+    return Summary(
+        split=split,
+        output=prepared.store.uri,
+        manifest=finished,
+        seconds=time.monotonic() - started_s,
+        made_shards=made,
+        kept_shards=kept,
+        images_per_s=images_per_s,
+        failures=failures,
+    )
+
+
+def _run_facts(prepared: Prepared, seconds: float) -> dict[str, Any]:
+    dask = prepared.config.dask
+    return {
+        "source": prepared.source.uri,
+        "output": prepared.store.uri,
+        "endpoint_url": prepared.config.store.endpoint_url,
+        "workers": dask.worker_count,
+        "scheduler": dask.scheduler or dask.cluster or "local",
+        "seconds": round(seconds, 3),
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+__all__ = ["Summary", "shard"]
