@@ -93,7 +93,7 @@ def check(data: bytes) -> tuple[int, int, int]:
     if not data.startswith(jpeg.SOI):
         raise CorruptImage(f"not a JPEG: begins with {data[:4]!r}")
     header = jpeg.read_header(data)
-    pixels, _ = _decode(data, header, 0, 0)
+    pixels, _ = _decode(data, _colors(header), 0, 0)
     height, width, channels = pixels.shape
     return width, height, channels
 
@@ -109,13 +109,7 @@ def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Con
 
     untouched = turn == 1 and geometry == (*shown, *shown)
     if untouched:
-        if policy.mode == "none":
-            # Nothing is to be decoded: packing runs at the speed of the disk.
-            recovered = False
-            if not jpeg.ends(data, header):
-                raise CorruptImage("truncated JPEG: it has no end-of-image marker")
-        else:
-            _, recovered = _decode(data, header, 0, 0)
+        recovered = _checked(data, header, policy)
         retagged = any(tag.value != 1 for tag in header.orientations)
         stored = jpeg.reset_orientation(data, header) if retagged else data
         action: Action = "retagged" if retagged else "passthrough"
@@ -123,7 +117,7 @@ def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Con
             notes.append("orientation_reset")
     else:
         least = (geometry.height, geometry.width) if turned else (geometry.width, geometry.height)
-        pixels, recovered = _decode(data, header, *least)
+        pixels, recovered = _decode(data, _colors(header), *least)
         stored = _encode(_crop(_resize(_turn(pixels, turn), geometry), geometry), policy)
         action = "reencoded"
         if header.has_icc:
@@ -182,11 +176,24 @@ def _orientation_notes(orientation: int, policy: ImagePolicy) -> list[str]:
     return ["orientation_applied" if policy.orientation == "apply" else "orientation_ignored"]
 
 
-def _decode(
-    data: bytes, header: jpeg.JpegHeader, min_width: int, min_height: int
-) -> tuple[Pixels, bool]:
+def _checked(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> bool:
+    """Make sure that a file which is stored as it is can be decoded; whether libjpeg complained.
+
+    All of the entropy-coded data is read; the colours, which cannot fail, are left out.
+    """
+    if policy.check == "decode":
+        return _decode(data, "GRAY", 0, 0)[1]
+    if not jpeg.ends(data, header):
+        raise CorruptImage("truncated JPEG: it has no end-of-image marker")
+    return False
+
+
+def _colors(header: jpeg.JpegHeader) -> str:
+    return "GRAY" if header.channels == 1 else "RGB"
+
+
+def _decode(data: bytes, colorspace: str, min_width: int, min_height: int) -> tuple[Pixels, bool]:
     """Pixels at the smallest eighth not below the minimum, and whether libjpeg complained."""
-    colorspace = "GRAY" if header.channels == 1 else "RGB"
     try:
         return _libjpeg(data, colorspace, min_width, min_height, strict=True), False
     except ValueError as error:

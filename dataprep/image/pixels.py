@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageChops, UnidentifiedImageError
 
 from dataprep.errors import CorruptImage, ImageTooLarge, NotAnImage, UnsupportedImage
 
@@ -16,10 +16,7 @@ Pixels = NDArray[np.uint8]
 """Pixels, uint8, of shape (height, width, channels) with 1 or 3 channels."""
 
 # Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
-FORMATS = (
-    *("JPEG", "MPO", "PNG", "GIF", "BMP", "DIB", "TIFF"),
-    *("WEBP", "PPM", "JPEG2000", "AVIF"),
-)
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 BACKGROUND = (255, 255, 255)
 
 # Pillow warns of broken Exif and of images near its size limit; both are decided here.
@@ -86,6 +83,9 @@ def _honest(image: Image.Image, data: bytes) -> Opened:
         notes.append("palette_converted")
     if mode == "CMYK":
         notes.append("cmyk_converted")
+        if container == "JPEG" and "adobe" not in image.info:
+            # Pillow takes every CMYK JPEG for Adobe's, which is stored inverted.
+            image = ImageChops.invert(image)
     if image.has_transparency_data:
         notes.append("alpha_flattened")
         image = _flattened(image)

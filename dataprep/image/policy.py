@@ -22,6 +22,9 @@ class ImagePolicy(BaseModel):
     image to cover that box and keeps its centre, ``none`` leaves the size alone. Without
     ``upscale`` no side ever grows; ``exact`` and ``crop`` then give less than ``size`` where
     the source has less.
+
+    ``check`` is for images that are stored as they are: ``decode`` makes sure that they can be
+    decoded, ``header`` only that they begin and end as a JPEG does, at the speed of the disk.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,6 +35,7 @@ class ImagePolicy(BaseModel):
     quality: Annotated[int, Field(ge=1, le=100)] = 95
     subsampling: Literal["420", "422", "444"] = "420"
     orientation: Literal["ignore", "apply"] = "ignore"
+    check: Literal["decode", "header"] = "decode"
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
-from dataprep.shard import Progress, Report, ShardResult, ShardTask, make_shard
+from dataprep.worker import Progress, Report, ShardResult, ShardTask, make_shard
 
 SMALL_JOB_SOURCE_BYTES = 150_000_000
 """Below this a job ends before worker processes would have paid for their start."""

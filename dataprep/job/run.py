@@ -20,10 +20,11 @@ from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.manifest import Manifest
 from dataprep.receipt import Receipt, Row
-from dataprep.shard import Progress, ShardResult, ShardTask
+from dataprep.worker import Progress, ShardResult, ShardTask
 from dataprep.versions import determining, informing
 
 _STORE_THREADS = 16
+_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
     rest = plan.others(prepared.label_space)
     finished = _finish(prepared, split, receipts, rest, started_s)
     seconds = time.monotonic() - started_s
-    failures = _failures([row for receipt in receipts for row in receipt.rows], rest)
+    failures = _failures([*(row for receipt in receipts for row in receipt.rows), *rest])
     return _summary(
         prepared, split, finished, started_s, len(missing), len(kept),
         (plan.samples - done) / max(seconds, 1e-9), failures,
@@ -145,7 +146,7 @@ def _make(
         nonlocal failed
         failed += result.failed
         if failed > allowed:
-            raise _too_many(failed, allowed, config, stopped=True)
+            raise _too_many(failed, allowed, config, result.examples, "stopped")
 
     chosen = engine.choose(config.dask, source_bytes, display.advance, display.note)
     chosen.run([partial(_task, prepared, split, i) for i in missing], on_result)
@@ -199,7 +200,13 @@ def _finish(
     counts = manifest.count(rows)
     allowed = allowed_failures(config.max_failures, counts.total)
     if counts.failed > allowed:
-        raise _too_many(counts.failed, allowed, config, stopped=False)
+        raise _too_many(
+            counts.failed,
+            allowed,
+            config,
+            _failures(rows)[:_EXAMPLES],
+            "every shard is stored, but no manifest",
+        )
     formats = manifest.format_entries(receipts, job.label_offsets)
     finished = Manifest(
         split=split,
@@ -220,17 +227,23 @@ def _finish(
     return finished
 
 
-def _too_many(failed: int, allowed: int, config: ShardConfig, *, stopped: bool) -> TooManyFailures:
-    state = "stopped" if stopped else "every shard is stored, the manifest is withheld"
+def _too_many(
+    failed: int,
+    allowed: int,
+    config: ShardConfig,
+    examples: Sequence[tuple[str, str]],
+    state: str,
+) -> TooManyFailures:
+    shown = "; ".join(f"{name}: {reason}" for name, reason in examples)
     return TooManyFailures(
         f"{failed:,} samples failed, --max-failures {config.max_failures} allows {allowed:,}: "
-        f"{state}. The receipts in {config.output} name each with its reason; to accept them, "
-        f"run again with a higher --max-failures: it resumes"
+        f"{state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
+        f"resumes; the receipts in {config.output} name each one"
     )
 
 
-def _failures(rows: Sequence[Row], rest: Sequence[Row]) -> tuple[tuple[str, str], ...]:
-    return tuple((row.source, row.reason) for row in [*rows, *rest] if row.status == "failed")
+def _failures(rows: Sequence[Row]) -> tuple[tuple[str, str], ...]:
+    return tuple((row.source, row.reason) for row in rows if row.status == "failed")
 
 
 def _summary(
@@ -269,6 +282,3 @@ def _run_facts(prepared: Prepared, seconds: float) -> dict[str, Any]:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-__all__ = ["Summary", "shard"]

@@ -75,12 +75,12 @@ class ImageFolder:
         try:
             entries = sorted(self._store.list(), key=lambda entry: to_bytes(entry.key))
         except ObjectNotFound as error:
-            raise SourceNotFound(str(error)) from None
+            raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
             raise SourceError(f"cannot list {self.uri}: {error}") from None
         if not entries:
             raise SourceNotFound(
-                f"no files in {self.uri!r}: it is empty or does not exist (check --source)"
+                f"no files in {self.uri!r}: nothing lies there (check --source)"
             )
         return self._listing(entries)
 

@@ -98,6 +98,8 @@ class LocalStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
         start = self._path(prefix.rpartition("/")[0]) if "/" in prefix else self.root
+        if not self.root.is_dir():
+            raise ObjectNotFound(f"no such directory: {self.uri!r}")
         if not start.is_dir():
             return
         root = os.path.realpath(self.root)

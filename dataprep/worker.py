@@ -28,6 +28,7 @@ from dataprep.versions import require_versions
 
 _REPORT_EVERY_S = 0.25
 _RECORD_HEADROOM_BYTES = 1_000_000
+_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """A short account for the driver; the receipt has the rest."""
+    """A short account for the driver; the receipt has the rest.
+
+    ``examples`` are names and reasons of the first few samples that failed.
+    """
 
     shard: int
     samples: int
     failed: int
     stored_bytes: int
+    examples: tuple[tuple[str, str], ...] = ()
 
 
 Report = Callable[[Progress], None]
@@ -115,11 +120,13 @@ def make_shard(
         stored = {spool.format.name: spool.store(task, rows) for spool in spools}
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, rows)
         task.store.put(keys.receipt(task.split, task.shard, task.shards), receipt.to_json())
+    failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(
         shard=task.shard,
         samples=len(rows),
-        failed=sum(row.status == "failed" for row in rows),
+        failed=len(failed),
         stored_bytes=sum(shard.file.bytes for shard in stored.values()),
+        examples=tuple(failed[:_EXAMPLES]),
     )
 
 

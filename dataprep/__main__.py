@@ -1,0 +1,5 @@
+"""``python -m dataprep``."""
+
+from dataprep.cli import main
+
+main()

@@ -1,0 +1,264 @@
+"""Parse, call, exit code; nothing else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from dataprep._version import __version__
+
+
+class Commands(TyperGroup):
+    """Turns errors into one line and an exit code."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the chosen command."""
+        from dataprep.errors import DataprepError
+
+        try:
+            return super().invoke(ctx)
+        except DataprepError as error:
+            if ctx.params.get("debug"):
+                raise
+            typer.echo(f"dataprep: {error}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo(
+                "dataprep: interrupted: what is stored is kept, the same command resumes", err=True
+            )
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    name="dataprep",
+    cls=Commands,
+    help="Image collections into resized, packed and verified TFRecord and RecordIO shards.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+EndpointUrl = Annotated[
+    str | None, typer.Option("--endpoint-url", help="S3 endpoint other than AWS.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Image collections into training shards."""
+    if version:
+        typer.echo(f"dataprep {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def shard(
+    config: Annotated[
+        Path | None, typer.Argument(help="A YAML file; every option below overrides it.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Class folders: a path or s3://bucket/prefix.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Name of the split. (default: train)")] = None,
+    format: Annotated[
+        list[str] | None,
+        typer.Option(help="tfrecord or recordio; give it twice for both. (default: tfrecord)"),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="short, long, exact, crop or none. (default: short if --size is given)"),
+    ] = None,
+    size: Annotated[str | None, typer.Option(help="Pixels: 256, or 256x192.")] = None,
+    quality: Annotated[int | None, typer.Option(help="JPEG quality. (default: 95)")] = None,
+    shard_size: Annotated[
+        str | None, typer.Option(help="1MB to 128MB. (default: 64MiB)")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the shuffle and splits. (default: 0)")] = None,
+    validation: Annotated[
+        str | None, typer.Option(help="Share of each class for a validation split, as in 5%.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="(default: one a processor)")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A running Dask cluster: tcp://host:8786.")
+    ] = None,
+    max_failures: Annotated[
+        str | None, typer.Option(help="none, a number, or a share as in 1%. (default: 1%)")
+    ] = None,
+    endpoint_url: EndpointUrl = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any other key: --set image.upscale=true."),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite/--resume", help="Remove this split first, or go on with it."),
+    ] = False,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Resize, pack and store a collection as shards; run again to resume."""
+    from dataprep.config import dump, load
+    from dataprep.job import progress
+    from dataprep.job import shard as run
+    from dataprep.job.report import summary_json, summary_text
+
+    named = {
+        "source": source,
+        "output": output,
+        "split": split,
+        "format": format or None,
+        "image.mode": mode,
+        "image.size": _size(size),
+        "image.quality": quality,
+        "shard_size": shard_size,
+        "seed": seed,
+        "validation": validation,
+        "dask.workers": workers,
+        "dask.scheduler": scheduler,
+        "max_failures": max_failures,
+        "store.endpoint_url": endpoint_url,
+    }
+    overrides = {key: value for key, value in named.items() if value is not None}
+    loaded = load(config, {**overrides, **_settings(set_ or [])})
+    if print_config:
+        typer.echo(dump(loaded), nl=False)
+        return
+    summaries = run(loaded, overwrite=overwrite, display=progress.choose())
+    typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
+
+
+@app.command()
+def verify(
+    output: Annotated[str, typer.Argument(help="A path or s3://bucket/prefix.")],
+    split: Annotated[str | None, typer.Option(help="One split. (default: all)")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Sizes, checksums, receipts.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
+    workers: Annotated[int | None, typer.Option(help="(default: one a processor)")] = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Re-read what was stored and name the shard, record and offset of each fault."""
+    from dataprep.config import DaskOptions
+    from dataprep.errors import ConfigError
+    from dataprep.stores import StoreOptions
+    from dataprep.verification import verify as run
+
+    if quick and deep:
+        raise ConfigError("--quick and --deep exclude each other: give one")
+    found = run(
+        output,
+        split,
+        depth="quick" if quick else "deep" if deep else "full",
+        workers=workers or DaskOptions().worker_count,
+        options=StoreOptions(endpoint_url=endpoint_url),
+    )
+    if as_json:
+        typer.echo(json.dumps({"splits": [one.as_dict() for one in found]}))
+    else:
+        typer.echo("\n".join(str(one) for one in found))
+    if not all(one.ok for one in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def sample(
+    dest: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    images: Annotated[int, typer.Option(help="How many.")] = 200,
+    classes: Annotated[int, typer.Option(help="In how many class folders.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same files.")] = 0,
+    defects: Annotated[
+        bool, typer.Option("--defects", help="Add one of each quirk and several broken files.")
+    ] = False,
+) -> None:
+    """Draw an ImageNet-like tree of photographs that never were."""
+    from dataprep.sample import draw_tree
+
+    tree = draw_tree(dest, images=images, classes=classes, seed=seed, defects=defects)
+    typer.echo(
+        f"{tree.images:,} images in {tree.classes:,} classes, {tree.bytes / 1e6:,.1f} MB, "
+        f"in {tree.root}"
+    )
+    for name, defect in tree.defects.items():
+        typer.echo(f"  {_printable(name)}: {defect.what} ({defect.expected})")
+
+
+@app.command()
+def init(
+    dest: Annotated[Path, typer.Argument(help="Where the folder 'configs' goes.")] = Path(),
+) -> None:
+    """Copy the example configs here."""
+    from dataprep.examples import copy_configs
+
+    for path in copy_configs(dest):
+        typer.echo(str(path))
+
+
+def _size(text: str | None) -> int | tuple[int, int] | None:
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) > 2 or not all(part.isdigit() for part in parts):
+        _refuse(f"--size {text!r}: give pixels, as in 256, or width x height, as in 256x192")
+    return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    import yaml
+
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            _refuse(f"--set {pair!r}: write KEY=VALUE, as in --set image.upscale=true")
+        try:
+            settings[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            _refuse(f"--set {pair!r}: the value is not valid YAML")
+    return settings
+
+
+def _printable(name: str) -> str:
+    from dataprep.names import escape
+
+    return escape(name)
+
+
+def _refuse(message: str) -> NoReturn:
+    from dataprep.errors import ConfigError
+
+    raise ConfigError(message)
+
+
+def _terminate(signum: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run a command. SIGTERM (spot instances, Slurm, Batch) is taken as Ctrl-C is."""
+    signal.signal(signal.SIGTERM, _terminate)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    if len(arguments) < len(sys.argv) - 1:
+        arguments.insert(0, "--debug")
+    app(arguments)
+
+
+if __name__ == "__main__":
+    main()

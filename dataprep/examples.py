@@ -1,0 +1,29 @@
+"""The example configs that come with the package."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dataprep.errors import ConfigError
+
+_PACKAGED = Path(__file__).parent / "_configs"
+_CHECKOUT = Path(__file__).parent.parent / "configs"
+
+
+def copy_configs(dest: Path) -> Iterator[Path]:
+    """Copy them to ``dest/configs``, file by file; the copies made.
+
+    Raises:
+        ConfigError: a file is there already.
+    """
+    home = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    pairs = [(path, dest / "configs" / path.relative_to(home)) for path in home.rglob("*.yaml")]
+    taken = [str(target) for _, target in pairs if target.exists()]
+    if taken:
+        raise ConfigError(f"{taken[0]} is there already: choose another place or remove it")
+    for path, target in sorted(pairs):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+        yield target

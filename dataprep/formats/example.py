@@ -1,0 +1,266 @@
+"""``tf.train.Example`` to bytes and back, without protobuf.
+
+Source: TensorFlow, ``tensorflow/core/example/{example,feature}.proto``, in the protobuf wire
+format (https://protobuf.dev/programming-guides/encoding). What is written equals TensorFlow's
+``SerializeToString(deterministic=True)`` byte for byte; what is read may come from any writer.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from dataprep.errors import CorruptRecord, RecordError
+from dataprep.formats.records import Buffer
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class _Values(Generic[_Item]):
+    values: Sequence[_Item]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+
+
+class BytesList(_Values[Buffer]):
+    """A feature of byte strings; those of a decoded example are views of its buffer."""
+
+    __slots__ = ()
+
+
+class FloatList(_Values[float]):
+    """A feature of numbers stored as float32."""
+
+    __slots__ = ()
+
+
+class Int64List(_Values[int]):
+    """A feature of whole numbers stored as int64."""
+
+    __slots__ = ()
+
+
+Feature: TypeAlias = BytesList | FloatList | Int64List
+
+_VARINT, _FIXED64, _DELIMITED, _GROUP, _END_GROUP, _FIXED32 = range(6)  # protobuf's wire types
+# Tags, field << 3 | wire type. The lists of a Feature are its fields 1, 2 and 3; the one field
+# of Example, of Features and of each list is 1; a map entry has its key in 1, its value in 2.
+_BYTES, _FLOATS, _INTS = (field << 3 | _DELIMITED for field in (1, 2, 3))
+_FIRST, _SECOND = (field << 3 | _DELIMITED for field in (1, 2))
+_ONE_INT, _ONE_FLOAT = 1 << 3 | _VARINT, 1 << 3 | _FIXED32
+_LIMIT_BYTES = 2**31 - 1
+
+
+def encode_example(features: Mapping[str, Feature]) -> bytes:
+    """The serialised example, keys sorted by their UTF-8 bytes.
+
+    Raises ``RecordError`` for a number that its list cannot hold, and from 2 GiB on.
+    """
+    # Python compares text by code point, which is the order of the UTF-8 bytes.
+    entries = [part for key in sorted(features) for part in feature_parts(key, features[key])]
+    return b"".join(assemble(entries))
+
+
+def assemble(entries: Sequence[Buffer]) -> list[Buffer]:
+    """The parts of an example made of encoded entries, nothing joined or copied.
+
+    ``entries`` are results of ``encode_feature`` or of ``feature_parts``, in the order of their
+    keys. Raises ``RecordError`` from 2 GiB on, which protobuf does not read.
+    """
+    size = _nbytes(entries)
+    prefix = _delimited(_FIRST, size)
+    if len(prefix) + size > _LIMIT_BYTES:
+        raise RecordError(f"an example of {size} bytes; store less than 2 GiB in each")
+    return [prefix, *entries]
+
+
+def encode_feature(key: str, feature: Feature) -> bytes:
+    """One encoded entry of an example, which a caller may keep and use again.
+
+    Raises ``RecordError`` for a number that the list cannot hold.
+    """
+    return b"".join(feature_parts(key, feature))
+
+
+def feature_parts(key: str, feature: Feature) -> list[Buffer]:
+    """``encode_feature`` in parts, byte strings being the caller's own buffers, not copied."""
+    values: list[Buffer] = []
+    if isinstance(feature, BytesList):
+        kind = _BYTES
+        for value in feature.values:
+            values += (_delimited(_FIRST, memoryview(value).nbytes), value)
+    else:
+        if isinstance(feature, FloatList):
+            kind, packed = _FLOATS, _pack_floats(key, feature.values)
+        else:
+            kind, packed = _INTS, _pack_ints(key, feature.values)
+        if packed:
+            values = [_delimited(_FIRST, len(packed)), packed]
+    size = _nbytes(values)
+    name = key.encode()
+    head = _delimited(kind, size)
+    head = _delimited(_FIRST, len(name)) + name + _delimited(_SECOND, len(head) + size) + head
+    return [_delimited(_FIRST, len(head) + size) + head, *values]
+
+
+def _delimited(tag: int, size: int) -> bytes:
+    return bytes((tag,)) + _varint(size)
+
+
+def _varint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    low = []
+    while value > 0x7F:
+        low.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*low, value))
+
+
+def _nbytes(parts: Sequence[Buffer]) -> int:
+    return sum([memoryview(part).nbytes for part in parts])
+
+
+def _pack_floats(key: str, values: Sequence[float]) -> bytes:
+    try:
+        return struct.pack(f"<{len(values)}f", *values)
+    except (struct.error, OverflowError) as error:
+        raise RecordError(f"feature {key!r}: {error}; give numbers a float32 can hold") from error
+
+
+def _pack_ints(key: str, values: Sequence[int]) -> bytes:
+    packed = []
+    for value in map(operator.index, values):
+        if not -(2**63) <= value < 2**63:
+            raise RecordError(f"feature {key!r}: {value}; give numbers an int64 can hold")
+        packed.append(_varint(value & 0xFFFFFFFFFFFFFFFF))
+    return b"".join(packed)
+
+
+def decode_example(data: Buffer) -> dict[str, Feature]:
+    """The features of a serialised example, byte strings as views of ``data``.
+
+    As in protobuf, numbers may be packed or not, fields come in any order, unknown ones are
+    skipped, and of a repeated key the last entry holds. A feature without a list is left out.
+    Raises ``CorruptRecord``, naming the byte, for what is not such a message.
+    """
+    view = memoryview(data).cast("B")
+    features: dict[str, Feature] = {}
+    for outer, first, last in _fields(view, 0, len(view)):
+        if outer == _FIRST:
+            for tag, start, stop in _fields(view, first, last):
+                if tag == _FIRST:
+                    _decode_entry(view, start, stop, features)
+    return features
+
+
+def _decode_entry(view: memoryview, start: int, stop: int, features: dict[str, Feature]) -> None:
+    # A field met twice is merged, as protobuf has it: lists of one kind are joined, and a list
+    # of another kind replaces what was there.
+    key, kind, values = "", 0, list[Any]()
+    for tag, first, last in _fields(view, start, stop):
+        if tag == _FIRST:
+            key = _decode_key(view, first, last)
+        elif tag == _SECOND:
+            for list_kind, begin, end in _fields(view, first, last):
+                if list_kind in _LISTS:
+                    if list_kind != kind:
+                        kind, values = list_kind, []
+                    _LISTS[list_kind][1](view, begin, end, values)
+    if kind:
+        features[key] = _LISTS[kind][0](values)
+    else:
+        features.pop(key, None)
+
+
+def _decode_key(view: memoryview, start: int, stop: int) -> str:
+    try:
+        return str(view[start:stop], "utf-8")
+    except UnicodeDecodeError as error:
+        raise _malformed(start, "the key is not UTF-8") from error
+
+
+def _decode_bytes(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
+    values += [view[first:last] for tag, first, last in _fields(view, start, stop) if tag == _FIRST]
+
+
+def _decode_floats(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
+    for tag, first, last in _fields(view, start, stop):
+        if tag in (_FIRST, _ONE_FLOAT):
+            count, odd = divmod(last - first, 4)
+            if odd:
+                raise _malformed(first, "packed floats are not a multiple of 4 bytes")
+            values += struct.unpack_from(f"<{count}f", view, first)
+
+
+def _decode_ints(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
+    for tag, first, last in _fields(view, start, stop):
+        if tag in (_FIRST, _ONE_INT):
+            while first < last:
+                value, first = _read_varint(view, first, last)
+                values.append(value - (value >> 63 << 64))
+
+
+_List: TypeAlias = type[BytesList] | type[FloatList] | type[Int64List]
+_LISTS: dict[int, tuple[_List, Callable[[memoryview, int, int, list[Any]], None]]] = {
+    _BYTES: (BytesList, _decode_bytes),
+    _FLOATS: (FloatList, _decode_floats),
+    _INTS: (Int64List, _decode_ints),
+}
+
+
+def _fields(view: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The tag of each field of a message, and where its content begins and ends."""
+    groups: list[int] = []  # deprecated in protobuf, and skipped, but a parser must know them
+    while at < end:
+        begin = at
+        tag, at = _read_varint(view, at, end)
+        wire_type, field = tag & 7, tag >> 3
+        if not 0 < field < 2**29:
+            raise _malformed(begin, f"{field} is no field number")
+        if wire_type == _GROUP:
+            groups.append(field)
+        elif wire_type == _END_GROUP:
+            if not groups or groups.pop() != field:
+                raise _malformed(begin, "a group ends that did not begin")
+        else:
+            start, at = _content(view, wire_type, at, end)
+            if not groups:
+                yield tag, start, at
+    if groups:
+        raise _malformed(at, "a group does not end")
+
+
+def _content(view: memoryview, wire_type: int, at: int, end: int) -> tuple[int, int]:
+    if wire_type == _VARINT:
+        return at, _read_varint(view, at, end)[1]
+    if wire_type == _DELIMITED:
+        size, at = _read_varint(view, at, end)
+    elif wire_type in (_FIXED64, _FIXED32):
+        size = 8 if wire_type == _FIXED64 else 4
+    else:
+        raise _malformed(at, f"{wire_type} is no wire type")
+    if size > end - at:
+        raise _malformed(at, f"{size} bytes are announced and {end - at} are left")
+    return at, at + size
+
+
+def _read_varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
+    if at < end and (value := view[at]) < 0x80:
+        return value, at + 1
+    value = 0
+    for position in range(at, min(at + 10, end)):
+        byte = view[position]
+        value |= (byte & 0x7F) << 7 * (position - at)
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, position + 1
+    raise _malformed(at, "a number does not end")
+
+
+def _malformed(at: int, problem: str) -> CorruptRecord:
+    return CorruptRecord(f"not a tf.train.Example: at its byte {at}, {problem}; write it again")

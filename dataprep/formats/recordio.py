@@ -1,0 +1,228 @@
+"""RecordIO of MXNet: framed records, the header of image records, and the ``.idx`` file.
+
+``u32 magic | u32 (cflag << 29 | length) | payload | zeros up to a multiple of 4``, all
+little-endian. Where the magic stands in a payload at a multiple of 4, the record is split into
+parts there and the magic left out, so that an aligned magic always begins a part. Sources:
+dmlc-core, ``include/dmlc/recordio.h`` and ``src/recordio.cc``; MXNet,
+``src/io/image_recordio.h`` and ``python/mxnet/recordio.py``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from dataprep.errors import CorruptRecord, RecordError
+from dataprep.formats.records import (
+    Buffer,
+    RawRecord,
+    Sink,
+    corrupt,
+    index_text,
+    parse_index_text,
+    truncated,
+)
+
+MAGIC = b"\x0a\x23\xd7\xce"
+LENGTH_LIMIT_BYTES = 2**29
+"""A payload is shorter than this: its length shares 32 bits with the cflag."""
+
+_WHOLE, _FIRST, _MIDDLE, _LAST = range(4)  # cflag
+_WORD = int.from_bytes(MAGIC, "little")
+_HEADER = struct.Struct("<II")
+_IMAGE_HEADER = struct.Struct("<IfQQ")
+_SCAN_BYTES = 2**20
+
+
+class RecordIOWriter:
+    """Writes records to a sink, copying no payload unless it has to be split.
+
+    ``offset`` is where the next record begins, in bytes; give one to append to a file.
+    """
+
+    def __init__(self, sink: Sink, offset: int = 0) -> None:
+        self._sink = sink
+        self.offset = offset
+
+    def write(self, payload: Buffer) -> tuple[int, int]:
+        """Write one record; return the offset and length in bytes of the encoded record.
+
+        Raises ``RecordError`` for a payload of 2^29 bytes or more.
+        """
+        return self.write_parts((payload,))
+
+    def write_parts(self, parts: Sequence[Buffer]) -> tuple[int, int]:
+        """Write one record whose payload is ``parts``, one after the other; as ``write``."""
+        sizes = [memoryview(part).nbytes for part in parts]
+        size = sum(sizes)
+        if size >= LENGTH_LIMIT_BYTES:
+            raise RecordError(f"a payload of {size} bytes; a RecordIO record is below 2^29 bytes")
+        if any(length % 4 for length in sizes[:-1]):  # a magic may lie across two parts
+            parts, sizes = [b"".join(parts)], [size]
+        magics = _aligned_magics(parts, sizes)
+        if magics:
+            length = self._write_split(memoryview(b"".join(parts)), magics)
+        else:
+            length = self._write_part(_WHOLE, parts, size)
+        offset = self.offset
+        self.offset += length
+        return offset, length
+
+    def _write_split(self, payload: memoryview, magics: list[int]) -> int:
+        bounds = [-len(MAGIC), *magics, len(payload)]
+        length = 0
+        for index, (before, end) in enumerate(pairwise(bounds)):
+            cflag = _FIRST if index == 0 else _LAST if index == len(magics) else _MIDDLE
+            part = payload[before + len(MAGIC) : end]
+            length += self._write_part(cflag, [part], len(part))
+        return length
+
+    def _write_part(self, cflag: int, pieces: Sequence[Buffer], size: int) -> int:
+        write = self._sink.write
+        write(_HEADER.pack(_WORD, cflag << 29 | size))
+        for piece in pieces:
+            write(piece)
+        padding = -size % 4
+        if padding:
+            write(bytes(padding))
+        return _HEADER.size + size + padding
+
+
+def _aligned_magics(parts: Sequence[Buffer], sizes: Sequence[int]) -> list[int]:
+    magics: list[int] = []
+    base = 0
+    for part, size in zip(parts, sizes, strict=True):
+        if size >= 4:  # NumPy makes no array of an empty buffer
+            words = np.frombuffer(part, "<u4", count=size // 4)
+            magics += [base + 4 * index for index in np.flatnonzero(words == _WORD).tolist()]
+        base += size
+    return magics
+
+
+def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord]:
+    """Yield the records of a whole file, payloads as views of ``data`` where not split.
+
+    Raises ``CorruptRecord`` where a magic is missing or parts are out of order, and
+    ``TruncatedRecord`` where the file ends inside a record, which includes a length that runs
+    past its end; both name ``name``, the record and its byte offset. RecordIO has no checksum:
+    a change inside a payload goes unseen. Padding is not looked at.
+    """
+    view = memoryview(data).cast("B")
+    record = offset = 0
+    while offset < len(view):
+        cflag, start, stop = _part(view, offset, name, record, offset)
+        payload: bytes | memoryview = view[start:stop]
+        if cflag != _WHOLE:
+            pieces = [payload]
+            while cflag != _LAST:
+                cflag, start, stop = _part(view, stop, name, record, offset)
+                pieces.append(view[start:stop])
+            payload = MAGIC.join(pieces)
+        end = stop + (start - stop) % 4
+        yield RawRecord(offset, end - offset, payload)
+        record += 1
+        offset = end
+
+
+def _part(view: memoryview, at: int, name: str, record: int, offset: int) -> tuple[int, int, int]:
+    """The cflag of the part at ``at``, and where its payload begins and ends."""
+    magic = bytes(view[at : at + len(MAGIC)])
+    if not MAGIC.startswith(magic):
+        raise corrupt(name, record, offset, f"no magic at byte {at}")
+    start = at + _HEADER.size
+    if start > len(view):
+        raise truncated(name, record, offset, f"the file ends at byte {len(view)}, inside it")
+    word = _HEADER.unpack_from(view, at)[1]
+    cflag, length = word >> 29, word & LENGTH_LIMIT_BYTES - 1
+    if cflag not in ((_WHOLE, _FIRST) if at == offset else (_MIDDLE, _LAST)):
+        raise corrupt(name, record, offset, f"a part of cflag {cflag} out of order at byte {at}")
+    if cflag in (_FIRST, _MIDDLE) and length % 4:
+        raise corrupt(name, record, offset, f"a part of {length} bytes, before its last, at {at}")
+    if start + length + -length % 4 > len(view):
+        problem = f"the {length} bytes from {start} run past the end of the file at {len(view)}"
+        raise truncated(name, record, offset, problem)
+    return cflag, start, start + length
+
+
+def resynchronise(data: Buffer, start: int) -> int | None:
+    """Where the next record begins at or after byte ``start``, or ``None``.
+
+    That is the next aligned magic followed by cflag 0 or 1, as dmlc-core's chunk reader looks
+    for it; ``data`` begins where the file does, or a multiple of 4 bytes later.
+    """
+    view = memoryview(data).cast("B")
+    for base in range(start + -start % 4, len(view) - _HEADER.size + 1, _SCAN_BYTES):
+        count = min(_SCAN_BYTES, len(view) - base) // 4
+        words = np.frombuffer(view, "<u4", count=count, offset=base)
+        for index in np.flatnonzero(words == _WORD).tolist():
+            at = base + 4 * index
+            if at + _HEADER.size <= len(view):
+                cflag = _HEADER.unpack_from(view, at)[1] >> 29
+                if cflag in (_WHOLE, _FIRST):
+                    return at
+    return None
+
+
+class ImageRecord(NamedTuple):
+    """An image record's labels (float32), ids and image file.
+
+    ``flag`` is how the labels are stored: 0 for one in the header, else their number.
+    """
+
+    labels: tuple[float, ...]
+    id: int
+    id2: int
+    image: bytes | memoryview
+    flag: int
+
+
+def pack_image_header(
+    labels: Sequence[float], id: int, id2: int = 0, *, as_list: bool = False
+) -> bytes:
+    """What stands before the image in an image record; its length is a multiple of 4.
+
+    One label goes into the header (flag 0); several, or one with ``as_list``, follow it as
+    float32, the header's own label then being 0, as ``mxnet.recordio.pack`` has it. Raises
+    ``RecordError`` for no label, or a number that does not fit.
+    """
+    if not labels:
+        raise RecordError("an image record without a label; give it at least one")
+    listed = as_list or len(labels) > 1
+    flag, label = (len(labels), 0.0) if listed else (0, labels[0])
+    try:
+        header = _IMAGE_HEADER.pack(flag, label, id, id2)
+        return header + struct.pack(f"<{flag}f", *labels[:flag])
+    except (struct.error, OverflowError) as error:
+        problem = f"image header of labels {list(labels)}, id {id}, id2 {id2}: {error}"
+        raise RecordError(f"{problem}; labels are float32, ids 0 to 2^64 - 1") from error
+
+
+def unpack_image_record(payload: Buffer) -> ImageRecord:
+    """Read by ``flag``, since writers differ in what they leave in the header's label.
+
+    The image is a view of ``payload``. Raises ``CorruptRecord`` where ``payload`` is shorter
+    than its header and labels.
+    """
+    view = memoryview(payload).cast("B")
+    if len(view) < _IMAGE_HEADER.size:
+        raise CorruptRecord(f"an image record of {len(view)} bytes, less than its header's 24")
+    flag, label, id_, id2 = _IMAGE_HEADER.unpack_from(view)
+    end = _IMAGE_HEADER.size + 4 * flag
+    if end > len(view):
+        raise CorruptRecord(f"an image record of {len(view)} bytes announces {flag} labels")
+    labels = struct.unpack_from(f"<{flag}f", view, _IMAGE_HEADER.size) if flag else (label,)
+    return ImageRecord(labels, id_, id2, view[end:], flag)
+
+
+def mxnet_index(pairs: Iterable[tuple[int, int]]) -> bytes:
+    """MXNet's ``.idx`` file of ``(key, offset)``: a line ``key TAB offset``, offset in bytes."""
+    return index_text(pairs, b"\t")
+
+
+def parse_mxnet_index(data: Buffer, *, name: str = "MXNet index") -> list[tuple[int, int]]:
+    """The ``(key, offset)`` of each line; ``CorruptRecord`` or ``TruncatedRecord`` by line."""
+    return parse_index_text(data, b"\t", name)

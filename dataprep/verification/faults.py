@@ -1,0 +1,60 @@
+"""What verification says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Depth = Literal["quick", "full", "deep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is not as it should be; record and offset where they are known."""
+
+    key: str
+    what: str
+    record: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        place = self.key
+        if self.record is not None:
+            place += f", record {self.record}"
+        if self.offset is not None:
+            place += f", byte offset {self.offset}"
+        return f"{place}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked, and what was found."""
+
+    output: str
+    split: str
+    depth: Depth
+    shards: int
+    records: int
+    bytes: int
+    faults: tuple[Fault, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.ok else f"{len(self.faults):,} faults"
+        head = (
+            f"{self.split} ({self.depth}): {verdict}: {self.shards:,} shards, "
+            f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB in {self.output}"
+        )
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults), *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        return [f"  note: {remark}" for remark in self.remarks]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {**asdict(self), "ok": self.ok}

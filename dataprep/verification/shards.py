@@ -1,0 +1,178 @@
+"""One stored shard against its receipt."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from crc32c import crc32c
+
+from dataprep.errors import ImageError, ObjectNotFound, RecordError
+from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
+from dataprep.image import check
+from dataprep.job.jobfile import JobFile
+from dataprep.receipt import Receipt, Row, StoredFile
+from dataprep.stores import Store
+from dataprep.verification.faults import Depth, Fault
+
+_MOST_FAULTS_A_SHARD = 20
+
+
+def quick_faults(
+    store: Store, receipt: Receipt, sizes: Mapping[str, int]
+) -> Iterator[Fault]:
+    """Sizes as listed, and the ETag where the store has one."""
+    for stored in receipt.formats.values():
+        for file in (stored.file, *stored.indexes):
+            if file.key not in sizes:
+                yield Fault(file.key, "missing")
+            elif sizes[file.key] != file.bytes:
+                yield Fault(
+                    file.key, f"has {sizes[file.key]:,} bytes, the receipt says {file.bytes:,}"
+                )
+            elif file.etag:
+                etag = store.head(file.key).etag
+                if etag and etag != file.etag:
+                    yield Fault(file.key, f"ETag is {etag}, the receipt says {file.etag}")
+
+
+class ShardCheck:
+    """Reads one shard in each format."""
+
+    def __init__(self, store: Store, receipt: Receipt, job: JobFile, depth: Depth) -> None:
+        self._store = store
+        self._receipt = receipt
+        self._offsets = job.label_offsets
+        self._deep = depth == "deep"
+
+    def faults(self) -> Iterator[Fault]:
+        """Everything wrong with it, with its place."""
+        for name, stored in self._receipt.formats.items():
+            record_format = get_format(name)
+            rows = [row for row in self._receipt.rows if name in (row.records or {})]
+            yield from self._data_faults(name, record_format, stored.file, rows)
+            entries = [
+                IndexEntry(row.number, row.label, *_place(row, name)[:2], row.source)
+                for row in rows
+            ]
+            wanted = record_format.indexes(entries)
+            for file, content in zip(stored.indexes, wanted.values(), strict=True):
+                yield from self._index_faults(file, content)
+
+    def _data_faults(
+        self, name: str, record_format: RecordFormat, file: StoredFile, rows: Sequence[Row]
+    ) -> Iterator[Fault]:
+        try:
+            data = self._store.get(file.key)
+        except ObjectNotFound:
+            return  # said already
+        found = list(self._record_faults(name, record_format, file.key, data, rows))
+        yield from found[:_MOST_FAULTS_A_SHARD]
+        if len(found) > _MOST_FAULTS_A_SHARD:
+            yield Fault(file.key, f"and {len(found) - _MOST_FAULTS_A_SHARD} more faults")
+        if not found and hashlib.sha256(data).hexdigest() != file.sha256:
+            yield Fault(file.key, "SHA-256 differs from the receipt's")
+
+    def _record_faults(
+        self,
+        name: str,
+        record_format: RecordFormat,
+        key: str,
+        data: bytes,
+        rows: Sequence[Row],
+    ) -> Iterator[Fault]:
+        """Each record where the receipt says it is; then the framing of the whole shard."""
+        damaged = False
+        view = memoryview(data)
+        for i, row in enumerate(rows):
+            offset, length, crc = _place(row, name)
+            found = list(self._one_record(record_format, row, key, i, view[offset : offset + length], offset, crc))
+            damaged = damaged or bool(found)
+            yield from found
+        if damaged:
+            return
+        try:
+            places = [(r.offset, r.length) for r in record_format.read(data, key)]
+        except RecordError as error:
+            yield Fault(key, str(error), _known(error.record), _known(error.offset))
+            return
+        if places != [_place(row, name)[:2] for row in rows]:
+            yield Fault(
+                key, f"holds {len(places):,} records, not the {len(rows):,} of the receipt"
+            )
+
+    def _one_record(
+        self,
+        record_format: RecordFormat,
+        row: Row,
+        key: str,
+        record: int,
+        data: memoryview,
+        offset: int,
+        crc: int,
+    ) -> Iterator[Fault]:
+        if crc32c(data) == crc and not self._deep:
+            return
+        try:
+            (raw,) = record_format.read(data, key)
+            sample = record_format.decode(raw.payload, self._offsets[record_format.name])
+        except ValueError as error:
+            what = str(error) if isinstance(error, RecordError) else "not one whole record"
+            yield Fault(key, _without_place(what), record, offset)
+            return
+        if crc32c(data) != crc:
+            yield Fault(key, "its bytes changed since they were written (CRC-32C)", record, offset)
+        for what in _sample_faults(sample, row):
+            yield Fault(key, what, record, offset)
+
+    def _index_faults(self, file: StoredFile, wanted: bytes) -> Iterator[Fault]:
+        try:
+            found = self._store.get(file.key)
+        except ObjectNotFound:
+            return  # said already
+        if found == wanted:
+            return
+        lines, wanted_lines = found.splitlines(), wanted.splitlines()
+        for i, (line, expected) in enumerate(zip(lines, wanted_lines, strict=False)):
+            if line != expected:
+                yield Fault(file.key, f"line is {line!r}, the records say {expected!r}", i)
+                return
+        yield Fault(
+            file.key, f"has {len(lines):,} lines, the records need {len(wanted_lines):,}"
+        )
+
+
+def _place(row: Row, name: str) -> tuple[int, int, int]:
+    return (row.records or {})[name]
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def _without_place(message: str) -> str:
+    """A codec's message about a single record counts from that record; the place is ours."""
+    return message.split(": ", 1)[-1]
+
+
+def _sample_faults(sample: Sample, row: Row) -> Iterator[str]:
+    """Deep: the image decodes, and agrees with the table."""
+    if sample.label != row.label:
+        yield f"label {sample.label}, samples.parquet says {row.label} ({row.source})"
+    if sample.width and (sample.width, sample.height) != (row.width, row.height):
+        yield (
+            f"record says {sample.width} x {sample.height}, samples.parquet "
+            f"{row.width} x {row.height} ({row.source})"
+        )
+    try:
+        width, height, channels = check(bytes(sample.image))
+    except ImageError as error:
+        yield f"image does not decode: {error} ({row.source})"
+        return
+    if (width, height) != (row.width, row.height):
+        yield (
+            f"image is {width} x {height}, samples.parquet says {row.width} x {row.height} "
+            f"({row.source})"
+        )
+    if sample.channels and sample.channels != channels:
+        yield f"image has {channels} channels, the record says {sample.channels} ({row.source})"

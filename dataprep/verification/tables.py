@@ -1,0 +1,100 @@
+"""Labels, plan, table of samples and manifest against the receipts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from dataprep import keys
+from dataprep.errors import DataprepError, ObjectNotFound
+from dataprep.formats import get_format
+from dataprep.job.jobfile import JobFile
+from dataprep.job.plans import SplitPlan
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest, count, format_entries, in_bounds, samples_parquet, warnings
+from dataprep.receipt import Receipt
+from dataprep.stores import Store
+from dataprep.verification.faults import Fault
+
+
+def table_faults(store: Store, job: JobFile, receipts: Sequence[Receipt]) -> Iterator[Fault]:
+    """Labels, plan, table of samples and manifest against the receipts."""
+    split = job.split
+    for key, sha256 in (
+        (keys.LABELS, job.labels_sha256),
+        (keys.plan(split), job.plan_sha256),
+    ):
+        try:
+            if hashlib.sha256(store.get(key)).hexdigest() != sha256:
+                yield Fault(key, f"is not what {keys.job(split)} was written with")
+        except ObjectNotFound:
+            yield Fault(key, "missing")
+    key = keys.manifest(split)
+    try:
+        manifest = Manifest.from_json(store.get(key), key)
+    except ObjectNotFound:
+        yield Fault(key, "missing: the data set is not complete; run shard again to resume")
+        return
+    except DataprepError as error:
+        yield Fault(key, str(error))
+        return
+    if len(receipts) != job.shards:
+        return
+    yield from _manifest_faults(store, job, manifest, receipts)
+
+
+def _manifest_faults(
+    store: Store, job: JobFile, manifest: Manifest, receipts: Sequence[Receipt]
+) -> Iterator[Fault]:
+    key, table_key = keys.manifest(job.split), keys.samples(job.split)
+    try:
+        plan = SplitPlan.from_parquet(store.get(keys.plan(job.split)))
+        label_space = LabelSpace.from_json(store.get(keys.LABELS))
+    except (DataprepError, OSError, ValueError, KeyError):
+        return  # said already
+    rest = plan.others(label_space)
+    formats = format_entries(receipts, job.label_offsets)
+    rows = [*(row for receipt in receipts for row in receipt.rows), *rest]
+    for name, found, wanted in (
+        ("fingerprint", manifest.fingerprint, job.fingerprint),
+        ("config", manifest.config, job.config),
+        ("formats", manifest.formats, formats),
+        ("samples", manifest.samples, count(rows)),
+        ("warnings", manifest.warnings, warnings(rows, formats)),
+    ):
+        if found != wanted:
+            yield Fault(key, f"its {name!r} does not agree with the receipts")
+    try:
+        stored = store.get(table_key)
+    except ObjectNotFound:
+        yield Fault(table_key, "missing")
+        return
+    if stored != samples_parquet(receipts, rest, list(job.label_offsets)):
+        yield Fault(table_key, "does not agree with the receipts")
+
+
+def expected_keys(job: JobFile, receipts: Sequence[Receipt]) -> set[str]:
+    split = job.split
+    expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+    expected |= {keys.receipt(split, shard, job.shards) for shard in range(job.shards)}
+    present = {receipt.shard for receipt in receipts}
+    for name in job.label_offsets:
+        record_format = get_format(name)
+        extensions = record_format.indexes([]).keys()
+        for shard in set(range(job.shards)) - present:
+            # Stored before its receipt was: the next run writes it again.
+            expected.add(keys.data(name, record_format.extension, split, shard, job.shards))
+            expected |= {keys.index(name, x, split, shard, job.shards) for x in extensions}
+    for receipt in receipts:
+        for stored in receipt.formats.values():
+            expected |= {stored.file.key, *(index.key for index in stored.indexes)}
+    return expected
+
+
+def out_of_bounds(receipts: Sequence[Receipt]) -> Iterator[str]:
+    for receipt in receipts:
+        largest = max(
+            (stored.file for stored in receipt.formats.values()), key=lambda file: file.bytes
+        )
+        if not in_bounds(largest.bytes):
+            yield f"{largest.key} has {largest.bytes:,} bytes, outside 1 to 128 MB"

@@ -1,0 +1,1 @@
+"""Measures whether storage and loaders can feed a training loop."""

@@ -1,0 +1,92 @@
+"""An S3 endpoint of one's own: moto's server in a process of its own, on loopback."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from types import TracebackType
+
+_START_TIMEOUT_S = 60.0
+
+
+class MotoServer:
+    """Starts with the ``with`` block, ends with it, and keeps everything in its memory.
+
+    It accepts any credentials, and some must be set: see ``ENVIRONMENT``.
+
+    Raises:
+        RuntimeError: moto is not installed (extra ``demo``) or does not answer.
+    """
+
+    ENVIRONMENT = {  # noqa: RUF012  a constant
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+
+    def __init__(self) -> None:
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> MotoServer:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in a terminal is not for the server
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def create_bucket(self, name: str) -> None:
+        """Make an empty bucket."""
+        import boto3
+
+        boto3.client(
+            "s3",
+            endpoint_url=self.url,
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",  # noqa: S106  no secret: any will do
+            region_name="us-east-1",
+        ).create_bucket(Bucket=name)
+
+    def _wait(self) -> None:
+        deadline_s = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < deadline_s:
+            if self._process.poll() is not None:
+                break
+            try:
+                with urllib.request.urlopen(self.url, timeout=1):  # noqa: S310  loopback
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.05)
+        raise RuntimeError(
+            "moto's server did not start: install it with pip install 'dataprep-iobench[demo]'"
+        )
+
+    def _stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,39 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iobench.s3_server import MotoServer
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[MotoServer]:
+    """One S3 endpoint over real HTTP for the whole session."""
+    with MotoServer() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new bucket at ``s3_server``; credentials in the environment, as boto3 finds them."""
+    for name, value in MotoServer.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    name = f"test-{secrets.token_hex(6)}"
+    s3_server.create_bucket(name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A drawn ImageNet-like tree: 120 sound images in 6 classes. Read only."""
+    from dataprep.sample import draw_tree
+
+    return draw_tree(
+        tmp_path_factory.mktemp("tree") / "photos", images=120, classes=6, seed=7
+    ).root
