@@ -1,0 +1,18 @@
+# A Dask worker that can run dataprep's shard tasks:
+#   docker build -t dataprep-worker .
+#   docker run dataprep-worker dask worker tcp://scheduler:8786 --nthreads 1 --nworkers auto
+# The bytes of a job depend on the versions of the codecs: constraints/bare.txt pins them, and a
+# worker refuses a job that was planned with others.
+FROM python:3.11-slim-bookworm
+WORKDIR /opt/dataprep
+COPY pyproject.toml README.md LICENSE ./
+COPY constraints constraints
+COPY configs configs
+COPY dataprep dataprep
+COPY iobench iobench
+RUN pip install --no-cache-dir -c constraints/bare.txt .
+RUN useradd --create-home worker
+USER worker
+WORKDIR /home/worker
+ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
+CMD ["dask", "worker", "--help"]

@@ -1,0 +1,64 @@
+# Two commands on a fresh machine with Python 3.11 or newer: `make demo`, `make test`.
+PYTHON ?= python3
+PIP_FLAGS = --quiet --disable-pip-version-check
+# MXNet 1.9.1 asks for numpy<2, which ends with Python 3.12. From 3.13 on it is installed
+# without its dependencies and runs on NumPy 2 with the names that it misses put back.
+OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 13)))' 2>/dev/null)
+
+.PHONY: demo test check bench clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify from there"
+	@echo "make test    everything the suite needs, then the suite"
+	@echo "make check   ruff, mypy --strict and the architecture test"
+	@echo "make bench   images a second, memory and start-up; SOURCE=folder for your own photographs"
+
+.venv/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 2; }
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/demo: .venv/python pyproject.toml constraints/bare.txt
+	@echo "installing into .venv (a minute or two) ..."
+	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[demo]'
+	@touch $@
+
+.venv/test: .venv/demo
+	@echo "installing what the tests need into .venv ..."
+	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,check]'
+	@touch $@
+
+# The frameworks whose own readers check ours, on the older NumPy that MXNet asks for.
+.venv-frameworks/test: pyproject.toml constraints/bare.txt constraints/frameworks.txt
+	@echo "installing TensorFlow and MXNet into .venv-frameworks ..."
+	@$(PYTHON) -m venv .venv-frameworks
+ifeq ($(OLD_NUMPY),1)
+	@.venv-frameworks/bin/pip install $(PIP_FLAGS) -c constraints/frameworks.txt \
+	  -e '.[test,tensorflow,mxnet]'
+else
+	@.venv-frameworks/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,tensorflow]'
+	@.venv-frameworks/bin/pip install $(PIP_FLAGS) --no-deps mxnet==1.9.1
+	@.venv-frameworks/bin/pip install $(PIP_FLAGS) graphviz==0.8.4
+endif
+	@touch $@
+
+demo: .venv/demo
+	@.venv/bin/python -m iobench.demo
+
+check: .venv/test
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/pytest -q tests/test_architecture.py
+
+test: check .venv-frameworks/test
+	.venv/bin/pytest -q -n 2 -m "not frameworks"
+	.venv-frameworks/bin/pytest -q -n 2
+
+bench: .venv/demo
+	@.venv/bin/python -m iobench.bench_shard $(if $(SOURCE),--source $(SOURCE))
+
+clean:
+	rm -rf .venv .venv-frameworks demo build dist *.egg-info
