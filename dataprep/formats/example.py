@@ -2,7 +2,9 @@
 
 Source: TensorFlow, ``tensorflow/core/example/{example,feature}.proto``, in the protobuf wire
 format (https://protobuf.dev/programming-guides/encoding). What is written equals TensorFlow's
-``SerializeToString(deterministic=True)`` byte for byte; what is read may come from any writer.
+``SerializeToString(deterministic=True)`` byte for byte, except where one key begins another:
+protobuf for Python then puts the longer first (upb, ``_upb_mapsorter_cmpstr``). What is read
+may come from any writer.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from dataprep.formats.example import (
     assemble,
     decode_example,
     encode_feature,
+    feature_parts,
 )
 from dataprep.formats.protocol import IndexEntry, Sample
 from dataprep.formats.records import Buffer, RawRecord, Sink
@@ -97,7 +98,7 @@ class ImageNetWriter:
         entries = [
             head,
             colorspace,
-            encode_feature("image/encoded", BytesList([sample.image])),
+            *feature_parts("image/encoded", BytesList([sample.image])),
             encode_feature("image/filename", BytesList([sample.filename])),
             _FORMAT,
             _size("image/height", sample.height),

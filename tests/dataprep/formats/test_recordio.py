@@ -1,0 +1,321 @@
+"""Tests of dataprep.formats.recordio."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import struct
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.formats.recordio import (
+    MAGIC,
+    ImageRecord,
+    RecordIOWriter,
+    mxnet_index,
+    pack_image_header,
+    parse_mxnet_index,
+    read_recordio,
+    resynchronise,
+    unpack_image_record,
+)
+from dataprep.formats.records import Buffer
+from tests.strategies import buffers, chopped, index_pairs, label_lists, magic_payloads, mutated
+
+SPLIT = bytes.fromhex("0a23d7ce 04000020 61626364 0a23d7ce 02000060 78790000")
+
+
+def encode(payloads: Sequence[Buffer]) -> bytes:
+    """The file of ``payloads``."""
+    sink = io.BytesIO()
+    writer = RecordIOWriter(sink)
+    for payload in payloads:
+        writer.write(payload)
+    return sink.getvalue()
+
+
+def part(cflag: int, data: bytes) -> bytes:
+    """One part, padded."""
+    return MAGIC + struct.pack("<I", cflag << 29 | len(data)) + data + bytes(-len(data) % 4)
+
+
+def encode_as_dmlc(payload: bytes) -> bytes:
+    """One record by dmlc-core's own loop, a word at a time."""
+    parts, begin = [], 0
+    for at in range(0, len(payload) // 4 * 4, 4):
+        if payload[at : at + 4] == MAGIC:
+            parts.append(part(2 if begin else 1, payload[begin:at]))
+            begin = at + 4
+    return b"".join(parts) + part(3 if begin else 0, payload[begin:])
+
+
+files = st.lists(magic_payloads, max_size=4).map(encode)
+
+
+def test_a_known_split_record() -> None:
+    """An aligned magic splits the record as MXNet does, and reading puts it back."""
+    payload = b"abcd" + MAGIC + b"xy"
+    assert encode([payload]) == SPLIT
+    (record,) = read_recordio(SPLIT)
+    assert record == (0, len(SPLIT), payload)
+
+
+@pytest.mark.parametrize("size", range(9))
+def test_a_record_is_padded_with_zeros(size: int) -> None:
+    """A record takes eight bytes of header and its payload up to a multiple of four."""
+    data = encode([b"x" * size])
+    assert data == MAGIC + bytes((size, 0, 0, 0)) + b"x" * size + bytes(-size % 4)
+    assert [bytes(record.payload) for record in read_recordio(data)] == [b"x" * size]
+
+
+@pytest.mark.parametrize("before", range(9))
+@pytest.mark.parametrize("after", range(9))
+def test_the_magic_splits_at_multiples_of_four_only(before: int, after: int) -> None:
+    """A magic splits a payload where its offset is a multiple of four, and nowhere else."""
+    payload = b"a" * before + MAGIC + b"b" * after
+    data = encode([payload])
+    assert data == encode_as_dmlc(payload)
+    assert data[7] >> 5 == (0 if before % 4 else 1)
+    assert [bytes(record.payload) for record in read_recordio(data)] == [payload]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_payload_of_magics_alone_is_all_empty_parts(count: int) -> None:
+    """Magics one after the other leave empty parts between them."""
+    data = encode([MAGIC * count])
+    assert data == part(1, b"") + part(2, b"") * (count - 1) + part(3, b"")
+    assert [record.payload for record in read_recordio(data)] == [MAGIC * count]
+
+
+@given(payload=magic_payloads)
+def test_records_are_those_of_dmlc(payload: bytes) -> None:
+    """Writing splits where dmlc-core's loop does."""
+    assert encode([payload]) == encode_as_dmlc(payload)
+
+
+@given(
+    contents=st.lists(st.one_of(magic_payloads, buffers), max_size=5),
+    offset=st.integers(0, 2**40).map(lambda word: 4 * word),
+)
+def test_spans_and_payloads_come_back(contents: list[Buffer], offset: int) -> None:
+    """Reading gives each payload, and the span that writing it returned."""
+    sink = io.BytesIO()
+    writer = RecordIOWriter(sink, offset)
+    spans = [writer.write(payload) for payload in contents]
+    assert writer.offset == offset + len(sink.getvalue())
+    records = list(read_recordio(sink.getvalue()))
+    assert [record.payload for record in records] == contents
+    assert [(record.offset + offset, record.length) for record in records] == spans
+
+
+@given(parts=chopped(magic_payloads))
+def test_parts_are_written_as_the_whole(parts: list[bytes]) -> None:
+    """A payload given in parts makes the record of the whole, a magic across two of them too."""
+    sink = io.BytesIO()
+    span = RecordIOWriter(sink).write_parts(parts)
+    assert sink.getvalue() == encode([b"".join(parts)])
+    assert span == (0, len(sink.getvalue()))
+
+
+def test_a_buffer_of_larger_items_counts_in_bytes() -> None:
+    """The length of a memoryview of four-byte items is that of its bytes."""
+    words = memoryview(b"abcdefgh").cast("I")
+    assert encode([words]) == encode([b"abcdefgh"])
+
+
+def test_the_image_header_counts_for_alignment() -> None:
+    """A magic is aligned by its place in the payload, which begins with the image header."""
+    header = pack_image_header([1.0], 0)
+    sink = io.BytesIO()
+    RecordIOWriter(sink).write_parts([header, b"ab" + MAGIC + b"ab" + MAGIC])
+    assert sink.getvalue() == part(1, header + b"ab" + MAGIC + b"ab") + part(3, b"")
+
+
+def test_payloads_are_views_of_the_file() -> None:
+    """Reading copies no record that is in one part."""
+    file = bytearray(encode([b"hello"]))
+    (record,) = read_recordio(file)
+    file[8:9] = b"J"
+    assert bytes(record.payload) == b"Jello"
+
+
+def test_a_payload_of_half_a_gibibyte_is_refused() -> None:
+    """The length has 29 bits; a payload that needs more is a ValueError, and nothing is written."""
+    sink = io.BytesIO()
+    writer = RecordIOWriter(sink)
+    with (
+        mmap.mmap(-1, 2**29) as zeros,
+        memoryview(zeros) as payload,
+        pytest.raises(RecordError, match=r"below 2\^29") as caught,
+    ):
+        writer.write(payload)
+    assert isinstance(caught.value, ValueError)
+    assert (sink.getvalue(), writer.offset) == (b"", 0)
+
+
+def test_truncation_at_every_byte() -> None:
+    """A file cut inside a record, between its parts too, ends in a TruncatedRecord."""
+    whole = encode([b"first"]) + SPLIT
+    second = len(whole) - len(SPLIT)
+    for size in [*range(1, second), *range(second + 1, len(whole))]:
+        reader = read_recordio(whole[:size], name="cut")
+        number = int(size > second)
+        for _ in range(number):
+            assert bytes(next(reader).payload) == b"first"
+        with pytest.raises(TruncatedRecord, match=rf"cut: record {number} at byte ") as caught:
+            next(reader)
+        assert (caught.value.record, caught.value.offset) == (number, number * second)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"\x00" * 8, "no magic at byte 16"),
+        (b"\x00", "no magic at byte 16"),
+        (MAGIC[:3] + b"\x00", "no magic at byte 16"),
+        (part(2, b"abcd") + part(3, b""), "cflag 2 out of order at byte 16"),
+        (part(3, b"abcd"), "cflag 3 out of order at byte 16"),
+        (part(4, b"abcd"), "cflag 4 out of order at byte 16"),
+        (part(1, b"abcd") + part(0, b"abcd"), "cflag 0 out of order at byte 28"),
+        (part(1, b"abcd") + part(1, b"abcd"), "cflag 1 out of order at byte 28"),
+        (part(1, b"abcd") + part(7, b"abcd"), "cflag 7 out of order at byte 28"),
+        (part(1, b"abcd") + bytes(8), "no magic at byte 28"),
+        (part(1, b"abc") + part(3, b"abcd"), "a part of 3 bytes, before its last, at 16"),
+        (
+            part(1, b"") + part(2, b"abc") + part(3, b""),
+            "a part of 3 bytes, before its last, at 24",
+        ),
+    ],
+)
+def test_what_is_not_a_record_is_corrupt(data: bytes, problem: str) -> None:
+    """A missing magic and parts out of order are a CorruptRecord that says where."""
+    reader = read_recordio(part(0, b"abcdefg") + data, name="shard")
+    next(reader)
+    with pytest.raises(CorruptRecord, match="shard: record 1 at byte 16") as caught:
+        next(reader)
+    assert problem in str(caught.value)
+    assert (caught.value.record, caught.value.offset) == (1, 16)
+
+
+@given(data=st.binary() | mutated(files))
+def test_any_bytes_are_records_or_a_record_error(data: bytes) -> None:
+    """Arbitrary bytes read or raise a RecordError that lies in the file, nothing else."""
+    end, problem_at = 0, len(data)
+    try:
+        for record in read_recordio(data):
+            assert record.offset == end
+            end += record.length
+    except RecordError as error:
+        problem_at = error.offset
+    assert problem_at == end
+
+
+@given(contents=st.lists(magic_payloads, min_size=1, max_size=4), data=st.data())
+def test_resynchronising_finds_the_next_record(contents: list[bytes], data: st.DataObject) -> None:
+    """From any byte, the next place found is where the next record begins, payloads aside."""
+    file = encode(contents)
+    starts = [record.offset for record in read_recordio(file)]
+    start = data.draw(st.integers(0, len(file)))
+    expected = next((offset for offset in starts if offset >= start), None)
+    assert resynchronise(file, start) == expected
+
+
+def test_resynchronising_passes_over_middle_parts_and_loose_magics() -> None:
+    """A magic that is not aligned, begins no record or has no length after it is passed over."""
+    damaged = bytes(4) + part(2, b"abcd") + part(3, b"x" + MAGIC) + bytes(4)
+    assert resynchronise(damaged + MAGIC, 0) is None
+    assert resynchronise(damaged + SPLIT, 0) == len(damaged)
+    assert resynchronise(SPLIT, 0) == 0
+    assert resynchronise(SPLIT, 1) is None
+    assert resynchronise(b"", 0) is None
+    assert resynchronise(SPLIT, 10**6) is None
+
+
+def test_resynchronising_searches_far() -> None:
+    """A record megabytes away is found, at the seams of the search too."""
+    for gap in (2**20 - 8, 2**20 - 4, 2**20, 2**20 + 4, 3 * 2**20 + 4):
+        assert resynchronise(bytes(gap) + SPLIT, 0) == gap
+
+
+def test_known_image_headers() -> None:
+    """One label stands in the header; several, or one as a list, follow it."""
+    assert pack_image_header([7.0], 5) == struct.pack("<IfQQ", 0, 7.0, 5, 0)
+    assert pack_image_header([7.0], 5, 6, as_list=True) == struct.pack("<IfQQf", 1, 0, 5, 6, 7.0)
+    assert pack_image_header([1.0, 2.0], 5) == struct.pack("<IfQQff", 2, 0, 5, 0, 1.0, 2.0)
+
+
+@given(
+    labels=label_lists,
+    number=st.integers(0, 2**64 - 1),
+    id2=st.integers(0, 2**64 - 1),
+    as_list=st.booleans(),
+    image=buffers,
+)
+def test_image_records_come_back(
+    labels: list[float], number: int, id2: int, as_list: bool, image: Buffer
+) -> None:
+    """Labels, ids and image come back; flag counts the labels that follow the header."""
+    header = pack_image_header(labels, number, id2, as_list=as_list)
+    assert len(header) % 4 == 0
+    flag = len(labels) if as_list or len(labels) > 1 else 0
+    record = unpack_image_record(header + bytes(image))
+    assert record == ImageRecord(tuple(labels), number, id2, bytes(image), flag)
+
+
+def test_labels_are_read_by_flag() -> None:
+    """What a writer left in the header's label is ignored where labels follow."""
+    payload = struct.pack("<IfQQ2f", 2, 99.0, 5, 0, 1.0, 2.0) + b"image"
+    assert unpack_image_record(payload).labels == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "number"), [([], 0), ([1.0], -1), ([1.0], 2**64), ([1e39], 0), ([1.0, 1e39], 0)]
+)
+def test_a_header_that_cannot_be_is_refused(labels: list[float], number: int) -> None:
+    """No label, or a number that does not fit its field, is a RecordError."""
+    with pytest.raises(RecordError):
+        pack_image_header(labels, number)
+
+
+@pytest.mark.parametrize("size", range(24 + 8))
+def test_an_image_record_shorter_than_its_header_and_labels_is_corrupt(size: int) -> None:
+    """Labels that run past the payload are corrupt, wherever it ends."""
+    with pytest.raises(CorruptRecord):
+        unpack_image_record(pack_image_header([1.0, 2.0], 0)[:size])
+
+
+def test_a_flag_of_billions_is_corrupt() -> None:
+    """More labels than bytes are corrupt, and nothing is allocated for them."""
+    with pytest.raises(CorruptRecord, match="4294967295 labels"):
+        unpack_image_record(b"\xff" * 100)
+
+
+@given(data=st.binary())
+def test_any_bytes_are_an_image_record_or_corrupt(data: bytes) -> None:
+    """Arbitrary bytes unpack or raise a RecordError, nothing else."""
+    try:
+        record = unpack_image_record(data)
+    except RecordError:
+        return
+    assert 24 + 4 * record.flag + len(record.image) == len(data)
+
+
+def test_mxnet_index_of_known_offsets() -> None:
+    """A line a record: key, a tab, offset of its first magic, past 4 GiB too."""
+    assert mxnet_index([(0, 0), (7, 2**33)]) == b"0\t0\n7\t8589934592\n"
+
+
+@given(pairs=index_pairs)
+def test_mxnet_index_reads_as_it_was_written(pairs: list[tuple[int, int]]) -> None:
+    """Keys and offsets come back from MXNet's index."""
+    assert parse_mxnet_index(mxnet_index(pairs)) == pairs
+
+
+def test_a_broken_mxnet_index_is_named() -> None:
+    """The error of an index names it."""
+    with pytest.raises(CorruptRecord, match=r"train\.idx: record 0 at byte 0"):
+        parse_mxnet_index(b"0 21\n", name="train.idx")

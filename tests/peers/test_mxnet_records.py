@@ -1,0 +1,145 @@
+"""RecordIO and image records against MXNet's own readers and writers."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dataprep.formats.recordio import (
+    MAGIC,
+    RecordIOWriter,
+    mxnet_index,
+    pack_image_header,
+    parse_mxnet_index,
+    read_recordio,
+    unpack_image_record,
+)
+from tests.golden.expected import image
+
+pytestmark = [
+    pytest.mark.frameworks,
+    # MXNet packs a list of labels with ndarray.tostring.
+    pytest.mark.filterwarnings("ignore:tostring\\(\\) is deprecated:DeprecationWarning"),
+]
+
+PAYLOADS = [
+    *(b"a" * before + MAGIC + b"b" * after for before in range(9) for after in range(9)),
+    b"hello",
+    MAGIC,
+    MAGIC * 5,
+    b"abcd" + MAGIC + b"xy",
+    b"a" + MAGIC + b"bcd" + MAGIC + b"e" * 70_000 + MAGIC + MAGIC[:3],
+    bytes(range(256)) * 300,
+]
+
+
+def write_ours(path: Path, payloads: list[bytes]) -> list[int]:
+    """A file by our writer; the offset of each record."""
+    with path.open("wb") as file:
+        writer = RecordIOWriter(file)
+        return [writer.write_parts([payload[:8], payload[8:]])[0] for payload in payloads]
+
+
+def test_mxnet_reads_our_file(mxnet: ModuleType, tmp_path: Path) -> None:
+    """MXRecordIO yields the payloads we wrote, magics at every alignment among them."""
+    path = tmp_path / "ours.rec"
+    write_ours(path, PAYLOADS)
+    reader = mxnet.recordio.MXRecordIO(str(path), "r")
+    assert [reader.read() for _ in PAYLOADS] == PAYLOADS
+    assert reader.read() is None
+    reader.close()
+
+
+def test_we_read_mxnets_file(mxnet: ModuleType, tmp_path: Path) -> None:
+    """Payloads that MXRecordIO wrote come back, and we write the same bytes."""
+    theirs, ours = tmp_path / "theirs.rec", tmp_path / "ours.rec"
+    writer = mxnet.recordio.MXRecordIO(str(theirs), "w")
+    for payload in PAYLOADS:
+        writer.write(payload)
+    writer.close()
+    data = theirs.read_bytes()
+    assert [bytes(record.payload) for record in read_recordio(data)] == PAYLOADS
+    write_ours(ours, PAYLOADS)
+    assert ours.read_bytes() == data
+
+
+def test_mxnet_finds_records_by_our_index(mxnet: ModuleType, tmp_path: Path) -> None:
+    """MXIndexedRecordIO reads each record by its key, in any order."""
+    rec, idx = tmp_path / "ours.rec", tmp_path / "ours.idx"
+    offsets = write_ours(rec, PAYLOADS)
+    idx.write_bytes(mxnet_index((7 * key, offset) for key, offset in enumerate(offsets)))
+    reader = mxnet.recordio.MXIndexedRecordIO(str(idx), str(rec), "r")
+    for key in reversed(range(len(PAYLOADS))):
+        assert reader.read_idx(7 * key) == PAYLOADS[key]
+    reader.close()
+
+
+def test_we_read_mxnets_index(mxnet: ModuleType, tmp_path: Path) -> None:
+    """Its index has the offsets at which we find its records."""
+    rec, idx = tmp_path / "theirs.rec", tmp_path / "theirs.idx"
+    writer = mxnet.recordio.MXIndexedRecordIO(str(idx), str(rec), "w")
+    for key, payload in enumerate(PAYLOADS):
+        writer.write_idx(key, payload)
+    writer.close()
+    offsets = [record.offset for record in read_recordio(rec.read_bytes())]
+    assert parse_mxnet_index(idx.read_bytes()) == list(enumerate(offsets))
+
+
+@pytest.mark.parametrize("labels", [[7.0], [1.0, 0.25, -3.5]], ids=["one label", "three labels"])
+def test_mxnet_unpacks_our_image_record(mxnet: ModuleType, labels: list[float]) -> None:
+    """recordio.unpack finds the labels, ids and image that we packed."""
+    header, found = mxnet.recordio.unpack(pack_image_header(labels, 5, 6) + b"image")
+    assert found == b"image"
+    assert (header.id, header.id2) == (5, 6)
+    assert header.flag == (0 if len(labels) == 1 else len(labels))
+    assert (header.label if header.flag == 0 else header.label.tolist()) in (labels, labels[0])
+
+
+@pytest.mark.parametrize("label", [7.0, [7.0], [1.0, 0.25, -3.5]], ids=str)
+def test_we_unpack_mxnets_image_record(mxnet: ModuleType, label: float | list[float]) -> None:
+    """We read what recordio.pack made, and make the same header."""
+    labels = label if isinstance(label, list) else [label]
+    packed = mxnet.recordio.pack(mxnet.recordio.IRHeader(0, label, 5, 6), b"image")
+    record = unpack_image_record(packed)
+    assert (list(record.labels), record.id, record.id2) == (labels, 5, 6)
+    assert bytes(record.image) == b"image"
+    assert packed == pack_image_header(labels, 5, 6, as_list=isinstance(label, list)) + b"image"
+
+
+def test_labels_are_read_by_flag_as_mxnet_does(mxnet: ModuleType) -> None:
+    """Where labels follow the header, MXNet ignores the header's own, and so do we."""
+    packed = struct.pack("<IfQQ2f", 2, 99.0, 5, 0, 1.0, 2.0) + b"image"
+    assert mxnet.recordio.unpack(packed)[0].label.tolist() == [1.0, 2.0]
+    assert unpack_image_record(packed).labels == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_image_iterator_reads_our_records(
+    mxnet: ModuleType, tmp_path: Path, width: int
+) -> None:
+    """ImageRecordIter, MXNet's C++ reader, decodes our images and finds their labels."""
+    rec, idx = tmp_path / "ours.rec", tmp_path / "ours.idx"
+    labels = [[10.0 * number + place for place in range(width)] for number in range(6)]
+    with rec.open("wb") as file:
+        writer = RecordIOWriter(file)
+        offsets = [
+            writer.write_parts([pack_image_header(values, number), image(number % 3)])[0]
+            for number, values in enumerate(labels)
+        ]
+    idx.write_bytes(mxnet_index(enumerate(offsets)))
+    iterator = mxnet.io.ImageRecordIter(
+        path_imgrec=str(rec),
+        path_imgidx=str(idx),
+        data_shape=(3, 12, 16),
+        batch_size=2,
+        label_width=width,
+        preprocess_threads=1,
+    )
+    batches = list(iterator)
+    found = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
+    assert [row.tolist() for row in found] == labels
+    reds = [pixels[0].mean() for batch in batches for pixels in batch.data[0].asnumpy()]
+    assert reds == pytest.approx([0, 90, 180] * 2, abs=6)
