@@ -58,7 +58,8 @@ class Dataset(Sequence[Sample]):
     def samples(self) -> pd.DataFrame:
         """``samples.parquet``: one row a source sample, those that failed included."""
         content = io.BytesIO(self._store.get(keys.samples(self.split)))
-        return pq.read_table(content).to_pandas()
+        table: pd.DataFrame = pq.read_table(content).to_pandas()
+        return table
 
     @cached_property
     def _places(self) -> tuple[Any, Any, Any, Any]:

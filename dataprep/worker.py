@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from crc32c import crc32c
-
 from dataprep import keys
-from dataprep.errors import ImageError, ImageTooLarge, NotAnImage, SourceChanged
-from dataprep.formats import IndexEntry, RecordFormat, RecordWriter, Sample, get_format
+from dataprep.errors import ImageError, ImageTooLarge, NotAnImage
+from dataprep.formats import Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import escape, to_bytes
 from dataprep.plan import MAX_SHARD_BYTES
-from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
+from dataprep.read_ahead import read_ahead
+from dataprep.receipt import Receipt, Row
 from dataprep.sources import Source
 from dataprep.sources.imagefolder import promises_image
-from dataprep.stores import Buffer, Store
+from dataprep.spool import Spool
+from dataprep.stores import Store
 from dataprep.versions import require_versions
 
 _REPORT_EVERY_S = 0.25
@@ -106,20 +105,21 @@ def make_shard(
         StoreError: the source could not be read or the shard not be stored.
     """
     require_versions(task.versions)
-    spools = [_Spool(get_format(name), offset) for name, offset in task.label_offsets]
+    spools = [Spool(get_format(name), offset) for name, offset in task.label_offsets]
     rows = []
     with _Ticker(report) as ticker:
-        samples = zip(
-            _read_ahead(task), task.names, task.sizes, task.labels, strict=True
-        )
+        limit = task.policy.max_source_bytes
+        contents = read_ahead(task.source, task.names, task.sizes, limit)
+        samples = zip(contents, task.names, task.sizes, task.labels, strict=True)
         for i, (data, name, size, label) in enumerate(samples):
             row = _one(task, spools, task.first_number + i, data, name, size, label)
             rows.append(row)
             ticker.tick(size, failed=row.status == "failed")
     with upload_slot or nullcontext():
-        stored = {spool.format.name: spool.store(task, rows) for spool in spools}
+        place = (task.split, task.shard, task.shards)
+        stored = {spool.format.name: spool.put(task.store, place, rows) for spool in spools}
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, rows)
-        task.store.put(keys.receipt(task.split, task.shard, task.shards), receipt.to_json())
+        task.store.put(keys.receipt(*place), receipt.to_json())
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(
         shard=task.shard,
@@ -146,7 +146,7 @@ def convert_sample(data: bytes | ImageError, name: str, policy: ImagePolicy) -> 
 
 def _one(
     task: ShardTask,
-    spools: Sequence[_Spool],
+    spools: Sequence[Spool],
     number: int,
     data: bytes | ImageError,
     name: str,
@@ -208,88 +208,6 @@ def _sample(converted: Converted, number: int, name: str, label: Label) -> Sampl
 
 def _says_jpeg(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in (".jpeg", ".jpg", ".jpe", ".jfif")
-
-
-class _Spool:
-    """One shard growing in memory, at most 128 MB of it."""
-
-    def __init__(self, record_format: RecordFormat, label_offset: int) -> None:
-        self.format = record_format
-        self._bytes = bytearray()
-        self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), label_offset)
-
-    def write(self, sample: Sample) -> tuple[int, int, int]:
-        """Offset, length and CRC-32C of the encoded record."""
-        offset, length = self._writer.write(sample)
-        with memoryview(self._bytes) as view, view[offset : offset + length] as record:
-            return offset, length, crc32c(record)
-
-    def store(self, task: ShardTask, rows: Sequence[Row]) -> StoredShard:
-        """Put the shard, then the files that index it."""
-        place = (task.split, task.shard, task.shards)
-        name = self.format.name
-        entries = [
-            IndexEntry(row.number, row.label, *row.records[name][:2], row.source)
-            for row in rows
-            if row.records
-        ]
-        data_key = keys.data(name, self.format.extension, *place)
-        file = _put(task.store, data_key, self._bytes)
-        indexes = tuple(
-            _put(task.store, keys.index(name, extension, *place), content)
-            for extension, content in self.format.indexes(entries).items()
-        )
-        return StoredShard(file, len(entries), indexes)
-
-
-class _Appender:
-    """A bytearray as a sink."""
-
-    def __init__(self, target: bytearray) -> None:
-        self.write = target.extend
-
-
-def _put(store: Store, key: str, content: Buffer) -> StoredFile:
-    info = store.put(key, content)
-    return StoredFile(key, len(content), hashlib.sha256(content).hexdigest(), info.etag)
-
-
-def _read_ahead(task: ShardTask) -> Iterator[bytes | ImageError]:
-    """Contents in order; as many reads in flight as the source asks for."""
-    if task.source.concurrency <= 1:
-        yield from (_read(task, *pair) for pair in zip(task.names, task.sizes, strict=True))
-        return
-    with ThreadPoolExecutor(task.source.concurrency, "read") as pool:
-        pending: deque[Future[bytes | ImageError]] = deque()
-        try:
-            for name, size in zip(task.names, task.sizes, strict=True):
-                pending.append(pool.submit(_read, task, name, size))
-                if len(pending) > task.source.concurrency:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def _read(task: ShardTask, name: str, size: int) -> bytes | ImageError:
-    """A file's bytes, or why its content cannot be had; store errors are raised."""
-    if size > task.policy.max_source_bytes:
-        return ImageTooLarge(
-            f"{size:,} bytes are more than max_source_bytes allows "
-            f"({task.policy.max_source_bytes:,})"
-        )
-    try:
-        data = task.source.read(name)
-    except ImageError as error:
-        return error
-    if len(data) != size:
-        raise SourceChanged(
-            f"{name!r} had {size:,} bytes when the job was planned and has {len(data):,} now: "
-            "restore it, or start anew with --overwrite"
-        )
-    return data
 
 
 @dataclass

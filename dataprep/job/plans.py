@@ -21,8 +21,8 @@ from dataprep.formats import Sample, get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, to_bytes, unescape
 from dataprep.receipt import Row
-from dataprep.worker import convert_sample
 from dataprep.sources import Listing, Source
+from dataprep.worker import convert_sample
 
 VALIDATION = "validation"
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dataprep import keys, plan
 from dataprep.config import ShardConfig
 from dataprep.errors import (
     ConfigError,
-    ManifestMissing,
     ObjectNotFound,
     OutputConflict,
     SourceNotFound,

@@ -54,16 +54,20 @@ class Meter:
 
     def __init__(self, samples: int, done: int, now_s: float) -> None:
         self.total = samples
-        self.done = done
         self.failed = 0
+        self._before = done
         self._worked = 0
         self._bytes = 0
         self._start_s = now_s
 
+    @property
+    def done(self) -> int:
+        """Samples that are done, at most all."""
+        # A shard that is made again after its worker died is counted again.
+        return min(self.total, self._before + self._worked)
+
     def add(self, progress: Progress) -> None:
         """Count what was done."""
-        # A shard that is made again after its worker died is counted again.
-        self.done = min(self.total, self.done + progress.samples)
         self._worked += progress.samples
         self._bytes += progress.source_bytes
         self.failed += progress.failed
@@ -112,7 +116,7 @@ class Lines:
 
     def note(self, line: str) -> None:
         """Print."""
-        print(line, file=self._stream or sys.stderr, flush=True)  # noqa: T201
+        print(line, file=self._stream or sys.stderr, flush=True)
 
     def stop(self) -> None:
         """Print the last state."""

@@ -50,6 +50,8 @@ def _one(summary: Summary) -> str:
         lines.append(f"  failed: {name}: {reason}")
     if len(summary.failures) > _MOST_FAILURES:
         more = len(summary.failures) - _MOST_FAILURES
-        lines.append(f"  and {more:,} more: see status and reason in {summary.split}.samples.parquet")
+        lines.append(
+            f"  and {more:,} more: see status and reason in {summary.split}.samples.parquet"
+        )
     lines.append(f"  in {summary.output}")
     return "\n".join(lines)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +13,14 @@ from typing import Any
 from dataprep import keys, manifest
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.errors import JobError, TooManyFailures
-from dataprep.job import engine, progress
-from dataprep.job.jobfile import JobFile
+from dataprep.job import progress
+from dataprep.job.choice import choose_engine
 from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.manifest import Manifest
 from dataprep.receipt import Receipt, Row
-from dataprep.worker import Progress, ShardResult, ShardTask
 from dataprep.versions import determining, informing
+from dataprep.worker import ShardResult, ShardTask
 
 _STORE_THREADS = 16
 _EXAMPLES = 3
@@ -119,14 +118,20 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
     seconds = time.monotonic() - started_s
     failures = _failures([*(row for receipt in receipts for row in receipt.rows), *rest])
     return _summary(
-        prepared, split, finished, started_s, len(missing), len(kept),
-        (plan.samples - done) / max(seconds, 1e-9), failures,
+        prepared,
+        split,
+        finished,
+        started_s,
+        len(missing),
+        len(kept),
+        (plan.samples - done) / max(seconds, 1e-9),
+        failures,
     )
 
 
 def _width(plan: SplitPlan, shard: int) -> int:
     rows = plan.rows_of(shard)
-    return rows.stop - rows.start
+    return int(rows.stop) - int(rows.start)
 
 
 def _make(
@@ -148,7 +153,7 @@ def _make(
         if failed > allowed:
             raise _too_many(failed, allowed, config, result.examples, "stopped")
 
-    chosen = engine.choose(config.dask, source_bytes, display.advance, display.note)
+    chosen = choose_engine(config.dask, source_bytes, display.advance, display.note)
     chosen.run([partial(_task, prepared, split, i) for i in missing], on_result)
 
 

@@ -20,7 +20,5 @@ def open_source(uri: str, kind: str = "imagefolder", options: StoreOptions | Non
     """
     known = entry_points(group="dataprep.sources")
     if kind not in known.names:
-        raise ConfigError(
-            f"no source kind {kind!r}: use one of {', '.join(sorted(known.names))}"
-        )
+        raise ConfigError(f"no source kind {kind!r}: use one of {', '.join(sorted(known.names))}")
     return cast(Source, known[kind].load()(uri, options))

@@ -23,8 +23,10 @@ from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 IMAGE_EXTENSIONS = frozenset(
-    ".jpeg .jpg .jpe .jfif .png .gif .bmp .dib .tif .tiff .webp .ppm .pgm .pbm .pnm .jp2 .j2k "
-    ".avif .heic .heif".split()
+    (
+        *(".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".dib", ".tif", ".tiff"),
+        *(".webp", ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".j2k", ".avif", ".heic", ".heif"),
+    )
 )
 """Names that promise an image. The content decides the codec; the name only decides whether
 something else is a failure or clutter."""
@@ -79,9 +81,7 @@ class ImageFolder:
         except OSError as error:
             raise SourceError(f"cannot list {self.uri}: {error}") from None
         if not entries:
-            raise SourceNotFound(
-                f"no files in {self.uri!r}: nothing lies there (check --source)"
-            )
+            raise SourceNotFound(f"no files in {self.uri!r}: nothing lies there (check --source)")
         return self._listing(entries)
 
     def _listing(self, entries: Sequence[ObjectInfo]) -> Listing:

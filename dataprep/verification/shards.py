@@ -18,9 +18,7 @@ from dataprep.verification.faults import Depth, Fault
 _MOST_FAULTS_A_SHARD = 20
 
 
-def quick_faults(
-    store: Store, receipt: Receipt, sizes: Mapping[str, int]
-) -> Iterator[Fault]:
+def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> Iterator[Fault]:
     """Sizes as listed, and the ETag where the store has one."""
     for stored in receipt.formats.values():
         for file in (stored.file, *stored.indexes):
@@ -86,7 +84,11 @@ class ShardCheck:
         view = memoryview(data)
         for i, row in enumerate(rows):
             offset, length, crc = _place(row, name)
-            found = list(self._one_record(record_format, row, key, i, view[offset : offset + length], offset, crc))
+            found = list(
+                self._one_record(
+                    record_format, row, key, i, view[offset : offset + length], offset, crc
+                )
+            )
             damaged = damaged or bool(found)
             yield from found
         if damaged:
@@ -97,9 +99,7 @@ class ShardCheck:
             yield Fault(key, str(error), _known(error.record), _known(error.offset))
             return
         if places != [_place(row, name)[:2] for row in rows]:
-            yield Fault(
-                key, f"holds {len(places):,} records, not the {len(rows):,} of the receipt"
-            )
+            yield Fault(key, f"holds {len(places):,} records, not the {len(rows):,} of the receipt")
 
     def _one_record(
         self,
@@ -137,9 +137,7 @@ class ShardCheck:
             if line != expected:
                 yield Fault(file.key, f"line is {line!r}, the records say {expected!r}", i)
                 return
-        yield Fault(
-            file.key, f"has {len(lines):,} lines, the records need {len(wanted_lines):,}"
-        )
+        yield Fault(file.key, f"has {len(lines):,} lines, the records need {len(wanted_lines):,}")
 
 
 def _place(row: Row, name: str) -> tuple[int, int, int]:

@@ -74,6 +74,7 @@ def _manifest_faults(
 
 
 def expected_keys(job: JobFile, receipts: Sequence[Receipt]) -> set[str]:
+    """Every key that belongs to the split, or will when it is complete."""
     split = job.split
     expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
     expected |= {keys.receipt(split, shard, job.shards) for shard in range(job.shards)}
@@ -92,6 +93,7 @@ def expected_keys(job: JobFile, receipts: Sequence[Receipt]) -> set[str]:
 
 
 def out_of_bounds(receipts: Sequence[Receipt]) -> Iterator[str]:
+    """A remark for each shard that has not 1 to 128 MB."""
     for receipt in receipts:
         largest = max(
             (stored.file for stored in receipt.formats.values()), key=lambda file: file.bytes

@@ -44,9 +44,7 @@ def verify(
     store = open_store(output, options)
     splits = splits_in(store)
     if split is not None and split not in splits:
-        raise ManifestMissing(
-            f"no split {split!r} in {store.uri!r}: it has {', '.join(splits)}"
-        )
+        raise ManifestMissing(f"no split {split!r} in {store.uri!r}: it has {', '.join(splits)}")
     return tuple(
         verify_split(store, name, depth, workers, on_shard)
         for name in ([split] if split else splits)

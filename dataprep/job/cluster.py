@@ -1,0 +1,191 @@
+"""A Dask cluster: worker processes started here, a configured class, or one that runs already."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from dataprep.config import DaskOptions
+from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
+from dataprep.job.engine import OnResult, make_shard_or_take_back
+from dataprep.worker import Progress, Report, ShardResult, ShardTask
+
+_TOPIC = "dataprep-progress"
+
+
+class Cluster:
+    """A Dask cluster: started here, made by a configured class, or already running."""
+
+    def __init__(
+        self, options: DaskOptions, report: Report, announce: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._report = report
+        self._announce = announce
+
+    def run(self, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult) -> None:
+        """Two shards in flight for each worker, so that none waits for the driver."""
+        with _quiet(), self._client() as client:
+            if client.dashboard_link:
+                self._announce(f"Dask dashboard: {client.dashboard_link}")
+            client.subscribe_topic(_TOPIC, self._receive)
+            self._run(client, tasks, on_result)
+
+    def _run(
+        self, client: Any, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult
+    ) -> None:
+        from distributed import Semaphore, as_completed
+
+        slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name="dataprep-uploads")
+        waiting = iter(tasks)
+
+        def submit(count: int) -> list[Any]:
+            return [
+                client.submit(
+                    partial(_on_worker, build(), slots),
+                    pure=False,
+                    retries=self._options.retries,
+                    key=f"shard-{id(build)}-{count}",
+                )
+                for _, build in zip(range(count), waiting, strict=False)
+            ]
+
+        in_flight = max(2, 2 * self._workers(client))
+        running = as_completed(submit(in_flight))
+        try:
+            for future in running:
+                on_result(_result(future))
+                future.release()
+                running.update(submit(1))
+        except BaseException:
+            client.cancel([*running.futures], force=True)
+            raise
+
+    def _workers(self, client: Any) -> int:
+        return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
+
+    def _receive(self, event: tuple[float, tuple[int, int, int]]) -> None:
+        self._report(Progress(*event[1]))
+
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[Any]:
+        from distributed import Client
+
+        if self._options.scheduler:
+            with self._connected(self._options.scheduler) as client:
+                yield client
+            return
+        with self._cluster() as cluster, Client(cluster) as client:
+            yield client
+
+    @contextlib.contextmanager
+    def _connected(self, address: str) -> Iterator[Any]:
+        from distributed import Client
+
+        try:
+            client = Client(address, timeout="15s")
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
+        with client:
+            yield client
+
+    def _cluster(self) -> Any:
+        if self._options.cluster:
+            cluster = cluster_class(self._options.cluster)(**self._options.cluster_args)
+            if self._options.workers:
+                cluster.scale(self._options.workers)
+            return cluster
+        from distributed import LocalCluster
+
+        # Workers inherit that Ctrl-C is not for them: the driver ends them.
+        with _interrupts_ignored():
+            return LocalCluster(
+                n_workers=self._options.worker_count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                memory_limit=int(self._options.memory_limit),
+                dashboard_address=self._options.dashboard,
+                silence_logs=logging.CRITICAL,
+            )
+
+
+def cluster_class(path: str) -> Callable[..., Any]:
+    """The class at ``package.module.Class``.
+
+    Raises:
+        ConfigError: it cannot be imported.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
+        ) from None
+    return found
+
+
+def _on_worker(task: ShardTask, slots: Any) -> ShardResult:
+    """Runs in a worker: progress goes to the driver as Dask events."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def report(progress: Progress) -> None:
+        worker.log_event(_TOPIC, (progress.samples, progress.source_bytes, progress.failed))
+
+    return make_shard_or_take_back(task, report, slots)
+
+
+def _result(future: Any) -> ShardResult:
+    from distributed import KilledWorker
+
+    try:
+        result: ShardResult = future.result()
+    except KilledWorker as error:
+        raise WorkerLost(
+            f"workers died again and again over {error.task}: out of memory (see "
+            "--set dask.memory_limit) or a crash in a codec. What is stored stays; run again "
+            "to resume"
+        ) from None
+    except (DataprepError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
+    return result
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's warnings of a taken port and its log lines on shutdown help nobody here."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio", "bokeh")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

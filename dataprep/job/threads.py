@@ -1,0 +1,73 @@
+"""Dask's threads in this process: for small jobs, for which no cluster is worth its start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from dataprep.config import DaskOptions
+from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreFull
+from dataprep.job.engine import OnResult, make_shard_or_take_back
+from dataprep.worker import Progress, Report, ShardResult, ShardTask
+
+
+class Cancelled(BaseException):
+    """Raised inside a thread's task to end it; never seen outside."""
+
+
+class Threads:
+    """Dask's threaded scheduler, in this process."""
+
+    def __init__(self, options: DaskOptions, report: Report) -> None:
+        self._options = options
+        self._report = report
+        self._stop = threading.Event()
+
+    def run(self, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult) -> None:
+        """As many shards at a time as there are workers."""
+        import dask
+
+        workers = self._options.worker_count
+        slots = threading.BoundedSemaphore(self._options.max_concurrent_uploads)
+
+        def work(build: Callable[[], ShardTask]) -> ShardResult:
+            result = self._attempt(build, slots)
+            on_result(result)
+            return result
+
+        with ThreadPoolExecutor(workers, "shard") as pool:
+            try:
+                dask.compute(
+                    *[dask.delayed(partial(work, build), pure=False)() for build in tasks],
+                    scheduler="threads",
+                    pool=pool,
+                    num_workers=workers,
+                )
+            except BaseException:
+                self._stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _attempt(
+        self, build: Callable[[], ShardTask], slots: threading.BoundedSemaphore
+    ) -> ShardResult:
+        attempt = 0
+        while True:
+            try:
+                return make_shard_or_take_back(build(), self._checked_report, slots)
+            except DataprepError as error:
+                if attempt == self._options.retries or not worth_retrying(error):
+                    raise
+            attempt += 1
+
+    def _checked_report(self, progress: Progress) -> None:
+        if self._stop.is_set():
+            raise Cancelled
+        self._report(progress)
+
+
+def worth_retrying(error: BaseException) -> bool:
+    """Whether the same task may succeed on another try: stores do, changed sources do not."""
+    return isinstance(error, StoreError) and not isinstance(error, PermissionRefused | StoreFull)

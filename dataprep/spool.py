@@ -1,0 +1,56 @@
+"""One shard in one format, growing in memory until it is stored."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from crc32c import crc32c
+
+from dataprep import keys
+from dataprep.formats import IndexEntry, RecordFormat, RecordWriter, Sample
+from dataprep.receipt import Row, StoredFile, StoredShard
+from dataprep.stores import Buffer, Store
+
+
+class Spool:
+    """One shard growing in memory, at most 128 MB of it."""
+
+    def __init__(self, record_format: RecordFormat, label_offset: int) -> None:
+        self.format = record_format
+        self._bytes = bytearray()
+        self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), label_offset)
+
+    def write(self, sample: Sample) -> tuple[int, int, int]:
+        """Offset, length and CRC-32C of the encoded record."""
+        offset, length = self._writer.write(sample)
+        with memoryview(self._bytes) as view, view[offset : offset + length] as record:
+            return offset, length, crc32c(record)
+
+    def put(self, store: Store, place: tuple[str, int, int], rows: Sequence[Row]) -> StoredShard:
+        """Put the shard, then the files that index it; ``place`` is split, shard, shards."""
+        name = self.format.name
+        entries = [
+            IndexEntry(row.number, row.label, *row.records[name][:2], row.source)
+            for row in rows
+            if row.records
+        ]
+        data_key = keys.data(name, self.format.extension, *place)
+        file = _put(store, data_key, self._bytes)
+        indexes = tuple(
+            _put(store, keys.index(name, extension, *place), content)
+            for extension, content in self.format.indexes(entries).items()
+        )
+        return StoredShard(file, len(entries), indexes)
+
+
+class _Appender:
+    """A bytearray as a sink."""
+
+    def __init__(self, target: bytearray) -> None:
+        self.write = target.extend
+
+
+def _put(store: Store, key: str, content: Buffer) -> StoredFile:
+    info = store.put(key, content)
+    return StoredFile(key, len(content), hashlib.sha256(content).hexdigest(), info.etag)

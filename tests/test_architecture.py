@@ -1,0 +1,123 @@
+"""The house: who may import whom, and that ARCHITECTURE.md draws what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Data flows left to right: a room imports only from rooms before it.
+ORDER = (
+    *("_version", "errors", "names", "keys"),
+    *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
+    *("stores", "sources", "manifest", "config"),
+    *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
+    *("adapters", "sample", "examples", "cli", "__main__"),
+)
+PURE = ("image", "formats", "plan", "estimate", "keys", "names", "labels", "receipt")
+IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
+IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
+FRAMEWORKS = {"tensorflow", "mxnet", "torch"}
+
+
+def modules(package: str) -> list[Path]:
+    """Every Python file of a package."""
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    """The room below the package that a file belongs to."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[1]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """Rooms of dataprep that a file imports."""
+    names = [name.split(".") for name in imports(path)]
+    return {parts[1] for parts in names if parts[0] == "dataprep" and len(parts) > 1} & set(ORDER)
+
+
+# The package's own face names every room, lazily.
+ROOMS = [path for path in modules("dataprep") if path != ROOT / "dataprep" / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
+    """Nothing flows back."""
+    here = ORDER.index(room(path))
+    back = {name for name in rooms_imported(path) if ORDER.index(name) > here}
+    assert not back, f"{path.relative_to(ROOT)} imports {sorted(back)}, which come after it"
+
+
+@pytest.mark.parametrize("path", modules("dataprep"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_dataprep_knows_nothing_of_iobench_or_of_frameworks(path: Path) -> None:
+    """The first package stands alone; frameworks come in through adapters only."""
+    roots = {name.split(".")[0] for name in imports(path)}
+    assert "iobench" not in roots
+    if room(path) != "adapters":
+        assert not roots & FRAMEWORKS
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules("dataprep") if room(path) in PURE],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_pure_rooms_touch_no_file_clock_or_network(path: Path) -> None:
+    """Pure logic has no I/O to import."""
+    assert not {name.split(".")[0] for name in imports(path)} & IMPURE
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    """A new room must say where it stands."""
+    assert {room(path) for path in modules("dataprep")} - {"__init__"} == set(ORDER)
+
+
+def test_no_module_is_named_for_nothing() -> None:
+    """No utils, helpers, common or misc."""
+    names = {path.stem for package in ("dataprep", "iobench") for path in modules(package)}
+    assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    """ARCHITECTURE.md lists every module and folder of both packages, and no other."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    block = re.search(r"<!-- tree -->\n```\n(.*?)```", text, re.S)
+    assert block, "ARCHITECTURE.md has no tree"
+    drawn, folder = set(), ""
+    for line in block[1].splitlines():
+        indent, name = len(line) - len(line.lstrip()), line.split()[0]
+        if name.endswith("/"):
+            folder = name if indent == 0 else folder.split("/")[0] + "/" + name
+        else:
+            top = folder.split("/")[0] + "/"
+            drawn.add((top if indent == 2 else folder) + name)
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "dataprep", "iobench"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    real = {
+        name
+        for name in listed
+        if name.endswith(".py") and not name.endswith("__init__.py") and (ROOT / name).exists()
+    }
+    assert drawn == real
