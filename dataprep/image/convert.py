@@ -1,10 +1,9 @@
 """One image in, one JPEG out, and what was done to it.
 
-The fast path decodes JPEGs with libjpeg-turbo straight to the nearest size above the target
-that its inverse DCT can produce (eighths), then interpolates bilinearly in fixed point. What
-is left to scale then is below 1.5 in all but the largest reductions; where it is 2 or more,
-whole blocks are averaged first, so that nothing aliases. Every step is integer arithmetic:
-the same bytes on every processor.
+JPEGs are decoded by libjpeg-turbo, at the smallest of 1, 1/2, 1/4 and 1/8 of their size that is
+not below the target: its inverse DCT makes these by vector instructions (other eighths take it
+longer than the whole size, and blur). ``resize`` does the rest. Every step is integer
+arithmetic: the same bytes on every processor.
 """
 
 from __future__ import annotations
@@ -12,19 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import cv2
 import numpy as np
 import simplejpeg
-from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import jpeg
-from dataprep.image.geometry import Geometry, falls_short, plan_geometry
+from dataprep.image.geometry import dct_size, falls_short, plan_geometry
 from dataprep.image.pixels import Pixels, open_image, too_large
 from dataprep.image.policy import ImagePolicy
-
-# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
-cv2.setNumThreads(1)
+from dataprep.image.resize import fit, turn
 
 Action = Literal["passthrough", "retagged", "reencoded"]
 
@@ -81,7 +76,10 @@ def convert(data: bytes, policy: ImagePolicy | None = None) -> Converted:
             raise too_large(header.width, header.height, policy.max_pixels)
         if header.channels != 4:
             return _from_jpeg(data, header, policy)
-    return _from_pillow(data, policy)
+        # Pillow, which converts the colours, keeps silent about pixels that were lost.
+        recovered = _decode(data, "CMYK", 0, 0)[1]
+        return _from_pillow(data, policy, notes=["recovered"] if recovered else [])
+    return _from_pillow(data, policy, notes=[])
 
 
 def check(data: bytes) -> tuple[int, int, int]:
@@ -99,15 +97,15 @@ def check(data: bytes) -> tuple[int, int, int]:
 
 
 def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Converted:
-    turn = header.orientation if policy.orientation == "apply" else 1
-    turned = turn >= 5
+    orientation = header.orientation if policy.orientation == "apply" else 1
+    turned = orientation >= 5
     shown = (header.height, header.width) if turned else (header.width, header.height)
     geometry = plan_geometry(*shown, policy)
     notes = _orientation_notes(header.orientation, policy)
     if falls_short(geometry, policy):
         notes.append("smaller_than_target")
 
-    untouched = turn == 1 and geometry == (*shown, *shown)
+    untouched = orientation == 1 and geometry == (*shown, *shown)
     if untouched:
         recovered = _checked(data, header, policy)
         retagged = any(tag.value != 1 for tag in header.orientations)
@@ -117,8 +115,9 @@ def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Con
             notes.append("orientation_reset")
     else:
         least = (geometry.height, geometry.width) if turned else (geometry.width, geometry.height)
-        pixels, recovered = _decode(data, _colors(header), *least)
-        stored = _encode(_crop(_resize(_turn(pixels, turn), geometry), geometry), policy)
+        scaled = dct_size(header.width, header.height, *least)
+        pixels, recovered = _decode(data, _colors(header), *scaled)
+        stored = _encode(fit(turn(pixels, orientation), geometry), policy)
         action = "reencoded"
         if header.has_icc:
             notes.append("icc_dropped")
@@ -142,20 +141,19 @@ def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Con
     )
 
 
-def _from_pillow(data: bytes, policy: ImagePolicy) -> Converted:
+def _from_pillow(data: bytes, policy: ImagePolicy, *, notes: list[str]) -> Converted:
     opened = open_image(data, policy.max_pixels)
-    turn = opened.orientation if policy.orientation == "apply" else 1
-    pixels = _turn(opened.pixels, turn)
+    pixels = turn(opened.pixels, opened.orientation if policy.orientation == "apply" else 1)
     height, width, channels = pixels.shape
     geometry = plan_geometry(width, height, policy)
-    notes = [*opened.notes, *_orientation_notes(opened.orientation, policy)]
+    notes = [*notes, *opened.notes, *_orientation_notes(opened.orientation, policy)]
     if falls_short(geometry, policy):
         notes.append("smaller_than_target")
     if channels == 1:
         notes.append("greyscale_kept")
     source_height, source_width = opened.pixels.shape[:2]
     return Converted(
-        data=_encode(_crop(_resize(pixels, geometry), geometry), policy),
+        data=_encode(fit(pixels, geometry), policy),
         width=geometry.crop_width,
         height=geometry.crop_height,
         channels=channels,
@@ -193,7 +191,7 @@ def _colors(header: jpeg.JpegHeader) -> str:
 
 
 def _decode(data: bytes, colorspace: str, min_width: int, min_height: int) -> tuple[Pixels, bool]:
-    """Pixels at the smallest eighth not below the minimum, and whether libjpeg complained."""
+    """Pixels at the smallest size not below the minimum, and whether libjpeg complained."""
     try:
         return _libjpeg(data, colorspace, min_width, min_height, strict=True), False
     except ValueError as error:
@@ -214,56 +212,6 @@ def _libjpeg(
         data, colorspace, min_height=min_height, min_width=min_width, strict=strict
     )
     return pixels
-
-
-def _turn(pixels: Pixels, orientation: int) -> Pixels:
-    """Pixels as displayed, by the Exif orientation (Exif 2.32, table of 4.6.4 A)."""
-    match orientation:
-        case 2:
-            return pixels[:, ::-1]
-        case 3:
-            return pixels[::-1, ::-1]
-        case 4:
-            return pixels[::-1]
-        case 5:
-            return pixels.transpose(1, 0, 2)
-        case 6:
-            return np.rot90(pixels, -1)
-        case 7:
-            return pixels[::-1, ::-1].transpose(1, 0, 2)
-        case 8:
-            return np.rot90(pixels)
-        case _:
-            return pixels
-
-
-def _resize(pixels: Pixels, geometry: Geometry) -> Pixels:
-    height, width, channels = pixels.shape
-    if (width, height) == (geometry.width, geometry.height):
-        return pixels
-    horizontal, vertical = width // geometry.width, height // geometry.height
-    if horizontal >= 2 or vertical >= 2:
-        pixels = _block_average(pixels, max(1, horizontal), max(1, vertical))
-    resized: Pixels = cv2.resize(
-        np.ascontiguousarray(pixels),
-        (geometry.width, geometry.height),
-        interpolation=cv2.INTER_LINEAR_EXACT,
-    )
-    return resized.reshape(geometry.height, geometry.width, channels)
-
-
-def _block_average(pixels: Pixels, horizontal: int, vertical: int) -> Pixels:
-    """Rounded means of whole blocks; Pillow's ``reduce`` is integer arithmetic throughout."""
-    channels = pixels.shape[2]
-    image = Image.fromarray(pixels[:, :, 0] if channels == 1 else np.ascontiguousarray(pixels))
-    reduced = np.asarray(image.reduce((horizontal, vertical)))
-    return reduced.reshape(*reduced.shape[:2], channels)
-
-
-def _crop(pixels: Pixels, geometry: Geometry) -> Pixels:
-    left = (geometry.width - geometry.crop_width) // 2
-    top = (geometry.height - geometry.crop_height) // 2
-    return pixels[top : top + geometry.crop_height, left : left + geometry.crop_width]
 
 
 def _encode(pixels: Pixels, policy: ImagePolicy) -> bytes:

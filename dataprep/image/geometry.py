@@ -64,3 +64,18 @@ def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
             return max(geometry.width, geometry.height) < box_width
         case _:
             return geometry.crop_width < box_width or geometry.crop_height < box_height
+
+
+def dct_size(width: int, height: int, least_width: int, least_height: int) -> tuple[int, int]:
+    """What to ask an inverse DCT for: a power-of-two fraction, not below the least size.
+
+    0 x 0 stands for the whole size.
+    """
+    fraction = 1
+    while (
+        fraction < 8
+        and width >= 2 * fraction * least_width
+        and height >= 2 * fraction * least_height
+    ):
+        fraction *= 2
+    return (0, 0) if fraction == 1 else (-(-width // fraction), -(-height // fraction))

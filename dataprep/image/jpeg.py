@@ -151,7 +151,7 @@ def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
                 return "RGB" if adobe == 0 else "YCbCr"
             return "RGB" if components == b"RGB" else "YCbCr"
         case 4:
-            return "YCCK" if adobe == 2 else "CMYK"
+            return "CMYK" if adobe in (None, 0) else "YCCK"
         case count:
             raise UnsupportedImage(f"JPEG with {count} components")
 

@@ -18,6 +18,8 @@ Pixels = NDArray[np.uint8]
 # Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 BACKGROUND = (255, 255, 255)
+_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
+_PNG_GREY_ALPHA = 4
 
 # Pillow warns of broken Exif and of images near its size limit; both are decided here.
 warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -50,13 +52,15 @@ def open_image(data: bytes, max_pixels: int) -> Opened:
     except Image.DecompressionBombError as error:
         raise ImageTooLarge(f"pixel bomb: {error}") from None
     except UnidentifiedImageError:
+        if data.startswith(_SIGNATURES):
+            raise CorruptImage("broken image: its header cannot be read") from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
     except (CorruptImage, ImageTooLarge, UnsupportedImage):
         raise
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  decoders raise whatever they like
-        raise CorruptImage(f"broken image: {error or type(error).__name__}") from None
+        raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
 
 
 def too_large(width: int, height: int, max_pixels: int) -> ImageTooLarge:
@@ -88,12 +92,12 @@ def _honest(image: Image.Image, data: bytes) -> Opened:
             image = ImageChops.invert(image)
     if image.has_transparency_data:
         notes.append("alpha_flattened")
-        image = _flattened(image)
+        image = _flattened(image, data)
     if image.mode in ("1", "L"):
         pixels = np.asarray(image.convert("L"))[:, :, np.newaxis]
     else:
         pixels = np.asarray(image.convert("RGB"))
-    orientation = orientation if orientation in range(1, 9) else 1
+    orientation = int(orientation) if orientation in range(1, 9) else 1
     return Opened(pixels, container, mode, orientation, tuple(notes))
 
 
@@ -112,9 +116,26 @@ def _scaled_to_8_bits(image: Image.Image) -> Image.Image:
     return eight
 
 
-def _flattened(image: Image.Image) -> Image.Image:
+def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:
+    """Bring a PNG's transparent colour from the file's depth to the 8 bits of the pixels.
+
+    Pillow leaves it as it stands. Of 16 bits it keeps the high byte, so that all colours which
+    share it with the transparent one are transparent too.
+    """
+    depth = data[24]
+    transparent = image.info.get("transparency")
+    if depth == 16 and isinstance(transparent, tuple):
+        image.info["transparency"] = tuple(sample >> 8 for sample in transparent)
+    elif depth in (2, 4) and isinstance(transparent, int) and image.mode == "L":
+        image.info["transparency"] = transparent * (255 // (2**depth - 1))
+
+
+def _flattened(image: Image.Image, data: bytes) -> Image.Image:
     """Alpha composed over white; grey with alpha stays grey."""
     grey = image.mode in ("LA", "La", "L", "1")
+    if image.format == "PNG":
+        _scale_transparent_colour(image, data)
+        grey = grey or data[25] == _PNG_GREY_ALPHA  # which Pillow opens as RGBA at 16 bits
     rgba = image.convert("RGBA")
     ground = Image.new("RGBA", rgba.size, (*BACKGROUND, 255))
     return Image.alpha_composite(ground, rgba).convert("L" if grey else "RGB")

@@ -1,0 +1,405 @@
+"""Tests of dataprep.image.convert."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import struct
+from collections.abc import Callable
+from typing import Any, get_args
+
+import cv2
+import numpy as np
+import pytest
+import simplejpeg
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image, ImageFile, ImageOps
+
+from dataprep.errors import (
+    CorruptImage,
+    ImageError,
+    ImageTooLarge,
+    NotAnImage,
+    UnsupportedImage,
+)
+from dataprep.image import ImagePolicy, Mode, check, convert
+from dataprep.sample import encodings as enc
+from dataprep.sample.drawing import Pixels, draw_image
+from tests.strategies import mutated
+
+IMAGE = draw_image(5, 160, 120, detail=0.3)
+PLAIN = enc.jpeg(IMAGE)
+SHARP = {"quality": 100, "subsampling": "444"}
+
+
+def show(data: bytes) -> Pixels:
+    """Pixels as RGB."""
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+def psnr(left: NDArray[Any], right: NDArray[Any]) -> float:
+    """Peak signal-to-noise ratio of 8-bit images; dB."""
+    error = np.mean((left.astype(float) - right) ** 2)
+    return float(10 * np.log10(255**2 / error)) if error else float("inf")
+
+
+def damaged(data: bytes) -> bytes:
+    """A JPEG that ends in the middle of its pixels, with an end marker there and junk behind."""
+    middle = len(data) // 2
+    return data[:middle] + b"\xff\xd9" + data[middle + 50 :]
+
+
+@pytest.mark.parametrize("check_by", ["decode", "header"])
+@pytest.mark.parametrize(
+    ("data", "colorspace"),
+    [
+        (PLAIN, "YCbCr"),
+        (enc.grey_jpeg(IMAGE), "Grayscale"),
+        (enc.icc_jpeg(IMAGE), "YCbCr"),
+        (enc.bad_exif_jpeg(IMAGE), "YCbCr"),
+        (enc.adobe_rgb_jpeg(IMAGE), "RGB"),
+        (enc.oriented_jpeg(IMAGE, 1), "YCbCr"),
+        (PLAIN + b"trailer", "YCbCr"),
+    ],
+    ids=["plain", "grey", "icc", "bad exif", "rgb", "upright", "trailer"],
+)
+def test_jpegs_of_the_right_size_pass_through(data: bytes, colorspace: str, check_by: str) -> None:
+    """A sound JPEG that needs no change is stored byte for byte, profile and Exif included."""
+    for policy in ({}, {"mode": "short", "size": 120}, {"mode": "exact", "size": (160, 120)}):
+        found = convert(data, ImagePolicy.model_validate({**policy, "check": check_by}))
+        assert found.data == data
+        assert (found.action, found.container) == ("passthrough", "JPEG")
+        assert (found.width, found.height) == (found.source_width, found.source_height)
+        assert found.source_colorspace == colorspace
+        assert "icc_dropped" not in found.notes
+
+
+def test_smaller_images_pass_through_with_a_note() -> None:
+    """A JPEG under the size asked for is not upscaled but stored as it is, and noted."""
+    found = convert(PLAIN, ImagePolicy(size=256))
+    assert (found.data, found.notes) == (PLAIN, ("smaller_than_target",))
+
+
+@pytest.mark.parametrize("mode", get_args(Mode))
+@pytest.mark.parametrize("upscale", [False, True])
+@pytest.mark.parametrize("size", [64, 140, 200])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_every_mode_gives_the_size_it_says(mode: Mode, upscale: bool, size: int, kind: str) -> None:
+    """The stored JPEG truly has the size that each mode asks for, from JPEG and from PNG."""
+    policy = ImagePolicy(mode=mode, size=None if mode == "none" else size, upscale=upscale)
+    found = convert(enc.pillow(IMAGE, kind), policy)
+    long, short = max(size, 0), size
+    wanted = {
+        "none": (160, 120),
+        "short": ((short * 4 + 1) // 3, short),
+        "long": (long, long * 3 // 4),
+        "exact": (size, size),
+        "crop": (size, size),
+    }[mode]
+    if not upscale and mode in ("short", "long"):
+        wanted = min(wanted, (160, 120))
+    if not upscale and mode in ("exact", "crop"):
+        wanted = (min(wanted[0], 160), min(wanted[1], 120))
+    assert abs(show(found.data).shape[1] - wanted[0]) <= 1
+    assert show(found.data).shape[0] == wanted[1]
+    assert check(found.data) == (found.width, found.height, 3)
+    assert (found.source_width, found.source_height) == (160, 120)
+
+
+def test_a_crop_keeps_the_centre() -> None:
+    """A crop shows the middle of the scaled image."""
+    image = np.zeros((100, 300, 3), np.uint8)
+    image[:, 100:200] = 255
+    cropped = show(convert(enc.pillow(image, "PNG"), ImagePolicy(mode="crop", size=100)).data)
+    assert cropped[:, 2:-2].min() > 240
+
+
+def test_orientation_is_ignored_and_reset() -> None:
+    """By default an orientation turns nothing; the tag alone becomes 1, and both are noted."""
+    data = enc.oriented_jpeg(IMAGE, 6, note_bytes=100)
+    found = convert(data)
+    assert found.data == enc.oriented_jpeg(IMAGE, 1, note_bytes=100)
+    assert (found.action, found.exif_orientation) == ("retagged", 6)
+    assert found.notes == ("orientation_ignored", "orientation_reset")
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("size", [None, 60])
+def test_orientation_applied_to_jpegs(orientation: int, size: int | None) -> None:
+    """Applied to a JPEG, an orientation turns it as Pillow's exif_transpose does."""
+    data = enc.oriented_jpeg(IMAGE, orientation)
+    policy = ImagePolicy.model_validate({**SHARP, "size": size, "orientation": "apply"})
+    found = convert(data, policy)
+    truth = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
+    if size:
+        truth = truth.resize((found.width, found.height), Image.Resampling.BICUBIC)
+    stored = Image.open(io.BytesIO(found.data))
+    assert stored.getexif().get(0x0112, 1) == 1
+    assert truth.size == (found.width, found.height)
+    assert psnr(show(found.data), np.asarray(truth)) > 30
+    assert ("orientation_applied" in found.notes) == (orientation != 1)
+    assert found.action == ("passthrough" if (orientation, size) == (1, None) else "reencoded")
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("how", ["apply", "ignore"])
+def test_orientation_of_other_containers(orientation: int, how: str) -> None:
+    """Applied to a PNG, an orientation turns it as exif_transpose does; ignored, it does not."""
+    buffer = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(IMAGE).save(buffer, "PNG", exif=exif)
+    policy = ImagePolicy.model_validate({**SHARP, "orientation": how})
+    found = convert(buffer.getvalue(), policy)
+    opened = Image.open(io.BytesIO(buffer.getvalue()))
+    truth = ImageOps.exif_transpose(opened) if how == "apply" else opened
+    assert found.exif_orientation == orientation
+    assert psnr(show(found.data), np.asarray(truth)) > 38
+
+
+@pytest.mark.parametrize("encode", [enc.adobe_cmyk_jpeg, enc.plain_cmyk_jpeg, enc.ycck_jpeg])
+@pytest.mark.parametrize("size", [None, 60])
+def test_four_colours_become_rgb(encode: Callable[[Pixels], bytes], size: int | None) -> None:
+    """CMYK and YCCK JPEGs are re-encoded in the true colours, with and without Adobe's marker."""
+    found = convert(encode(IMAGE), ImagePolicy(size=size))
+    truth = Image.fromarray(IMAGE).resize((found.width, found.height), Image.Resampling.BICUBIC)
+    assert psnr(show(found.data), np.asarray(truth)) > 26
+    assert (found.action, found.colorspace, found.channels) == ("reencoded", "RGB", 3)
+    assert (found.source_colorspace, found.notes) == ("CMYK", ("cmyk_converted",))
+
+
+@pytest.mark.parametrize("encode", [enc.adobe_cmyk_jpeg, enc.plain_cmyk_jpeg, enc.ycck_jpeg])
+def test_four_colours_that_lost_pixels_are_corrupt(encode: Callable[[Pixels], bytes]) -> None:
+    """A CMYK JPEG with lost pixels is corrupt, although Pillow would fill them with grey."""
+    with pytest.raises(CorruptImage, match=r"corrupt JPEG: .*premature end"):
+        convert(damaged(encode(IMAGE)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [enc.grey_jpeg(IMAGE), enc.pillow(IMAGE, "PNG", "L"), enc.deep_png(IMAGE, grey=True)],
+    ids=["jpeg", "png", "png16"],
+)
+@pytest.mark.parametrize("size", [None, 60, 20])
+def test_grey_stays_one_channel(data: bytes, size: int | None) -> None:
+    """Greyscale is stored as a JPEG of one component, resized or not."""
+    found = convert(data, ImagePolicy(size=size))
+    assert check(found.data) == (found.width, found.height, 1)
+    assert (found.channels, found.colorspace) == (1, "Grayscale")
+    assert "greyscale_kept" in found.notes
+    assert Image.open(io.BytesIO(found.data)).mode == "L"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF"])
+def test_the_content_decides_the_codec(kind: str) -> None:
+    """Every container is known by its content, and becomes a JPEG of the same picture."""
+    found = convert(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
+    assert (found.container, found.action) == (kind, "reencoded")
+    assert found.data.startswith(b"\xff\xd8\xff")
+    assert psnr(show(found.data), IMAGE) > 20
+
+
+@pytest.mark.parametrize("subsampling", ["420", "422", "444"])
+def test_encoder_settings_are_used(subsampling: str) -> None:
+    """Subsampling stands in the stored header, and a lower quality takes fewer bytes."""
+    sizes = []
+    for quality in (50, 95):
+        policy = ImagePolicy.model_validate(
+            {"size": 60, "subsampling": subsampling, "quality": quality}
+        )
+        data = convert(PLAIN, policy).data
+        assert simplejpeg.decode_jpeg_header(data)[3] == subsampling
+        sizes.append(len(data))
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (b"", CorruptImage, "empty file"),
+        (b"no image at all", NotAnImage, "not an image"),
+        (PLAIN[:-2], CorruptImage, "truncated JPEG"),
+        (PLAIN[: len(PLAIN) // 2], CorruptImage, "truncated JPEG"),
+        (PLAIN[:30], CorruptImage, "truncated JPEG"),
+        (enc.with_garbage(PLAIN, np.random.default_rng(0)), CorruptImage, "corrupt JPEG"),
+        (damaged(PLAIN), CorruptImage, "corrupt JPEG"),
+        (enc.pillow(IMAGE, "PNG")[:500], CorruptImage, "broken image"),
+        (enc.bomb_jpeg(IMAGE, 65500), ImageTooLarge, "65500 x 65500 pixels are more than max_pix"),
+        (enc.bomb_png(65500), ImageTooLarge, "pixel bomb"),
+        (PLAIN.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc1\0\x11\x0c"), UnsupportedImage, "12 bits"),
+        (PLAIN.replace(b"\xff\xc0", b"\xff\xc3"), UnsupportedImage, "lossless"),
+        (enc.pillow(IMAGE, "TIFF", "F"), UnsupportedImage, "floating-point"),
+    ],
+    ids=lambda value: getattr(value, "__name__", "") if not isinstance(value, bytes) else "",
+)
+@pytest.mark.parametrize("size", [None, 60])
+def test_every_kind_of_error(
+    data: bytes, error: type[ImageError], message: str, size: int | None
+) -> None:
+    """Each way in which bytes are no usable image has its error, resized or not."""
+    with pytest.raises(ImageError, match=message) as caught:
+        convert(data, ImagePolicy(size=size))
+    assert type(caught.value) is error
+
+
+def test_limits() -> None:
+    """Bytes and pixels may reach their limits but not pass them."""
+    convert(PLAIN, ImagePolicy(max_source_bytes=len(PLAIN), max_pixels=160 * 120))
+    with pytest.raises(ImageTooLarge, match="max_source_bytes"):
+        convert(PLAIN, ImagePolicy(max_source_bytes=len(PLAIN) - 1))
+    for data in (PLAIN, enc.pillow(IMAGE, "PNG"), enc.adobe_cmyk_jpeg(IMAGE)):
+        with pytest.raises(ImageTooLarge, match="max_pixels"):
+            convert(data, ImagePolicy(max_pixels=160 * 120 - 1))
+
+
+@pytest.mark.parametrize("data", [enc.bomb_jpeg(IMAGE, 65500), enc.bomb_png(65500)])
+def test_bombs_are_never_decoded(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bomb is refused by its header: neither decoder is asked for a pixel."""
+
+    def decoded(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", decoded)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", decoded)
+    with pytest.raises(ImageTooLarge):
+        convert(data)
+    with pytest.raises((AssertionError, CorruptImage)):
+        convert(PLAIN if data.startswith(b"\xff\xd8") else enc.bomb_png(9))
+
+
+def test_extraneous_bytes_are_tolerated_and_noted() -> None:
+    """Bytes between the last pixel and the end marker are skipped, and noted as recovered."""
+    data = PLAIN[:-2] + b"\x11" * 40 + PLAIN[-2:]
+    kept = convert(data)
+    assert (kept.data, kept.notes) == (data, ("recovered",))
+    resized = convert(data, ImagePolicy(size=60))
+    assert resized.data == convert(PLAIN, ImagePolicy(size=60)).data
+    assert resized.notes == ("recovered",)
+
+
+def test_the_header_check_reads_no_pixels() -> None:
+    """With check "header" a damaged file passes if it ends as a JPEG; a truncated one does not."""
+    policy = ImagePolicy(check="header")
+    assert convert(damaged(PLAIN), policy).data == damaged(PLAIN)
+    with pytest.raises(CorruptImage, match="no end-of-image marker"):
+        convert(PLAIN[:-2], policy)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("size", [64, 128, 200, 224, 256, 300])
+def test_resizing_is_close_to_pillows(kind: str, seed: int, size: int) -> None:
+    """Drawn photographs come out within 30 dB of Pillow's antialiased bicubic resize.
+
+    From pixels that no DCT has scaled, within 36 dB.
+    """
+    image = draw_image(seed, 500, 375, detail=0.1 + 0.15 * seed)
+    data = enc.jpeg(image, "444", 95) if kind == "JPEG" else enc.pillow(image, "PNG")
+    found = convert(data, ImagePolicy.model_validate({**SHARP, "size": size}))
+    box = (found.width, found.height)
+    wanted = Image.fromarray(show(data)).resize(box, Image.Resampling.BICUBIC)
+    assert psnr(show(found.data), np.asarray(wanted)) >= (30 if kind == "JPEG" else 36)
+
+
+def zone_plate(side: int) -> Pixels:
+    """Rings whose frequency grows from 0 in the centre to Nyquist's at the middle of the edges."""
+    across = np.arange(side) - (side - 1) / 2
+    squares = across**2 + across[:, None] ** 2
+    return np.rint(127.5 + 127.5 * np.cos(np.pi * squares / side)).astype(np.uint8)
+
+
+def aliases(result: Pixels, source_side: int) -> float:
+    """What is left of the rings that the result is too small to show: 0 is right."""
+    side = len(result)
+    across = np.arange(side) - (side - 1) / 2
+    radius = np.hypot(across, across[:, None])
+    limit = 1.1 * side**2 / (2 * source_side)
+    return float(result[(radius > limit) & (radius < side / 2)].std())
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("size", [400, 360, 300, 256, 241, 224, 200, 161, 128, 100, 61, 50, 31])
+def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
+    """On a zone plate less aliases than with OpenCV's INTER_AREA.
+
+    libjpeg's own scaling to 5/8 and 6/8 has up to a third more than it.
+    """
+    plate = zone_plate(480)
+    data = (
+        simplejpeg.encode_jpeg(plate[..., None], 100, "GRAY", "Gray")
+        if kind == "JPEG"
+        else enc.pillow(plate, "PNG")
+    )
+    found = convert(data, ImagePolicy(size=size, quality=100))
+    result = np.asarray(Image.open(io.BytesIO(found.data)))
+    area = cv2.resize(plate, (size, size), interpolation=cv2.INTER_AREA)
+    allowed = 1.35 if kind == "JPEG" and size > 224 else 1.05
+    assert aliases(result, 480) <= allowed * aliases(np.asarray(area, np.uint8), 480)
+
+
+@pytest.mark.parametrize("size", [100, 20])
+def test_conversion_is_repeatable(size: int) -> None:
+    """The same bytes and policy give the same bytes, whatever was converted between."""
+    sources = [PLAIN, enc.pillow(IMAGE, "PNG"), enc.adobe_cmyk_jpeg(IMAGE), enc.palette_png(IMAGE)]
+    policy = ImagePolicy(size=size)
+    first = [convert(data, policy) for data in sources]
+    assert [convert(data, policy) for data in reversed(sources)] == first[::-1]
+
+
+def test_conversion_uses_one_thread() -> None:
+    """OpenCV's own pool is off: the parallelism is over images."""
+    importlib.import_module("dataprep.image.convert")
+    assert cv2.getNumThreads() == 1
+
+
+def test_check_decodes_in_full() -> None:
+    """A stored JPEG is checked to its last pixel; other containers are refused."""
+    assert check(PLAIN) == (160, 120, 3)
+    with pytest.raises(CorruptImage, match=r"not a JPEG: begins with .*PNG"):
+        check(enc.pillow(IMAGE, "PNG"))
+    with pytest.raises(CorruptImage, match="corrupt JPEG"):
+        check(damaged(PLAIN))
+
+
+SMALL = draw_image(3, 24, 16, detail=0.2)
+SEEDS = st.sampled_from(
+    [
+        enc.jpeg(SMALL),
+        enc.oriented_jpeg(SMALL, 6),
+        enc.adobe_cmyk_jpeg(SMALL),
+        enc.pillow(SMALL, "PNG"),
+        enc.animated_gif(SMALL),
+        enc.pillow(SMALL, "TIFF"),
+        enc.pillow(SMALL, "WEBP"),
+        enc.palette_png(SMALL),
+    ]
+)
+
+
+@given(
+    data=st.one_of(
+        st.binary(),
+        st.binary().map(b"\xff\xd8\xff".__add__),
+        mutated(SEEDS),
+        mutated(mutated(mutated(SEEDS))),
+    ),
+    size=st.sampled_from([None, 8]),
+    orientation=st.sampled_from(["ignore", "apply"]),
+)
+def test_any_bytes_are_an_image_or_an_image_error(
+    data: bytes, size: int | None, orientation: str
+) -> None:
+    """Arbitrary bytes become a sound JPEG of the stated size, or raise an ImageError."""
+    policy = ImagePolicy.model_validate(
+        {"size": size, "orientation": orientation, "max_pixels": 10**6}
+    )
+    try:
+        found = convert(data, policy)
+    except ImageError:
+        return
+    assert check(found.data) == (found.width, found.height, found.channels)
+    assert size is None or found.action == "reencoded" or min(found.width, found.height) <= size
+    assert type(found.exif_orientation) is int
+    assert struct.pack("B", found.exif_orientation) in [bytes([i]) for i in range(1, 9)]

@@ -1,0 +1,64 @@
+"""Tests of dataprep.image.policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from pydantic import ValidationError
+
+from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy
+from tests.strategies import image_policies
+
+
+def test_a_size_alone_is_the_short_side() -> None:
+    """A size without a mode is that of the short side; neither leaves images as they are."""
+    assert ImagePolicy(size=256).mode == "short"
+    assert ImagePolicy.model_validate({"size": 256, "mode": None}).mode == "short"
+    assert ImagePolicy().mode == "none"
+    assert ImagePolicy.model_validate({"mode": None}).mode == "none"
+
+
+def test_the_box() -> None:
+    """One number is a square, two are width and height, none is nothing."""
+    assert ImagePolicy(size=256).box == (256, 256)
+    assert ImagePolicy(mode="crop", size=(320, 240)).box == (320, 240)
+    assert ImagePolicy().box == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"mode": "none", "size": 256}, "leave 'size' out"),
+        ({"mode": "short"}, "mode 'short' needs a 'size'"),
+        ({"mode": "crop"}, "mode 'crop' needs a 'size'"),
+        ({"mode": "long", "size": (256, 256)}, "takes one number"),
+        ({"mode": "short", "size": (256, 256)}, "takes one number"),
+        ({"mode": "square", "size": 256}, "'short', 'long', 'exact', 'crop' or 'none'"),
+        ({"size": 0}, "greater than or equal to 1"),
+        ({"size": 16_385}, "less than or equal to 16384"),
+        ({"mode": "crop", "size": (1, 2, 3)}, "at most 2 items"),
+        ({"quality": 0}, "greater than or equal to 1"),
+        ({"quality": 101}, "less than or equal to 100"),
+        ({"subsampling": "411"}, "'420', '422' or '444'"),
+        ({"orientation": "keep"}, "'ignore' or 'apply'"),
+        ({"check": "none"}, "'decode' or 'header'"),
+        ({"max_pixels": 0}, "greater than or equal to 1"),
+        ({"max_pixels": PILLOW_HARD_LIMIT + 1}, "less than or equal to"),
+        ({"max_source_bytes": 0}, "greater than or equal to 1"),
+        ({"sise": 256}, "Extra inputs"),
+    ],
+)
+def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None:
+    """Values out of range, unknown keys and sizes that do not fit the mode are refused."""
+    with pytest.raises(ValidationError, match=message):
+        ImagePolicy.model_validate(values)
+
+
+@given(policy=image_policies())
+def test_policies_survive_json(policy: ImagePolicy) -> None:
+    """A policy comes back from its own JSON, and cannot be changed."""
+    assert ImagePolicy.model_validate_json(policy.model_dump_json()) == policy
+    with pytest.raises(ValidationError, match="frozen"):
+        policy.quality = 3
