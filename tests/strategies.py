@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.recordio import MAGIC
 from dataprep.formats.records import Buffer
+from dataprep.image import ImagePolicy, Mode
+from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
 
 payloads = st.binary(max_size=200)
 
@@ -57,3 +62,84 @@ examples = st.dictionaries(st.text(max_size=8), features, max_size=5)
 label_lists = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=9)
 
 index_pairs = st.lists(st.tuples(st.integers(0, 2**63), st.integers(0, 2**63)), max_size=9)
+
+file_names = st.one_of(
+    st.binary(min_size=1, max_size=12).map(os.fsdecode),
+    st.text(st.sampled_from("ab/\\x0é\t\n\r\x85\u2028\x7f"), max_size=12),
+)
+"""Names as `os.fsdecode` makes them: any bytes, those that are not UTF-8 as surrogates."""
+
+distinct_names = st.lists(file_names, min_size=1, max_size=40, unique=True)
+
+sides = st.integers(1, 3000)
+
+
+@st.composite
+def image_policies(draw: st.DrawFn, mode: Mode | None = None) -> ImagePolicy:
+    """A policy of any mode, or of one, with a size that fits it."""
+    modes: tuple[Mode, ...] = get_args(Mode) if mode is None else (mode,)
+    chosen = draw(st.sampled_from(modes))
+    size: int | tuple[int, int] | None = draw(sides)
+    if chosen == "none":
+        size = None
+    elif chosen in ("exact", "crop") and draw(st.booleans()):
+        size = draw(st.tuples(sides, sides))
+    return ImagePolicy(mode=chosen, size=size, upscale=draw(st.booleans()))
+
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+
+counts = st.integers(0, 2**53)
+short_text = st.text(max_size=6)
+
+
+def receipt_rows(formats: Sequence[str]) -> st.SearchStrategy[Row]:
+    """One row of a receipt, written to all of ``formats`` or to none."""
+    places = st.fixed_dictionaries({name: st.tuples(counts, counts, counts) for name in formats})
+    return st.builds(
+        Row,
+        number=counts,
+        source=short_text,
+        label=st.integers(-1, 2**31 - 1),
+        synset=short_text,
+        status=st.sampled_from(["written", "failed", "skipped"]),
+        reason=short_text,
+        kind=short_text,
+        action=st.sampled_from(["", "passthrough", "retagged", "reencoded"]),
+        notes=st.sampled_from(["", "recovered", "recovered,icc_dropped"]),
+        source_width=st.integers(0, 2**31 - 1),
+        source_height=st.integers(0, 2**31 - 1),
+        source_bytes=counts,
+        source_sha256=short_text,
+        colorspace=short_text,
+        exif_orientation=st.integers(0, 8),
+        width=st.integers(0, 2**31 - 1),
+        height=st.integers(0, 2**31 - 1),
+        records=st.just({}) | places,
+    )
+
+
+stored_files = st.builds(
+    StoredFile, key=short_text, bytes=counts, sha256=short_text, etag=st.none() | short_text
+)
+
+
+@st.composite
+def receipts(draw: st.DrawFn) -> Receipt:
+    """A receipt in one or two formats."""
+    formats = draw(st.sampled_from([("tfrecord",), ("recordio", "tfrecord")]))
+    stored = st.builds(
+        StoredShard, stored_files, counts, st.lists(stored_files, max_size=2).map(tuple)
+    )
+    return Receipt(
+        fingerprint=draw(short_text),
+        split=draw(short_text),
+        shard=draw(counts),
+        shards=draw(counts),
+        formats={name: draw(stored) for name in formats},
+        rows=draw(st.lists(receipt_rows(formats), max_size=5)),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -127,28 +126,32 @@ def _problem(entry: ObjectInfo) -> Problem | None:
 
 
 class _ClassRule:
-    """Which folder of a path is its class."""
+    """Which folder of a path is its class; only files that promise images decide."""
 
     def __init__(self, keys: Sequence[str], uri: str) -> None:
-        folders = [key.split("/")[:-1] for key in keys]
+        folders = [key.split("/")[:-1] for key in keys if promises_image(key)]
         self._by_synset = any(is_synset(part) for parts in folders for part in parts)
         self._depth = 0 if self._by_synset else _first_difference(folders)
-        if self._by_synset:
-            above = Counter(
-                parts[i - 1]
-                for parts in folders
-                for i, part in enumerate(parts)
-                if i and is_synset(part)
-            )
-            splits = sorted(_SPLITS & above.keys())
-        else:
-            groups = {self._group(parts) for parts in folders} - {""}
-            splits = sorted(_SPLITS & groups) if groups <= _SPLITS else []
+        splits = self._splits(folders)
         if len(splits) > 1:
+            first = min(splits)
             raise SourceError(
-                f"{uri!r} holds several splits ({', '.join(splits)}): shard one at a time, as in "
-                f"--source {uri.rstrip('/')}/{splits[0]} --split {splits[0]}"
+                f"{uri!r} holds several splits ({', '.join(sorted(splits))}): shard one at a "
+                f"time, as in --source {uri.rstrip('/')}/{splits[first]} --split {first}"
             )
+
+    def _splits(self, folders: Sequence[Sequence[str]]) -> dict[str, str]:
+        """The path of each folder that is named as a split and holds class folders."""
+        if not self._by_synset:
+            groups = {self._group(parts): "/".join(parts[: self._depth + 1]) for parts in folders}
+            groups.pop("", None)
+            return groups if groups.keys() <= _SPLITS else {}
+        return {
+            parts[i - 1]: "/".join(parts[:i])
+            for parts in folders
+            for i, part in enumerate(parts)
+            if i and is_synset(part) and parts[i - 1] in _SPLITS
+        }
 
     def __call__(self, key: str) -> str:
         return self._group(key.split("/")[:-1])

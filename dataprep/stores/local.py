@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,13 +53,13 @@ class LocalStore:
     def get(self, key: str) -> bytes:
         """The file's bytes."""
         path = self._path(key)
-        with _translated(key):
+        with _reading(key):
             return path.read_bytes()
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of a file."""
         path = self._path(key)
-        with _translated(key), path.open("rb", buffering=0) as file:
+        with _reading(key), path.open("rb", buffering=0) as file:
             file.seek(offset)
             chunks = []
             while length > 0 and (chunk := file.read(length)):
@@ -87,37 +88,34 @@ class LocalStore:
             partial = self._write(data)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                os.link(partial, path)
-            except FileExistsError:
-                return False
+                created = _link(partial, path)
             finally:
                 partial.unlink()
-            _fsync_directory(path.parent)
-        return True
+            if created:
+                _fsync_directory(path.parent)
+        return created
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
-        start = self._path(prefix.rpartition("/")[0]) if "/" in prefix else self.root
+        self._path(prefix)
         if not self.root.is_dir():
             raise ObjectNotFound(f"no such directory: {self.uri!r}")
-        if not start.is_dir():
-            return
-        root = os.path.realpath(self.root)
-        for info in _walk(os.fspath(self.root), os.fspath(start), root, ()):
-            if info.key.startswith(prefix):
-                yield info
+        yield from _walk(os.fspath(self.root), "", prefix, (os.path.realpath(self.root),))
 
     def head(self, key: str) -> ObjectInfo:
         """The file's size."""
         path = self._path(key)
-        with _translated(key):
-            return ObjectInfo(key, path.stat().st_size)
+        with _reading(key):
+            status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ObjectNotFound(f"no such file: {key!r}")
+        return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
         """Remove the file."""
         path = self._path(key)
-        with _translated(key):
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(ObjectNotFound), _reading(key):
+            path.unlink()
 
     def _path(self, key: str) -> Path:
         parts = key.split("/")
@@ -144,35 +142,57 @@ class LocalStore:
         return partial
 
 
-def _walk(top: str, folder: str, root: str, above: tuple[str, ...]) -> Iterator[ObjectInfo]:
-    """Files below ``folder`` with keys relative to ``top``, directories in name order."""
-    above = (*above, os.path.realpath(folder))
+def _walk(folder: str, parent: str, prefix: str, above: tuple[str, ...]) -> Iterator[ObjectInfo]:
+    """Files below ``folder``, whose own key is ``parent``, directories in name order.
+
+    ``above`` are the real paths of the root and of every directory down to this one.
+    """
     with _translated(folder), os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: os.fsencode(entry.name))
     for entry in found:
-        if entry.name == PARTIAL and folder == top:
+        key = parent + entry.name
+        if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key == PARTIAL:
             continue
-        key = os.path.relpath(entry.path, top) if top == "." else entry.path[len(top) + 1 :]
-        problem = _link_problem(entry, root, above) if entry.is_symlink() else None
-        if problem:
-            yield ObjectInfo(key, 0, problem=problem)
-        elif entry.is_dir():
-            yield from _walk(top, entry.path, root, above)
-        elif entry.is_file():
-            yield ObjectInfo(key, entry.stat().st_size)
-        else:
-            yield ObjectInfo(key, 0, problem="not a regular file")
+        problem = _link_problem(entry, above) if entry.is_symlink() else None
+        if problem is None and entry.is_dir():
+            inside = (*above, os.path.realpath(entry.path))
+            yield from _walk(entry.path, key + "/", prefix, inside)
+        elif key.startswith(prefix):
+            yield from _listed(entry, key, problem)
 
 
-def _link_problem(entry: os.DirEntry[str], root: str, above: tuple[str, ...]) -> str | None:
+def _listed(entry: os.DirEntry[str], key: str, problem: str | None) -> Iterator[ObjectInfo]:
+    if problem is None and not entry.is_file():
+        problem = "not a regular file"
+    if problem:
+        yield ObjectInfo(key, 0, problem=problem)
+        return
+    with contextlib.suppress(ObjectNotFound), _translated(key):  # it may vanish meanwhile
+        yield ObjectInfo(key, entry.stat().st_size)
+
+
+def _link_problem(entry: os.DirEntry[str], above: tuple[str, ...]) -> str | None:
     target = os.path.realpath(entry.path)
-    if target != root and not target.startswith(root.rstrip("/") + "/"):
+    if not _is_within(target, above[0]):
         return "symlink that leaves the source"
-    if not os.path.lexists(target):
+    # Links in a circle end nowhere too; Path.exists would raise where it may not look.
+    if not os.path.exists(entry.path):  # noqa: PTH110
         return "broken symlink"
-    if target in above:
+    if any(_is_within(folder, target) for folder in above):
         return "symlink to a folder that contains it"
     return None
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _link(file: Path, name: Path) -> bool:
+    try:
+        os.link(file, name)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _fsync_directory(folder: Path) -> None:
@@ -181,6 +201,16 @@ def _fsync_directory(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _reading(key: str) -> Iterator[None]:
+    """``_translated``; a directory, or what would lie below a file, is no object."""
+    with _translated(key):
+        try:
+            yield
+        except (IsADirectoryError, NotADirectoryError):
+            raise FileNotFoundError from None
 
 
 @contextlib.contextmanager

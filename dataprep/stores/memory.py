@@ -45,7 +45,7 @@ class MemoryStore:
         try:
             return self._objects[key]
         except KeyError:
-            raise ObjectNotFound(f"no such object: {self._uri}/{key}") from None
+            raise ObjectNotFound(f"no such object: {key!r} in {self._uri}") from None
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object."""
@@ -66,14 +66,18 @@ class MemoryStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Keys that begin with ``prefix``."""
-        for key in [key for key in list(self._objects) if key.startswith(prefix)]:
-            yield self.head(key)
+        for key, data in list(self._objects.items()):
+            if key.startswith(prefix):
+                yield _info(key, data)
 
     def head(self, key: str) -> ObjectInfo:
         """Size and MD5."""
-        data = self.get(key)
-        return ObjectInfo(key, len(data), hashlib.md5(data, usedforsecurity=False).hexdigest())
+        return _info(key, self.get(key))
 
     def delete(self, key: str) -> None:
         """Forget the object."""
         self._objects.pop(key, None)
+
+
+def _info(key: str, data: bytes) -> ObjectInfo:
+    return ObjectInfo(key, len(data), hashlib.md5(data, usedforsecurity=False).hexdigest())

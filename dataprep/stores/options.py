@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 class StoreOptions(BaseModel):
     """Options of an S3 endpoint; other stores ignore them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     endpoint_url: str | None = None
     profile: str | None = None

@@ -9,6 +9,7 @@ against the same ETag.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import re
@@ -17,9 +18,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dataprep.errors import ConfigError, StoredBytesDiffer, StoreError
+from dataprep.names import escape
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, ObjectInfo
-from dataprep.stores.s3_errors import is_passing, translated
+from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,6 +33,7 @@ _PART_BYTES = 64 * 2**20
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _PUT_ATTEMPTS = 3
 _READ_ATTEMPTS = 4
+_EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 class S3Store:
@@ -40,6 +43,11 @@ class S3Store:
         bucket, _, prefix = uri.removeprefix("s3://").partition("/")
         if not bucket:
             raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
+        if "@" in bucket:
+            raise ConfigError(
+                "an S3 URI carries no user or password: credentials come from the environment "
+                "or from a profile"
+            )
         self.bucket = bucket
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.options = options or StoreOptions()
@@ -55,7 +63,7 @@ class S3Store:
 
     def prepare(self) -> None:
         """Ask for the bucket, with few retries, so that a wrong name fails at once."""
-        with translated(self.uri, self.options):
+        with translated(f"s3://{self.bucket}", self.options):
             self._client(max_attempts=2).head_bucket(Bucket=self.bucket)
 
     def free_bytes(self) -> int | None:
@@ -72,11 +80,13 @@ class S3Store:
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object, by one range request."""
         if length <= 0:
+            self.head(key)
             return b""
         return self._read(key, {"Range": f"bytes={offset}-{offset + length - 1}"})
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store, then confirm; what does not match is stored again, then refused."""
+        data = _octets(data)
         md5 = hashlib.md5(data, usedforsecurity=False)
         for attempt in range(_PUT_ATTEMPTS):
             if attempt:
@@ -87,11 +97,11 @@ class S3Store:
                         self._upload_parts(key, data)
                     else:
                         self._put_object(key, data, md5.digest())
+                    info = self._confirmed(key, data, md5.hexdigest())
                 except Exception as error:
                     if not is_passing(error) or attempt + 1 == _PUT_ATTEMPTS:
                         raise
                     continue
-                info = self._confirmed(key, data, md5.hexdigest())
             if info is not None:
                 return info
         raise StoredBytesDiffer(
@@ -100,22 +110,27 @@ class S3Store:
         )
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Store unless the key exists (``If-None-Match: *``)."""
+        """Store unless the key exists (``If-None-Match: *``), and confirm as ``put`` does.
+
+        Where an answer was lost, the object that the repeated request finds is its own if it
+        holds the same bytes.
+        """
+        data = _octets(data)
+        md5 = hashlib.md5(data, usedforsecurity=False)
         with translated(self._name(key), self.options):
-            try:
-                self._put_object(
-                    key,
-                    data,
-                    hashlib.md5(data, usedforsecurity=False).digest(),
-                    IfNoneMatch="*",
-                )
-            except self._client().exceptions.ClientError as error:
-                if error.response.get("Error", {}).get("Code") in (
-                    "PreconditionFailed",
-                    "ConditionalRequestConflict",
-                ):
-                    return False
-                raise
+            for attempt in range(_PUT_ATTEMPTS):
+                if attempt:
+                    time.sleep(0.2 * 2**attempt)
+                try:
+                    self._put_object(key, data, md5.digest(), IfNoneMatch="*")
+                    break
+                except Exception as error:
+                    if error_code(error) in _EXISTS:
+                        return (attempt > 0 or _was_repeated(error)) and self._holds(key, data)
+                    if not is_passing(error) or attempt + 1 == _PUT_ATTEMPTS:
+                        raise
+            if self._confirmed(key, data, md5.hexdigest()) is None:
+                self.put(key, data)
         return True
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -141,12 +156,10 @@ class S3Store:
     def delete(self, key: str) -> None:
         """Remove the object."""
         with translated(self._name(key), self.options):
-            self._client().delete_object(
-                Bucket=self.bucket, Key=self.prefix + key, **self._payer()
-            )
+            self._client().delete_object(Bucket=self.bucket, Key=self.prefix + key, **self._payer())
 
     def _name(self, key: str) -> str:
-        return f"s3://{self.bucket}/{self.prefix}{key}"
+        return escape(f"s3://{self.bucket}/{self.prefix}{key}")
 
     def _payer(self) -> dict[str, Any]:
         return {"RequestPayer": "requester"} if self.options.requester_pays else {}
@@ -159,12 +172,14 @@ class S3Store:
         }
         return {**{name: value for name, value in options.items() if value}, **self._payer()}
 
-    def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: str) -> None:
+    def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: Any) -> None:
+        body: Any = bytes(data) if isinstance(data, memoryview) else data
         self._client().put_object(
             Bucket=self.bucket,
             Key=self.prefix + key,
-            Body=data if isinstance(data, bytes | bytearray) else bytes(data),
+            Body=body,
             ContentMD5=base64.b64encode(md5).decode(),
+            ChecksumAlgorithm="SHA256",
             ChecksumSHA256=base64.b64encode(hashlib.sha256(data).digest()).decode(),
             **self._put_arguments(),
             **conditions,
@@ -186,11 +201,18 @@ class S3Store:
         info = self.head(key)
         if info.bytes != len(data):
             return None
-        if info.etag == md5 or self._fetch(key, {})[0] == data:
-            return info
-        return None
+        return info if info.etag == md5 or self._holds(key, data) else None
 
-    def _read(self, key: str, arguments: Mapping[str, str]) -> bytes:
+    def _holds(self, key: str, data: Buffer) -> bool:
+        """Whether the object reads back as ``data``."""
+        try:
+            return self._fetch(key, {})[0] == data
+        except Exception as error:
+            if is_checksum(error):
+                return False
+            raise
+
+    def _read(self, key: str, arguments: Mapping[str, Any]) -> bytes:
         """Read, and again after a broken connection or a body that is not what the ETag says.
 
         An ETag that looks like an MD5 and is none shows by two readings that agree.
@@ -216,12 +238,19 @@ class S3Store:
             "ETag: something between here and the store changes data"
         )
 
-    def _fetch(self, key: str, arguments: Mapping[str, str]) -> tuple[bytes, str | None]:
+    def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
         """The body of one GET, and its MD5 where the answer gives one."""
-        answer: Any = self._client().get_object(
-            Bucket=self.bucket, Key=self.prefix + key, **arguments, **self._payer()
-        )
-        with answer["Body"] as body:
+        client = self._client()
+        try:
+            answer: Any = client.get_object(
+                Bucket=self.bucket, Key=self.prefix + key, **arguments, **self._payer()
+            )
+        except client.exceptions.ClientError as error:
+            if error_code(error) == "InvalidRange":
+                return b"", None  # it begins where the object has already ended
+            raise
+        # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
+        with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
         etag = answer.get("ETag", "").strip('"')
         kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
@@ -235,6 +264,16 @@ class S3Store:
         return self._clients[attempts]
 
 
+def _octets(data: Buffer) -> Buffer:
+    """The same memory, of which ``len`` counts bytes."""
+    return memoryview(data).cast("B") if isinstance(data, memoryview) else data
+
+
+def _was_repeated(error: BaseException) -> bool:
+    response = getattr(error, "response", None) or {}
+    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
+
+
 def _new_client(options: StoreOptions, max_attempts: int) -> S3Client:
     import boto3
     from botocore.config import Config
@@ -245,7 +284,7 @@ def _new_client(options: StoreOptions, max_attempts: int) -> S3Client:
             "s3",
             endpoint_url=options.endpoint_url,
             config=Config(
-                retries={"mode": "adaptive", "max_attempts": max_attempts},
+                retries={"mode": "adaptive", "total_max_attempts": max_attempts},
                 connect_timeout=options.connect_timeout_s,
                 read_timeout=options.read_timeout_s,
                 max_pool_connections=64,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dataprep.errors import (
     ConfigError,
+    DataprepError,
     ObjectNotFound,
     PermissionRefused,
     StoreError,
@@ -30,8 +31,16 @@ def is_passing(error: BaseException) -> bool:
     from botocore import exceptions as boto
 
     if isinstance(error, boto.ClientError):
-        return _code(error) in _DAMAGED_ON_THE_WAY
-    return isinstance(error, boto.HTTPClientError | boto.IncompleteReadError | OSError)
+        return error_code(error) in _DAMAGED_ON_THE_WAY
+    unanswered = boto.ConnectionError | boto.HTTPClientError | boto.IncompleteReadError
+    return is_checksum(error) or isinstance(error, unanswered | OSError)
+
+
+def is_checksum(error: BaseException) -> bool:
+    """Whether a body that was read does not have the checksum stored with it."""
+    from botocore import exceptions as boto
+
+    return isinstance(error, boto.FlexibleChecksumError)
 
 
 @contextlib.contextmanager
@@ -41,7 +50,7 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
 
     try:
         yield
-    except StoreError:
+    except DataprepError:
         raise
     except boto.ClientError as error:
         raise _from_answer(error, name, options) from None
@@ -52,25 +61,37 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
         ) from None
     except boto.ProfileNotFound as error:
         raise ConfigError(f"{error}") from None
-    except (boto.HTTPClientError, boto.IncompleteReadError) as error:
+    except boto.ParamValidationError as error:
+        raise ConfigError(f"{name}: {_one_line(error)}") from None
+    except (boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError) as error:
         where = options.endpoint_url or "S3"
         raise StoreUnreachable(
-            f"{name}: no complete answer from {where}: {error}. Check --endpoint-url, the "
-            "region and the network"
+            f"{name}: no complete answer from {where}: {_one_line(error)}. "
+            "Check --endpoint-url, the region and the network"
+        ) from None
+    except boto.FlexibleChecksumError:
+        raise StoreError(
+            f"{name}: what arrives has another checksum than what was stored: it is damaged "
+            "there, or something on the way changes data"
         ) from None
     except (boto.BotoCoreError, ValueError) as error:
-        raise StoreError(f"{name}: {error}") from None
+        raise StoreError(f"{name}: {_one_line(error)}") from None
 
 
-def _code(error: object) -> str:
-    response = getattr(error, "response", {})
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def error_code(error: object) -> str:
+    """S3's code for an error answer; empty for every other error."""
+    response = getattr(error, "response", None) or {}  # None in errors without an answer
     return str(response.get("Error", {}).get("Code", ""))
 
 
 def _from_answer(error: object, name: str, options: StoreOptions) -> StoreError:
-    code = _code(error)
+    code = error_code(error)
     response = getattr(error, "response", {})
-    said = response.get("Error", {}).get("Message") or code
+    said = _one_line(response.get("Error", {}).get("Message") or code)
     if code in _NOT_FOUND:
         if code == "NoSuchBucket" or name.count("/") <= 2:
             return ObjectNotFound(f"{name}: no such bucket: create it first")
@@ -82,5 +103,7 @@ def _from_answer(error: object, name: str, options: StoreOptions) -> StoreError:
     if code in _FULL:
         return StoreFull(f"{name}: the store is full ({said})")
     if code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"):
-        return StoreError(f"{name}: the bucket is in another region ({said}): set --set store.region")
+        return StoreError(
+            f"{name}: the bucket is in another region ({said}): set --set store.region"
+        )
     return StoreError(f"{name}: {code}: {said}")

@@ -1,0 +1,48 @@
+"""Every registered store, opened at a fresh place for each test."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from dataprep.stores import Store, StoreOptions, open_store
+from iobench.s3_server import MotoServer
+
+SCHEMES = sorted(entry_points(group="dataprep.stores").names)
+
+
+def _third_party(scheme: str) -> str:
+    """Where a store of another package may write: ``DATAPREP_CONTRACT_<SCHEME>=uri``."""
+    variable = f"DATAPREP_CONTRACT_{scheme.upper()}"
+    if variable not in os.environ:
+        pytest.skip(f"set {variable} to a URI below which these tests may write")
+    return f"{os.environ[variable].rstrip('/')}/{secrets.token_hex(6)}"
+
+
+def open_fresh(scheme: str, request: pytest.FixtureRequest) -> Store:
+    """An empty, prepared store of this scheme."""
+    options = None
+    if scheme == "s3":
+        bucket: str = request.getfixturevalue("bucket")
+        server: MotoServer = request.getfixturevalue("s3_server")
+        uri, options = f"s3://{bucket}/some/prefix", StoreOptions(endpoint_url=server.url)
+    elif scheme == "file":
+        folder: Path = request.getfixturevalue("tmp_path")
+        uri = str(folder / "store")
+    elif scheme == "memory":
+        uri = f"memory://{secrets.token_hex(6)}"
+    else:
+        uri = _third_party(scheme)
+    store = open_store(uri, options)
+    store.prepare()
+    return store
+
+
+@pytest.fixture(params=SCHEMES)
+def store(request: pytest.FixtureRequest) -> Store:
+    """An empty store, once for each registered scheme."""
+    return open_fresh(request.param, request)

@@ -1,0 +1,250 @@
+"""What every record format does, the same suite for each name in ``dataprep.formats``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import RecordError
+from dataprep.formats import IndexEntry, RecordFormat, Sample, format_names, get_format
+from dataprep.formats.records import RawRecord
+from tests.strategies import buffers, magic_payloads, mutated, payloads
+
+CHECKSUMMED = {"tfrecord"}
+"""Formats that find any flipped byte; others find those in their framing."""
+
+samples = st.builds(
+    Sample,
+    image=buffers | magic_payloads,
+    label=st.integers(0, 21_841),
+    number=st.integers(0, 2**40),
+    width=st.integers(1, 2**16),
+    height=st.integers(1, 2**16),
+    channels=st.sampled_from([1, 3]),
+    colorspace=st.sampled_from(["RGB", "Grayscale"]),
+    filename=st.binary(max_size=20),
+    synset=st.sampled_from([b"n01440764", b"cat", "Füße".encode(), b"\xff"]),
+    text=st.sampled_from([b"", b"tench, Tinca tinca"]),
+)
+shards = st.lists(samples, max_size=5)
+offsets = st.integers(0, 1000)
+
+FEW = [
+    Sample(
+        image=bytes(range(40 + number)),
+        label=number,
+        number=100 + number,
+        width=8,
+        height=9,
+        channels=3,
+        colorspace="RGB",
+        filename=b"%d.jpg" % number,
+        synset=b"n00000001",
+        text=b"text",
+    )
+    for number in range(3)
+]
+
+
+@pytest.fixture(params=format_names(), scope="module")
+def fmt(request: pytest.FixtureRequest) -> RecordFormat:
+    """Every registered format."""
+    return get_format(request.param)
+
+
+def write(
+    fmt: RecordFormat, shard: Sequence[Sample], label_offset: int = 0
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """A shard's bytes, and the span of each record."""
+    sink = io.BytesIO()
+    writer = fmt.writer(sink, label_offset)
+    spans = [writer.write(sample) for sample in shard]
+    return sink.getvalue(), spans
+
+
+def read(fmt: RecordFormat, data: bytes) -> list[RawRecord]:
+    """All records of a shard."""
+    return list(fmt.read(data, "shard"))
+
+
+def plain(sample: Sample) -> Sample:
+    """The same sample with its image as bytes, to compare."""
+    return replace(sample, image=bytes(sample.image))
+
+
+def test_names_are_those_it_is_registered_by(fmt: RecordFormat) -> None:
+    """A format is called what it is registered as, and its extension is empty or begins so."""
+    assert fmt.name in format_names()
+    assert get_format(fmt.name).name == fmt.name
+    assert fmt.extension == "" or fmt.extension.startswith(".")
+
+
+@given(shard=shards, label_offset=offsets)
+def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset: int) -> None:
+    """What is written is read: image and label always, every other field where it is kept."""
+    data, _ = write(fmt, shard, label_offset)
+    decoded = [fmt.decode(record.payload, label_offset) for record in read(fmt, data)]
+    assert len(decoded) == len(shard)
+    blank = Sample(image=b"", label=0)
+    for sample, found in zip(shard, decoded, strict=True):
+        assert bytes(found.image) == bytes(sample.image)
+        assert found.label == sample.label
+        for field in fields(Sample):
+            if field.name not in ("image", "label"):
+                kept = getattr(found, field.name)
+                assert kept in (getattr(sample, field.name), getattr(blank, field.name))
+
+
+def test_the_fields_each_format_keeps() -> None:
+    """TFRecord keeps all but the number, RecordIO the number and nothing else."""
+    (sample,) = FEW[:1]
+    kept = {}
+    for name in ("tfrecord", "recordio"):
+        fmt = get_format(name)
+        (record,) = read(fmt, write(fmt, [sample], 1)[0])
+        kept[name] = plain(fmt.decode(record.payload, 1))
+    assert kept["tfrecord"] == replace(sample, number=0)
+    assert kept["recordio"] == Sample(image=sample.image, label=sample.label, number=sample.number)
+
+
+@given(shard=shards, label_offset=offsets)
+def test_bytes_repeat(fmt: RecordFormat, shard: list[Sample], label_offset: int) -> None:
+    """The same samples give the same bytes from another writer."""
+    assert write(fmt, shard, label_offset) == write(get_format(fmt.name), shard, label_offset)
+
+
+@given(shard=shards)
+def test_spans_address_whole_records(fmt: RecordFormat, shard: list[Sample]) -> None:
+    """Spans follow one another from 0 to the end, and each alone reads as its one record."""
+    data, spans = write(fmt, shard)
+    records = read(fmt, data)
+    assert [(record.offset, record.length) for record in records] == spans
+    at = 0
+    for (offset, length), record in zip(spans, records, strict=True):
+        assert offset == at
+        at += length
+        (alone,) = fmt.read(data[offset : offset + length], "span")
+        assert alone == RawRecord(0, length, record.payload)
+    assert at == len(data)
+
+
+@given(sample=samples, label_offset=offsets)
+def test_the_label_offset_exists_only_inside(
+    fmt: RecordFormat, sample: Sample, label_offset: int
+) -> None:
+    """A record holds the label plus the offset, and decoding takes the offset away."""
+    data, _ = write(fmt, [sample], label_offset)
+    (record,) = read(fmt, data)
+    assert fmt.decode(record.payload, 0).label == sample.label + label_offset
+    assert fmt.decode(record.payload, label_offset).label == sample.label
+
+
+def test_default_label_offsets(fmt: RecordFormat) -> None:
+    """Classes that are no synsets count from 0; synsets from 1 in TFRecord alone."""
+    assert fmt.default_label_offset(are_synsets=False) == 0
+    assert fmt.default_label_offset(are_synsets=True) == (1 if fmt.name == "tfrecord" else 0)
+
+
+@given(shard=st.lists(samples, min_size=1, max_size=5))
+def test_an_index_has_a_line_a_record(fmt: RecordFormat, shard: list[Sample]) -> None:
+    """Every index has a line for each record, in order, and ``.idx`` says where it begins."""
+    _, spans = write(fmt, shard)
+    entries = [
+        IndexEntry(sample.number, sample.label, *span, f"class/{row}.jpg")
+        for row, (sample, span) in enumerate(zip(shard, spans, strict=True))
+    ]
+    indexes = fmt.indexes(entries)
+    assert ".idx" in indexes
+    for text in indexes.values():
+        assert text.count(b"\n") == len(shard)
+        assert text.endswith(b"\n")
+    for line, entry in zip(indexes[".idx"].splitlines(), entries, strict=True):
+        assert b"%d" % entry.offset in line.split()
+
+
+def test_the_indexes_agree_with_their_readers() -> None:
+    """DALI's index has offset and size, MXNet's key and offset, the list key, label and name."""
+    entries = [
+        IndexEntry(number=7, label=3, offset=0, length=36, name=r"a b/x\x09y.jpg"),
+        IndexEntry(number=9, label=999, offset=2**33, length=40, name="z.jpg"),
+    ]
+    assert get_format("tfrecord").indexes(entries) == {".idx": b"0 36\n8589934592 40\n"}
+    assert get_format("recordio").indexes(entries) == {
+        ".idx": b"7\t0\n9\t8589934592\n",
+        ".lst": b"7\t3.000000\ta b/x\\x09y.jpg\n9\t999.000000\tz.jpg\n",
+    }
+
+
+def test_an_empty_shard_is_no_bytes(fmt: RecordFormat) -> None:
+    """A shard without samples is empty, reads as no records, and has empty indexes."""
+    assert write(fmt, []) == (b"", [])
+    assert read(fmt, b"") == []
+    assert set(fmt.indexes([]).values()) == {b""}
+
+
+def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
+    """A shard cut inside a record gives the records before it, then says where it broke."""
+    data, spans = write(fmt, FEW)
+    whole = [bytes(record.payload) for record in read(fmt, data)]
+    starts = [offset for offset, _ in spans]
+    for size in range(1, len(data)):
+        before = sum(offset + length <= size for offset, length in spans)
+        reader = fmt.read(data[:size], "cut")
+        assert [bytes(next(reader).payload) for _ in range(before)] == whole[:before]
+        if size in starts:
+            assert list(reader) == []
+            continue
+        with pytest.raises(EOFError, match=rf"cut: record {before} at byte ") as caught:
+            next(reader)
+        assert isinstance(caught.value, RecordError)
+        assert (caught.value.record, caught.value.offset) == (before, starts[before])
+
+
+def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
+    """One flipped byte anywhere is found, or decodes to a sample; a checksum finds them all."""
+    data, _ = write(fmt, FEW)
+    found = 0
+    for place in range(len(data)):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x81
+        try:
+            for record in fmt.read(bytes(damaged), "flipped"):
+                assert isinstance(fmt.decode(record.payload, 0), Sample)
+        except RecordError:
+            found += 1
+    assert found == len(data) if fmt.name in CHECKSUMMED else found >= 8 * len(FEW)
+
+
+@given(
+    data=st.binary() | mutated(shards.map(lambda shard: write(get_format("tfrecord"), shard)[0]))
+)
+def test_any_bytes_read_or_raise(fmt: RecordFormat, data: bytes) -> None:
+    """Arbitrary bytes read, decode or raise a RecordError, nothing else."""
+    with contextlib.suppress(RecordError):
+        for record in fmt.read(data, "any"):
+            assert isinstance(fmt.decode(record.payload, 1), Sample)
+
+
+@given(payload=payloads | magic_payloads)
+def test_any_payload_decodes_or_raises(fmt: RecordFormat, payload: bytes) -> None:
+    """An arbitrary payload decodes to a sample or raises a RecordError."""
+    with contextlib.suppress(RecordError):
+        assert isinstance(fmt.decode(payload, 0), Sample)
+
+
+def test_reading_goes_on_after_damage_where_it_can(fmt: RecordFormat) -> None:
+    """After damage a format finds the next whole record, or says that it cannot tell."""
+    data, spans = write(fmt, FEW)
+    damaged = bytes(spans[0][1]) + data[spans[1][0] :]
+    at = fmt.resynchronise(damaged, 1)
+    if fmt.name == "recordio":
+        assert at == spans[1][0]
+    if at is not None:
+        rest = [plain(fmt.decode(r.payload, 0)) for r in fmt.read(damaged[at:], "rest")]
+        assert [sample.label for sample in rest] == [1, 2]

@@ -1,0 +1,455 @@
+"""Tests of dataprep.stores.local."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataprep.errors import (
+    ObjectNotFound,
+    PermissionRefused,
+    StoreError,
+    StoreFull,
+)
+from dataprep.stores import open_store
+from dataprep.stores.local import PARTIAL, LocalStore
+from tests.permissions import reachable_folder, unprivileged
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """A prepared store in an empty directory."""
+    store = LocalStore(str(tmp_path / "store"))
+    store.prepare()
+    return store
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that an unprivileged user can reach."""
+    with reachable_folder() as folder:
+        yield folder
+
+
+def entries(store: LocalStore) -> dict[str, str | None]:
+    """The problem of each listed key, None for those that can be read."""
+    found = [(info.key, info.problem) for info in store.list()]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+def files_below(folder: Path) -> set[str]:
+    """Every file, hidden and temporary ones too."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+def fail_with(number: int) -> Any:
+    """A function that raises OSError of this number."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def test_paths_and_file_uris_are_the_same_place(tmp_path: Path) -> None:
+    """A path and a file:// URI open the same directory, which the URI of the store names."""
+    folder = tmp_path / "store"
+    store = open_store(f"file://{folder}")
+    store.prepare()
+    store.put("key", b"data")
+    assert open_store(str(folder)).get("key") == b"data"
+    assert store.uri == open_store(str(folder)).uri == str(folder)
+    assert (folder / "key").read_bytes() == b"data"
+
+
+def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leading ~ is the home directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert LocalStore("~/photos").root == tmp_path / "photos"
+
+
+@pytest.mark.parametrize("where", [".", "./", "sub/.."])
+def test_the_working_directory_has_plain_keys(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A store opened as `.` lists keys without dots."""
+    store.put("sub/key", b"x")
+    store.put("top", b"x")
+    monkeypatch.chdir(store.root)
+    assert sorted(entries(LocalStore(where))) == ["sub/key", "top"]
+
+
+def test_the_root_directory_has_plain_keys() -> None:
+    """A store opened as `/` lists whole keys."""
+    keys = [info.key for info in LocalStore("/").list("etc/passwd")]
+    assert "etc/passwd" in keys
+
+
+def test_prepare_makes_the_directory_and_leaves_nothing_in_it(tmp_path: Path) -> None:
+    """Preparing creates missing directories, tries a file, and removes it."""
+    store = LocalStore(str(tmp_path / "a" / "b"))
+    store.prepare()
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_a_missing_directory_is_not_found(tmp_path: Path) -> None:
+    """Listing or reading where there is no directory raises ObjectNotFound."""
+    store = LocalStore(str(tmp_path / "nowhere"))
+    with pytest.raises(ObjectNotFound, match="nowhere"):
+        list(store.list())
+    with pytest.raises(ObjectNotFound):
+        store.get("key")
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    """A root that is a file cannot be prepared, and the error names it."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match="file"):
+        LocalStore(str(tmp_path / "file")).prepare()
+
+
+@pytest.mark.parametrize(
+    "key", ["../out", "a/../../out", "a/..", "..", "/etc/passwd", "/", "nul\0byte"]
+)
+def test_keys_that_leave_the_root_are_refused(store: LocalStore, key: str) -> None:
+    """A key with `..`, an absolute key and one with a NUL are refused by every capability."""
+    outside = store.root.parent / "out"
+    outside.write_bytes(b"outside")
+    for use in (
+        lambda: store.get(key),
+        lambda: store.get_range(key, 0, 1),
+        lambda: store.head(key),
+        lambda: store.put(key, b"x"),
+        lambda: store.create(key, b"x"),
+        lambda: store.delete(key),
+        lambda: list(store.list(key)),
+    ):
+        with pytest.raises(PermissionRefused, match="would leave"):
+            use()
+    assert outside.read_bytes() == b"outside"
+    assert files_below(store.root) == set()
+
+
+def test_names_that_only_look_like_parents_are_fine(store: LocalStore) -> None:
+    """Dots within a name are part of the name."""
+    store.put("a/..b", b"x")
+    store.put("c../...", b"y")
+    assert sorted(entries(store)) == ["a/..b", "c../..."]
+
+
+def test_a_file_shows_only_when_it_is_complete(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a file is written nothing is listed, and its bytes lie on disk before its name."""
+    during: list[tuple[dict[str, str | None], set[str]]] = []
+    fsync = os.fsync
+
+    def spying(descriptor: int) -> None:
+        during.append((entries(store), files_below(store.root)))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", spying)
+    store.put("a/key", b"data")
+    (listed, files), (afterwards, final) = during
+    assert listed == {}
+    assert [name.split("/")[0] for name in files] == [PARTIAL]
+    assert afterwards == {"a/key": None}
+    assert final == {"a/key"}
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, StoreFull),
+        (errno.EDQUOT, StoreFull),
+        (errno.EIO, StoreError),
+        (errno.EACCES, PermissionRefused),
+    ],
+    ids=["ENOSPC", "EDQUOT", "EIO", "EACCES"],
+)
+def test_a_failing_write_leaves_nothing(
+    store: LocalStore,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    number: int,
+    kind: type[StoreError],
+) -> None:
+    """A write that fails on its way to the disk leaves no file, and says what went wrong."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail_with(number))
+        with pytest.raises(kind) as caught:
+            getattr(store, method)("a/key", b"data")
+    assert type(caught.value) is kind
+    assert files_below(store.root) == set()
+    assert entries(store) == {}
+
+
+def test_a_failing_overwrite_keeps_what_was_there(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overwrite that fails leaves the former object whole."""
+    store.put("key", b"before")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail_with(errno.EIO))
+        with pytest.raises(StoreError):
+            store.put("key", b"after")
+    assert store.get("key") == b"before"
+    assert files_below(store.root) == {"key"}
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+def test_a_file_that_cannot_get_its_name_leaves_nothing(store: LocalStore, method: str) -> None:
+    """A key below a file is refused as a store error and leaves no temporary file."""
+    store.put("a", b"file")
+    with pytest.raises(StoreError, match="a/b"):
+        getattr(store, method)("a/b", b"data")
+    assert files_below(store.root) == {"a"}
+
+
+def test_a_folder_is_not_overwritten(store: LocalStore) -> None:
+    """A key that is a folder cannot be put, and what lies in it stays."""
+    store.put("a/b", b"data")
+    with pytest.raises(StoreError, match="'a'"):
+        store.put("a", b"file")
+    assert files_below(store.root) == {"a/b"}
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+def test_a_name_that_is_too_long_is_a_store_error(store: LocalStore, method: str) -> None:
+    """A name longer than the file system takes is refused and leaves nothing."""
+    with pytest.raises(StoreError, match="too long"):
+        getattr(store, method)("x" * 300, b"data")
+    assert files_below(store.root) == set()
+
+
+def test_an_interrupted_write_is_cleaned_up(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C within a write passes through and leaves no temporary file."""
+
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            store.put("key", b"data")
+    assert files_below(store.root) == set()
+
+
+def test_leftovers_are_never_listed_and_tidied(store: LocalStore) -> None:
+    """What a killed writer left is not listed, and tidying removes that and nothing else."""
+    store.put("key", b"data")
+    leftover = store.root / PARTIAL / "4711-abc"
+    leftover.parent.mkdir(exist_ok=True)
+    leftover.write_bytes(b"half")
+    assert entries(store) == {"key": None}
+    store.tidy()
+    assert files_below(store.root) == {"key"}
+    assert not leftover.parent.exists()
+
+
+def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:
+    """A file system without space raises StoreFull, keeps its objects and has no half ones."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("only root can mount a small file system")
+    try:
+        store = LocalStore(str(folder))
+        store.prepare()
+        free = store.free_bytes()
+        assert free is not None
+        assert 0 < free <= 256 * 1024
+        store.put("small", b"fits")
+        with pytest.raises(StoreFull, match="no space left while writing 'big'"):
+            store.put("big", bytes(400_000))
+        assert store.get("small") == b"fits"
+        assert files_below(folder) == {"small"}
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_an_unreadable_file_is_refused(reachable: Path) -> None:
+    """A file that may not be read raises PermissionRefused, which names it."""
+    store = LocalStore(str(reachable))
+    store.put("secret.jpg", b"data")
+    (reachable / "secret.jpg").chmod(0)
+    with unprivileged():
+        assert entries(store) == {"secret.jpg": None}
+        with pytest.raises(PermissionRefused, match=r"secret\.jpg"):
+            store.get("secret.jpg")
+        with pytest.raises(PermissionError, match=r"secret\.jpg"):
+            store.get_range("secret.jpg", 0, 1)
+
+
+def test_an_unreadable_folder_is_no_empty_folder(reachable: Path) -> None:
+    """A folder that may not be read is an error of the listing, never left out of it."""
+    store = LocalStore(str(reachable))
+    store.put("open/a.jpg", b"data")
+    store.put("shut/b.jpg", b"data")
+    (reachable / "shut").chmod(0)
+    with unprivileged(), pytest.raises(PermissionRefused, match="shut"):
+        list(store.list())
+
+
+def test_an_unwritable_directory_is_refused_at_once(reachable: Path) -> None:
+    """A directory that may not be written to fails in prepare, and put fails alike."""
+    reachable.chmod(0o555)
+    store = LocalStore(str(reachable))
+    with unprivileged():
+        with pytest.raises(PermissionRefused, match="permission denied"):
+            store.prepare()
+        with pytest.raises(PermissionRefused, match="permission denied"):
+            store.put("key", b"data")
+    assert files_below(reachable) == set()
+
+
+class TestSymlinks:
+    """What a listing makes of symbolic links."""
+
+    def test_links_within_the_root_are_followed(self, store: LocalStore) -> None:
+        """A link to a file or folder within the root lists as what it points to."""
+        store.put("real/a", b"data")
+        (store.root / "folder").symlink_to("real")
+        (store.root / "file").symlink_to(store.root / "real" / "a")
+        assert entries(store) == {"file": None, "folder/a": None, "real/a": None}
+        assert {info.bytes for info in store.list()} == {4}
+        assert store.get("folder/a") == store.get("file") == b"data"
+
+    def test_links_out_of_the_root_are_not_followed(self, store: LocalStore) -> None:
+        """A link that leaves the root is listed once, as a problem, with nothing behind it."""
+        outside = store.root.parent / "store-outside"
+        outside.mkdir()
+        (outside / "secret").write_bytes(b"secret")
+        (store.root / "folder").symlink_to(outside)
+        (store.root / "file").symlink_to("../store-outside/secret")
+        (store.root / "parent").symlink_to("..")
+        problem = "symlink that leaves the source"
+        assert entries(store) == {"folder": problem, "file": problem, "parent": problem}
+        assert list(store.list("folder/")) == []
+
+    def test_links_to_links_are_judged_by_their_end(self, store: LocalStore) -> None:
+        """A link within the root to a link out of it leaves the root."""
+        (store.root / "first").symlink_to("second")
+        (store.root / "second").symlink_to("/")
+        assert set(entries(store).values()) == {"symlink that leaves the source"}
+
+    def test_broken_links_are_problems(self, store: LocalStore) -> None:
+        """A link to nothing within the root is listed as broken."""
+        (store.root / "broken").symlink_to("missing")
+        assert entries(store) == {"broken": "broken symlink"}
+
+    def test_a_link_to_itself_is_a_problem(self, store: LocalStore) -> None:
+        """A link to itself, and two to each other, are listed as problems and end."""
+        (store.root / "self").symlink_to("self")
+        (store.root / "one").symlink_to("two")
+        (store.root / "two").symlink_to("one")
+        found = entries(store)
+        assert set(found) == {"self", "one", "two"}
+        assert all(found.values())
+
+    def test_links_to_a_folder_above_are_problems(self, store: LocalStore) -> None:
+        """A link to its own folder or to one above is listed once and not entered."""
+        store.put("a/b/file", b"data")
+        for name, target in {"here": ".", "up": "..", "top": str(store.root)}.items():
+            (store.root / "a" / "b" / name).symlink_to(target)
+        circle = "symlink to a folder that contains it"
+        assert entries(store) == {
+            "a/b/file": None,
+            "a/b/here": circle,
+            "a/b/up": circle,
+            "a/b/top": circle,
+        }
+
+    def test_a_circle_of_two_links_ends(self, store: LocalStore) -> None:
+        """Two folders that link to each other are each entered once through the other."""
+        store.put("a/one", b"1")
+        store.put("b/two", b"2")
+        (store.root / "a" / "to-b").symlink_to("../b")
+        (store.root / "b" / "to-a").symlink_to("../a")
+        circle = "symlink to a folder that contains it"
+        assert entries(store) == {
+            "a/one": None,
+            "a/to-b/two": None,
+            "a/to-b/to-a": circle,
+            "b/two": None,
+            "b/to-a/one": None,
+            "b/to-a/to-b": circle,
+        }
+
+    def test_a_circle_through_a_folder_within_the_target_ends(self, store: LocalStore) -> None:
+        """A link into a folder that links back above that folder repeats nothing."""
+        store.put("b/c/file", b"data")
+        store.put("b/d", b"data")
+        (store.root / "a").symlink_to("b/c")
+        (store.root / "b" / "c" / "back").symlink_to("..")
+        circle = "symlink to a folder that contains it"
+        assert entries(store) == {
+            "a/back": circle,
+            "a/file": None,
+            "b/c/back": circle,
+            "b/c/file": None,
+            "b/d": None,
+        }
+
+    @pytest.mark.parametrize("prefix", ["a/", "a/b/", "a/b/t", "a/b/top/", "a/b/top/a"])
+    def test_a_prefix_lists_what_the_whole_listing_has(
+        self, store: LocalStore, prefix: str
+    ) -> None:
+        """Listing below a prefix gives the entries of the whole listing that begin with it."""
+        store.put("a/b/file", b"data")
+        (store.root / "a" / "b" / "top").symlink_to(store.root)
+        whole = [info for info in store.list() if info.key.startswith(prefix)]
+        assert list(store.list(prefix)) == whole
+
+    def test_a_root_that_is_a_link_is_its_target(self, store: LocalStore) -> None:
+        """A root given by a symbolic link lists what lies behind it."""
+        store.put("a/key", b"data")
+        link = store.root.parent / "link"
+        link.symlink_to(store.root)
+        (store.root / "a" / "again").symlink_to("key")
+        assert entries(LocalStore(str(link))) == {"a/key": None, "a/again": None}
+
+
+def test_what_is_no_file_is_a_problem(store: LocalStore) -> None:
+    """A named pipe is listed as a problem and never opened."""
+    os.mkfifo(store.root / "pipe")
+    assert entries(store) == {"pipe": "not a regular file"}
+    with pytest.raises(ObjectNotFound):
+        store.head("pipe")
+
+
+def test_empty_folders_hold_nothing(store: LocalStore) -> None:
+    """Folders without files are not listed."""
+    (store.root / "empty" / "inner").mkdir(parents=True)
+    assert entries(store) == {}
+
+
+def test_files_that_vanish_while_listing_are_left_out(store: LocalStore) -> None:
+    """A file deleted after its folder was read does not end the listing."""
+    for name in ("a", "b", "c"):
+        store.put(name, b"x")
+    listing = store.list()
+    first = next(listing).key
+    store.delete("b")
+    assert [first, *(info.key for info in listing)] == ["a", "c"]
+
+
+def test_listing_is_in_the_order_of_bytes(store: LocalStore) -> None:
+    """Within a folder names come in the order of their bytes, not of the locale."""
+    names = ["B", "a", "\udcff", "ü", "Z"]
+    for name in names:
+        store.put(name, b"x")
+    assert [info.key for info in store.list()] == sorted(names, key=os.fsencode)

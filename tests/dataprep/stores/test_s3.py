@@ -1,0 +1,229 @@
+"""Tests of dataprep.stores.s3: the requests that it makes, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pickle
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+from dataprep.errors import ObjectNotFound, StoreError
+from dataprep.stores import s3
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
+from tests.dataprep.stores.conftest import OpenS3, Sent
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+DATA = bytes(range(256)) * 40
+MIB = 2**20
+
+
+@pytest.fixture
+def boto(s3_server: MotoServer, bucket: str) -> S3Client:
+    """A client of one's own, to look at the bucket from outside."""
+    return boto3.client("s3", endpoint_url=s3_server.url)
+
+
+def calls(sent: list[Sent]) -> list[tuple[str, str]]:
+    """The method and path of each request."""
+    return [(request.method, request.path) for request in sent]
+
+
+def test_put_is_one_request_and_one_confirmation(
+    open_s3: OpenS3, bucket: str, sent: list[Sent]
+) -> None:
+    """An object is stored by one PutObject with both digests, then confirmed by one HEAD."""
+    info = open_s3().put("a/key", DATA)
+    path = f"/{bucket}/prefix/a/key"
+    assert calls(sent) == [("PUT", path), ("HEAD", path)]
+    headers = sent[0].headers
+    assert headers["content-md5"] == base64.b64encode(hashlib.md5(DATA).digest()).decode()
+    sha256 = base64.b64encode(hashlib.sha256(DATA).digest()).decode()
+    assert headers["x-amz-checksum-sha256"] == sha256
+    assert headers["content-length"] == str(len(DATA))
+    assert "transfer-encoding" not in headers
+    assert (info.bytes, info.etag) == (len(DATA), hashlib.md5(DATA).hexdigest())
+
+
+def test_nothing_special_is_sent_unless_asked_for(open_s3: OpenS3, sent: list[Sent]) -> None:
+    """Without options no storage class, encryption or payer is sent."""
+    open_s3().put("key", DATA)
+    special = ("storage-class", "server-side-encryption", "request-payer")
+    assert [n for request in sent for n in request.headers if n.endswith(special)] == []
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+def test_storage_class_and_key_are_sent(
+    open_s3: OpenS3, boto: S3Client, bucket: str, sent: list[Sent], method: str
+) -> None:
+    """Storage class, encryption and KMS key stand in the request that stores."""
+    store = open_s3(storage_class="STANDARD_IA", sse="aws:kms", sse_kms_key_id="alias/shards")
+    getattr(store, method)("key", DATA)
+    headers = sent[0].headers
+    assert sent[0].method == "PUT"
+    assert headers["x-amz-storage-class"] == "STANDARD_IA"
+    assert headers["x-amz-server-side-encryption"] == "aws:kms"
+    assert headers["x-amz-server-side-encryption-aws-kms-key-id"] == "alias/shards"
+    assert boto.head_object(Bucket=bucket, Key="prefix/key")["StorageClass"] == "STANDARD_IA"
+    assert store.get("key") == DATA
+
+
+def test_requester_pays_on_every_call(
+    open_s3: OpenS3, sent: list[Sent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request for objects says that the requester pays, parts and listings too."""
+    store = open_s3(requester_pays=True)
+    store.put("key", DATA)
+    store.create("other", DATA)
+    store.get("key")
+    store.get_range("key", 1, 2)
+    store.head("key")
+    assert len(list(store.list())) == 2
+    store.delete("key")
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    store.put("big", bytes(11 * MIB))
+    assert {request.method for request in sent} == {"PUT", "GET", "HEAD", "DELETE", "POST"}
+    unpaid = [
+        request for request in sent if request.headers.get("x-amz-request-payer") != "requester"
+    ]
+    assert calls(unpaid) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "parts"),
+    [(9 * MIB, 0), (10 * MIB - 1, 0), (10 * MIB, 2), (11 * MIB, 3)],
+    ids=["below", "just-below", "at", "above"],
+)
+def test_parts_are_used_only_from_the_limit(
+    open_s3: OpenS3,
+    bucket: str,
+    sent: list[Sent],
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    parts: int,
+) -> None:
+    """Below the limit an object is one request whatever its size; from it on, it is parts."""
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 10 * MIB)
+    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    data = os.urandom(MIB) * (size // MIB) + bytes(size % MIB)
+    store = open_s3()
+    assert store.put("key", data).bytes == size
+    numbered = [r for r in sent if r.method == "PUT" and "partNumber=" in r.query]
+    assert len(numbered) == parts
+    whole = [r for r in sent if r.method == "PUT" and "partNumber=" not in r.query]
+    assert len(whole) == (0 if parts else 1)
+    assert store.get("key") == data
+
+
+def test_a_shard_is_never_parts() -> None:
+    """The largest shard that may be made, 128 MB, lies below the limit for parts."""
+    assert s3.MULTIPART_FROM_BYTES > 128_000_000
+
+
+def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
+    """Bucket, prefix and options cross to a worker, connections and credentials do not."""
+    store = open_s3("a/b", requester_pays=True)
+    store.prepare()
+    data = pickle.dumps(store)
+    copy = pickle.loads(data)
+    assert (copy.uri, copy.options) == (store.uri, store.options)
+    assert MotoServer.ENVIRONMENT["AWS_SECRET_ACCESS_KEY"].encode() not in data
+
+
+@pytest.mark.parametrize("prefix", ["", "prefix", "/deep/er/"])
+def test_keys_lie_below_the_prefix(
+    open_s3: OpenS3, boto: S3Client, bucket: str, prefix: str
+) -> None:
+    """Keys are stored below the prefix and listed without it; neighbours are not listed."""
+    boto.put_object(Bucket=bucket, Key="prefix-of-another/key", Body=b"x")
+    store = open_s3(prefix)
+    store.put("a/key", DATA)
+    stored = f"{prefix.strip('/')}/a/key".lstrip("/")
+    assert boto.get_object(Bucket=bucket, Key=stored)["Body"].read() == DATA
+    listed = {info.key for info in store.list()}
+    assert listed == ({"a/key"} if prefix else {"a/key", "prefix-of-another/key"})
+
+
+def test_listing_goes_on_after_a_thousand_keys(
+    open_s3: OpenS3, s3_server: MotoServer, bucket: str, sent: list[Sent]
+) -> None:
+    """1,200 objects take two requests to list, and each is listed once."""
+    keys = [f"{number:04}" for number in range(1200)]
+
+    def put(key: str) -> None:
+        url = f"{s3_server.url}/{bucket}/prefix/{key}"
+        urllib.request.urlopen(urllib.request.Request(url, b"x", method="PUT")).close()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(put, keys))
+    assert sorted(info.key for info in open_s3().list()) == keys
+    assert [request.method for request in sent] == ["GET", "GET"]
+    assert "continuation-token=" in sent[1].query
+
+
+def test_folder_markers_are_no_objects(open_s3: OpenS3, boto: S3Client, bucket: str) -> None:
+    """Empty keys that end in a slash, which consoles make, are not listed; others are."""
+    for key, body in {"prefix/": b"", "prefix/a/": b"", "prefix/b/": b"x", "prefix/c": b""}.items():
+        boto.put_object(Bucket=bucket, Key=key, Body=body)
+    assert sorted(info.key for info in open_s3().list()) == ["b/", "c"]
+
+
+def test_listing_gives_etags(open_s3: OpenS3) -> None:
+    """Listing and HEAD give the ETag without its quotes."""
+    store = open_s3()
+    store.put("key", DATA)
+    md5 = hashlib.md5(DATA).hexdigest()
+    assert [info.etag for info in store.list()] == [store.head("key").etag] == [md5]
+
+
+def test_a_range_is_one_range_request(open_s3: OpenS3, sent: list[Sent]) -> None:
+    """A range of an object asks for these bytes and no more."""
+    store = open_s3()
+    store.put("key", DATA)
+    sent.clear()
+    assert store.get_range("key", 100, 50) == DATA[100:150]
+    assert [request.headers["range"] for request in sent] == ["bytes=100-149"]
+
+
+def test_create_asks_the_server_to_decide(open_s3: OpenS3, sent: list[Sent]) -> None:
+    """Create sends If-None-Match, with the digests of its bytes."""
+    open_s3().create("key", DATA)
+    assert sent[0].headers["if-none-match"] == "*"
+    assert sent[0].headers["content-md5"] == base64.b64encode(hashlib.md5(DATA).digest()).decode()
+
+
+def test_keys_that_are_no_text_are_refused(open_s3: OpenS3) -> None:
+    """A key of bytes that are not UTF-8 is a store error, whose message is text."""
+    with pytest.raises(StoreError, match=r"caf\\xe9") as caught:
+        open_s3().put("caf\udce9", DATA)
+    assert str(caught.value).encode()
+
+
+def test_a_line_break_in_a_key_stays_out_of_the_message(open_s3: OpenS3) -> None:
+    """A key with a line break is named on one line."""
+    with pytest.raises(ObjectNotFound, match=r"two\\x0alines"):
+        open_s3().get("two\nlines")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda store: store.prepare(), lambda store: store.put("k", b"x")],
+    ids=["prepare", "put"],
+)
+def test_the_endpoint_is_asked_by_path(
+    open_s3: OpenS3, bucket: str, sent: list[Sent], use: Callable[[S3Store], object]
+) -> None:
+    """With an endpoint of one's own the bucket stands in the path, not in the host's name."""
+    use(open_s3())
+    assert all(request.path.startswith(f"/{bucket}") for request in sent)
+    assert len(sent) >= 1

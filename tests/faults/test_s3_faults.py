@@ -1,0 +1,358 @@
+"""The S3 store behind a network that damages, loses and refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.stores import StoreOptions, s3
+from dataprep.stores.s3 import S3Store
+from iobench.faults import (
+    Fault,
+    FaultProxy,
+    FlipByte,
+    Match,
+    Reset,
+    Rule,
+    SetHeader,
+    Stall,
+    Status,
+    Truncate,
+)
+from iobench.s3_server import MotoServer
+
+DATA = bytes(range(251)) * 200
+MIB = 2**20
+SLOW_DOWN = Status(503, "SlowDown", "Please reduce your request rate.")
+INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
+
+
+@pytest.fixture(scope="module")
+def proxy(s3_server: MotoServer) -> Iterator[FaultProxy]:
+    """A proxy in front of the S3 server."""
+    with FaultProxy(s3_server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def through(proxy: FaultProxy, bucket: str, monkeypatch: pytest.MonkeyPatch) -> S3Store:
+    """The bucket as seen through the proxy, without waiting between attempts."""
+    proxy.clear()
+    monkeypatch.setattr("time.sleep", lambda duration_s: None)
+    return S3Store(
+        f"s3://{bucket}/p", StoreOptions(endpoint_url=proxy.url, max_attempts=3, read_timeout_s=0.5)
+    )
+
+
+@pytest.fixture
+def direct(s3_server: MotoServer, bucket: str) -> S3Store:
+    """The same bucket without the proxy: what is truly stored."""
+    return S3Store(f"s3://{bucket}/p", StoreOptions(endpoint_url=s3_server.url))
+
+
+def use(proxy: FaultProxy, *rules: Rule) -> None:
+    """Disturb requests by these rules, and forget those so far."""
+    proxy.clear()
+    proxy.replace_rules(rules)
+
+
+def calls(proxy: FaultProxy, method: str | None = None) -> list[tuple[str, int | None]]:
+    """The method and status of each request, or of those by one method."""
+    return [(r.method, r.status) for r in proxy.requests if method in (None, r.method)]
+
+
+def flipped(data: bytes, offset: int) -> bytes:
+    """``data`` as FlipByte leaves it."""
+    damaged = bytearray(data)
+    damaged[offset] ^= 1
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+@pytest.mark.parametrize("offset", [0, 1234, -1], ids=["first", "middle", "last"])
+def test_an_upload_damaged_once_is_stored_again(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str, offset: int
+) -> None:
+    """A byte flipped on the way up is noticed although the server took it, and put right."""
+    use(proxy, Rule(Match("PUT", times=1), FlipByte(offset, "upload")))
+    assert getattr(through, method)("key", DATA)
+    assert calls(proxy, "PUT") == [("PUT", 200), ("PUT", 200)]
+    assert direct.get("key") == DATA
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+def test_an_upload_damaged_always_is_never_reported_as_stored(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, bucket: str, method: str
+) -> None:
+    """A network that damages every upload ends with StoredBytesDiffer, which names the object."""
+    use(proxy, Rule(Match("PUT"), FlipByte(7, "upload")))
+    with pytest.raises(StoredBytesDiffer, match=f"s3://{bucket}/p/key: the store holds other"):
+        getattr(through, method)("key", DATA)
+    assert len(calls(proxy, "PUT")) == s3._PUT_ATTEMPTS + (method == "create")
+    assert direct.head("key").etag == hashlib.md5(flipped(DATA, 7)).hexdigest()
+
+
+def test_damage_is_noticed_where_etag_and_checksum_hide_it(
+    through: S3Store, proxy: FaultProxy
+) -> None:
+    """With ETags of the server's own kind and no checksums, reading back finds the damage."""
+    use(
+        proxy,
+        Rule(Match("PUT"), FlipByte(7, "upload")),
+        Rule(Match(), SetHeader("ETag", '"opaque-1"')),
+        Rule(Match(), SetHeader("x-amz-checksum-sha256", None)),
+    )
+    with pytest.raises(StoredBytesDiffer):
+        through.put("key", DATA)
+    assert len(calls(proxy, "GET")) == s3._PUT_ATTEMPTS
+
+
+@pytest.mark.parametrize("etag", [f'"{"0" * 32}"', '"opaque-1"', None])
+def test_servers_with_their_own_etags_are_read_back(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, etag: str | None
+) -> None:
+    """An ETag that is no MD5 of the bytes is settled by one reading, and accepted."""
+    use(proxy, Rule(Match(), SetHeader("ETag", etag)))
+    assert through.put("key", DATA).bytes == len(DATA)
+    assert calls(proxy) == [("PUT", 200), ("HEAD", 200), ("GET", 200)]
+    assert through.get("key") == direct.get("key") == DATA
+
+
+def test_a_body_that_was_cut_by_the_server_is_stored_again(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """An object that came out shorter than it was sent is noticed by its size."""
+    direct.put("key", DATA[:-1])
+    # The first PUT is answered as a success without being stored: the old object remains.
+    use(proxy, Rule(Match("PUT", times=1), Status(200, "OK")))
+    assert through.put("key", DATA).bytes == len(DATA)
+    assert direct.get("key") == DATA
+    assert len(calls(proxy, "PUT")) == 2
+
+
+def test_a_lost_update_of_the_same_size_is_noticed(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """A PUT that was answered but not stored is noticed although the size is the same."""
+    direct.put("key", DATA[::-1])
+    use(proxy, Rule(Match("PUT", times=1), Status(200, "OK")))
+    through.put("key", DATA)
+    assert direct.get("key") == DATA
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+@pytest.mark.parametrize("fault", [INTERNAL, Reset()], ids=["500", "reset"])
+def test_an_upload_refused_for_a_while_succeeds(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str, fault: Fault
+) -> None:
+    """Refusals and resets that pass are repeated until the object is stored."""
+    use(proxy, Rule(Match("PUT", times=2), fault))
+    assert getattr(through, method)("key", DATA)
+    status = fault.code if isinstance(fault, Status) else None
+    assert calls(proxy, "PUT") == [("PUT", status), ("PUT", status), ("PUT", 200)]
+    assert direct.get("key") == DATA
+
+
+@pytest.mark.parametrize(
+    "code", ["BadDigest", "IncompleteBody", "RequestTimeout", "XAmzContentSHA256Mismatch"]
+)
+@pytest.mark.parametrize("method", ["put", "create"])
+def test_damage_that_the_server_notices_is_sent_again(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str, code: str
+) -> None:
+    """A server that finds a wrong digest or a short body gets the object again."""
+    use(proxy, Rule(Match("PUT", times=1), Status(400, code)))
+    assert getattr(through, method)("key", DATA)
+    assert direct.get("key") == DATA
+
+
+@pytest.mark.parametrize("method", ["put", "create"])
+def test_an_answer_that_is_lost_is_found_out(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
+) -> None:
+    """A reset after the server has stored ends as stored, for create as for put."""
+    use(proxy, Rule(Match("PUT", times=1), Reset("response")))
+    assert getattr(through, method)("key", DATA)
+    assert direct.get("key") == DATA
+
+
+def test_a_lost_answer_does_not_claim_another_ones_object(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """Create, repeated after a reset, is not first where other bytes lie under the key."""
+    direct.put("key", b"another one's")
+    use(proxy, Rule(Match("PUT", times=1), Reset("request")))
+    assert through.create("key", DATA) is False
+    assert direct.get("key") == b"another one's"
+
+
+def test_a_server_that_always_refuses_is_an_error(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """After all attempts the server's own words are the error, and nothing is stored."""
+    use(proxy, Rule(Match("PUT"), INTERNAL))
+    with pytest.raises(StoreError, match=f"{INTERNAL.s3_code}: {INTERNAL.message}"):
+        through.put("key", DATA)
+    assert calls(proxy) == [("PUT", 500)] * 3
+    assert list(direct.list()) == []
+
+
+@pytest.mark.parametrize("method", ["put", "create", "get", "get_range", "head"])
+def test_a_connection_that_is_always_reset_is_unreachable(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
+) -> None:
+    """Nothing but resets ends as StoreUnreachable."""
+    if method not in ("put", "create"):
+        direct.put("key", DATA)
+    use(proxy, Rule(Match(), Reset()))
+    given = {"put": (DATA,), "create": (DATA,), "get_range": (0, 10)}.get(method, ())
+    with pytest.raises(StoreUnreachable, match="no complete answer"):
+        getattr(through, method)("key", *given)
+
+
+@pytest.mark.parametrize("offset", [0, 1234, -1], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("checksum", [True, False], ids=["checksum", "etag-only"])
+def test_a_download_damaged_once_is_read_again(
+    through: S3Store, proxy: FaultProxy, offset: int, checksum: bool
+) -> None:
+    """A byte flipped on the way down is noticed by checksum or ETag, and read again."""
+    through.put("key", DATA)
+    rules = [Rule(Match("GET", times=1), FlipByte(offset))]
+    if not checksum:
+        rules.append(Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
+    use(proxy, *rules)
+    assert through.get("key") == DATA
+    assert calls(proxy) == [("GET", 200), ("GET", 200)]
+
+
+def test_a_download_damaged_always_is_never_returned(through: S3Store, proxy: FaultProxy) -> None:
+    """Where every reading is damaged in the same place, the checksum still tells."""
+    through.put("key", DATA)
+    use(proxy, Rule(Match("GET"), FlipByte(3)))
+    with pytest.raises(StoreError, match="another checksum than what was stored"):
+        through.get("key")
+    assert len(calls(proxy)) == s3._READ_ATTEMPTS
+
+
+def test_readings_that_all_differ_are_never_returned(through: S3Store, proxy: FaultProxy) -> None:
+    """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
+    through.put("key", DATA)
+    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(s3._READ_ATTEMPTS)]
+    use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
+    with pytest.raises(StoreError, match="readings differ from each other"):
+        through.get("key")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Truncate(0), Truncate(1000), INTERNAL, Reset(), Reset("response"), Stall(30)],
+    ids=["cut-at-0", "cut-at-1000", "500", "reset", "reset-late", "stall"],
+)
+@pytest.mark.parametrize("whole", [True, False], ids=["get", "range"])
+def test_a_download_that_breaks_off_is_read_again(
+    through: S3Store, proxy: FaultProxy, fault: Fault, whole: bool
+) -> None:
+    """A cut, stalled, refused or reset download is repeated, whole or in part."""
+    through.put("key", DATA)
+    use(proxy, Rule(Match("GET", times=1), fault))
+    if whole:
+        assert through.get("key") == DATA
+    else:
+        assert through.get_range("key", 100, 5000) == DATA[100:5100]
+    assert len(calls(proxy, "GET")) == 2
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["get", "range"])
+def test_a_download_that_always_breaks_off_is_unreachable(
+    through: S3Store, proxy: FaultProxy, whole: bool
+) -> None:
+    """A download cut every time raises StoreUnreachable, and never gives part of the object."""
+    through.put("key", DATA)
+    use(proxy, Rule(Match("GET"), Truncate(1000)))
+    with pytest.raises(StoreUnreachable, match="no complete answer"):
+        _ = through.get("key") if whole else through.get_range("key", 0, 5000)
+    assert len(calls(proxy, "GET")) == s3._READ_ATTEMPTS
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_a_confirmation_that_breaks_off_is_repeated(
+    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
+) -> None:
+    """A reset or cut confirmation leaves the object in doubt, and it is settled."""
+    rules = [Rule(Match(), SetHeader("ETag", '"opaque-1"'))]
+    fault: Fault = Reset() if method == "HEAD" else Truncate(1000)
+    use(proxy, *rules, Rule(Match(method, times=1), fault))
+    assert through.put("key", DATA).bytes == len(DATA)
+    assert direct.get("key") == DATA
+
+
+def test_a_server_that_asks_to_slow_down_is_obeyed(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """503 SlowDown, for a put and then for a get, is repeated until it succeeds."""
+    slow = [Rule(Match(method, times=1), SLOW_DOWN) for method in ("PUT", "GET")]
+    use(proxy, *slow)
+    through.put("key", DATA)
+    assert through.get("key") == direct.get("key") == DATA
+    assert calls(proxy, "PUT") == [("PUT", 503), ("PUT", 200)]
+    assert calls(proxy, "GET") == [("GET", 503), ("GET", 200)]
+
+
+def test_listing_and_deleting_outlast_a_refusal(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """List, head and delete are repeated after an internal error or a reset."""
+    direct.put("key", DATA)
+    use(proxy, Rule(Match(times=1), INTERNAL))
+    assert [info.key for info in through.list()] == ["key"]
+    use(proxy, Rule(Match(times=1), INTERNAL))
+    assert through.head("key").bytes == len(DATA)
+    use(proxy, Rule(Match(times=1), Reset()))
+    through.delete("key")
+    assert list(direct.list()) == []
+
+
+def test_attempts_are_counted_with_the_first(through: S3Store, proxy: FaultProxy) -> None:
+    """``max_attempts`` is how often a request is made in all."""
+    use(proxy, Rule(Match(), INTERNAL))
+    with pytest.raises(StoreError):
+        through.head("key")
+    assert len(proxy.requests) == through.options.max_attempts
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"),
+    [(FlipByte(1000, "upload"), 1), (INTERNAL, 1), (Reset(), 1)],
+    ids=["flip", "500", "reset"],
+)
+def test_parts_are_guarded_as_wholes_are(
+    through: S3Store,
+    direct: S3Store,
+    proxy: FaultProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
+    times: int,
+) -> None:
+    """An upload in parts of which one is damaged or refused is right in the end."""
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    data = os.urandom(MIB) * 9
+    use(proxy, Rule(Match("PUT", "partNumber=2", times=times), fault))
+    assert through.put("key", data).bytes == len(data)
+    assert any(request.faults for request in proxy.requests)
+    assert direct.get("key") == data
+
+
+def test_parts_damaged_always_are_never_reported_as_stored(
+    through: S3Store, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload in parts, damaged each time, ends with StoredBytesDiffer."""
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    use(proxy, Rule(Match("PUT", "partNumber=1"), FlipByte(0, "upload")))
+    with pytest.raises(StoredBytesDiffer):
+        through.put("key", bytes(9 * MIB))

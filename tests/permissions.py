@@ -1,0 +1,36 @@
+"""Tests of refused permissions, which root never meets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_NOBODY = 65534
+
+
+@contextlib.contextmanager
+def unprivileged() -> Iterator[None]:
+    """Run the block as a user whom file permissions bind."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextlib.contextmanager
+def reachable_folder() -> Iterator[Path]:
+    """A temporary folder that every user can reach, below no private one."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        for path in folder.rglob("*"):
+            if not path.is_symlink():
+                path.chmod(0o755)
