@@ -20,6 +20,8 @@ from dataprep.stores.options import StoreOptions
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
+# What pydantic puts into the place of an error for each type that a value might have had.
+_UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
 
 
 class DaskOptions(BaseModel):
@@ -56,7 +58,8 @@ class ShardConfig(BaseModel):
     share of each class that goes to a split of that name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Hidden, since an endpoint that is refused may hold a password.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     source: str
     output: str
@@ -100,10 +103,8 @@ class ShardConfig(BaseModel):
 
         unknown = [name for name in value if name not in format_names()]
         if unknown or not value:
-            raise ValueError(
-                f"no format {', '.join(map(repr, unknown))}: use one or more of "
-                + ", ".join(format_names())
-            )
+            problem = f"no format {', '.join(map(repr, unknown))}" if unknown else "it is empty"
+            raise ValueError(f"{problem}: use one or more of {', '.join(format_names())}")
         return tuple(dict.fromkeys(value))
 
     @field_validator("shard_size")
@@ -194,27 +195,28 @@ def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
     """pydantic's findings, a line each, with the nearest known key for an unknown one."""
-    lines = []
+    lines: dict[str, list[str]] = {}
     for problem in error.errors(include_url=False):
-        keys = [str(key) for key in problem["loc"] if not str(key).startswith("function-")]
+        keys = [str(key) for key in problem["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
         dotted = ".".join(keys)
         if problem["type"] == "extra_forbidden":
             known = _known_keys(model, keys[:-1])
             near = difflib.get_close_matches(keys[-1], known, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            lines.append(f"unknown key {dotted!r}: {hint}")
+            lines[f"unknown key {dotted!r}"] = [hint]
         elif problem["type"] == "missing":
             flag = dotted.replace("_", "-")
-            lines.append(f"{dotted!r} is missing: give --{flag}, or the key in a config file")
+            lines[f"{dotted!r} is missing"] = [f"give --{flag}, or the key in a config file"]
         else:
             message = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"{dotted or 'config'}: {message}")
-    return f"{where}: " + "; ".join(dict.fromkeys(lines))
+            lines.setdefault(dotted or "config", []).append(message)
+    shown = (f"{what}: {', or: '.join(dict.fromkeys(why))}" for what, why in lines.items())
+    return f"{where}: " + "; ".join(shown)
 
 
 def dump(config: ShardConfig) -> str:
     """The whole config as YAML, defaults included; ``load`` reads it back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -224,7 +226,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"no config file {str(path)!r}") from None
     except OSError as error:
         raise ConfigError(f"cannot read config {str(path)!r}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-01
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     if content is None:
         return {}

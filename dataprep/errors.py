@@ -113,15 +113,6 @@ class RecordError(DataprepError, ValueError):
         self.record = record
         self.offset = offset
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_record_error, (type(self), str(self), self.record, self.offset)
-
-
-def _rebuild_record_error(
-    kind: type[RecordError], message: str, record: int, offset: int
-) -> RecordError:
-    return kind(message, record=record, offset=offset)
-
 
 class CorruptRecord(RecordError):
     """A checksum, a magic number or a length is wrong."""

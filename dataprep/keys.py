@@ -60,4 +60,7 @@ def belongs_to(split: str, key: str) -> bool:
     folder, _, name = key.rpartition("/")
     if not folder:
         return name in (job(split), plan(split), samples(split), manifest(split))
-    return re.match(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.|$)", name) is not None
+    return (
+        re.fullmatch(r"index/[^/]+|[^/]+", folder) is not None
+        and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None
+    )

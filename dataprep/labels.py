@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dataprep.errors import OutputConflict, SchemaTooNew
+from dataprep.errors import DatasetError, OutputConflict, SchemaTooNew
 from dataprep.names import escape, to_bytes, unescape
 
 SCHEMA = 1
@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"\d+\.(.+)")
 class Label(NamedTuple):
     """One class: ``synset`` is its folder's name, ``text`` what people call it."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     synset: str
     text: str
 
@@ -81,20 +81,26 @@ class LabelSpace:
         """Read ``labels.json``.
 
         Raises:
+            DatasetError: it is no such file.
             SchemaTooNew: written by a newer version.
         """
-        content = json.loads(data)
-        if content["schema"] > SCHEMA:
-            raise SchemaTooNew(
-                f"labels.json has schema {content['schema']}; this version reads up to {SCHEMA}: "
-                "upgrade dataprep-iobench"
+        try:
+            content = json.loads(data)
+            if content["schema"] > SCHEMA:
+                raise SchemaTooNew(
+                    f"labels.json has schema {content['schema']}; this version reads up to "
+                    f"{SCHEMA}: upgrade dataprep-iobench"
+                )
+            return cls(
+                tuple(
+                    Label(row["index"], unescape(row["synset"]), unescape(row["text"]))
+                    for row in content["classes"]
+                )
             )
-        return cls(
-            tuple(
-                Label(row["index"], unescape(row["synset"]), unescape(row["text"]))
-                for row in content["classes"]
-            )
-        )
+        except SchemaTooNew:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DatasetError(f"labels.json cannot be read: {error}") from None
 
 
 def _text(name: str) -> str:

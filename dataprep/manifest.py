@@ -102,7 +102,7 @@ class Manifest:
             return cls(formats=formats, samples=counts, **content)
         except SchemaTooNew:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise DatasetError(f"{name}: not a manifest: {error}") from None
 
 

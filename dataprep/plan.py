@@ -1,9 +1,10 @@
 """PURE. Samples to splits, an order, and shards.
 
 Order and splits come from keyed BLAKE2b hashes of the names (RFC 7693): they depend on the
-seed and on the names alone, not on a random generator's version, and a sample that is added
-moves no other. Cuts are made where the predicted bytes reach equal shares, so that every shard,
-the last too, has the same size but for the error of prediction.
+seed and on the names alone, not on a random generator's version. A sample that is added changes
+the relative order of no others, and the split of at most one other, of its own class. Cuts are
+made where the predicted bytes reach equal shares, so that every shard, the last too, has the
+same size but for the error of prediction.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from dataprep.names import to_bytes
 
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
-_MARGIN = Fraction(15, 100)
 SMALLEST_TARGET = -(-MIN_SHARD_BYTES * 100 // 85)
 LARGEST_TARGET = MAX_SHARD_BYTES * 100 // 115
 

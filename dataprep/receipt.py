@@ -125,7 +125,7 @@ class Receipt:
                 },
                 rows=_rows(content["samples"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, SchemaTooNew):
                 raise
             raise CorruptRecord(f"{name}: not a receipt: {error}") from None

@@ -1,0 +1,121 @@
+"""Tests of dataprep.job.jobfile."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import DatasetError, SchemaTooNew
+from dataprep.job.jobfile import JobFile, differences
+from tests.strategies import json_values, mutated
+
+JOB = JobFile(
+    split="train",
+    config={"image": {"size": 256, "mode": "short"}, "seed": 0},
+    versions={"pillow": "12"},
+    source={"files": 3, "bytes": 99, "sha256": "aa"},
+    calibration=((10, 5), (20, 9)),
+    label_offsets={"tfrecord": 1},
+    labels_sha256="bb",
+    plan_sha256="cc",
+    shards=4,
+)
+CHANGES: dict[str, Any] = {
+    "split": "test",
+    "config": {"seed": 1},
+    "versions": {},
+    "source": {"files": 4},
+    "calibration": ((10, 6),),
+    "label_offsets": {"tfrecord": 0},
+    "labels_sha256": "bc",
+    "plan_sha256": "cd",
+    "shards": 5,
+    "schema": 0,
+}
+
+
+def test_job_files_come_back() -> None:
+    """A job file comes back from JSON as it was, with its fingerprint first."""
+    data = JOB.to_json()
+    assert JobFile.from_json(data, "j") == JOB
+    assert next(iter(json.loads(data).items())) == ("fingerprint", JOB.fingerprint)
+
+
+def test_the_fingerprint_ignores_the_order_of_keys() -> None:
+    """Mappings in another order have the same fingerprint."""
+    turned = replace(JOB, config={"seed": 0, "image": {"mode": "short", "size": 256}})
+    assert turned.fingerprint == JOB.fingerprint
+    assert len(JOB.fingerprint) == 64
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(JobFile)])
+def test_the_fingerprint_covers_every_field(name: str) -> None:
+    """A change of any field changes the fingerprint."""
+    assert replace(JOB, **{name: CHANGES[name]}).fingerprint != JOB.fingerprint
+
+
+def test_changes_by_hand_are_found() -> None:
+    """A stored job file that was changed does not match its fingerprint."""
+    changed = JOB.to_json().replace(b'"shards": 4', b'"shards": 3')
+    with pytest.raises(DatasetError, match="j: its content does not match its fingerprint"):
+        JobFile.from_json(changed, "j")
+
+
+def test_a_newer_job_file_is_refused() -> None:
+    """A newer schema is refused whatever else it holds."""
+    with pytest.raises(SchemaTooNew, match=r"j: schema 2.*upgrade"):
+        JobFile.from_json(b'{"fingerprint": "x", "schema": 2, "new": 1}', "j")
+
+
+@given(
+    data=st.binary() | json_values.map(json.dumps).map(str.encode) | mutated(st.just(JOB.to_json()))
+)
+def test_other_content_is_no_job_file(data: bytes) -> None:
+    """Arbitrary bytes and JSON raise a DatasetError; a damaged job file never reads as another."""
+    try:
+        found = JobFile.from_json(data, "train.job.json")
+    except DatasetError as error:
+        message = str(error)
+    else:
+        assert found == JOB
+        return
+    assert message.startswith("train.job.json: ")
+
+
+def test_differences_name_keys() -> None:
+    """Each key that differs is named with both values, nested ones with dots."""
+    before = {"image": {"size": 256, "mode": "short"}, "seed": 0, "format": ["a"], "old": True}
+    now = {"image": {"size": 224, "mode": "short"}, "seed": 0, "format": ("a", "b"), "new": None}
+    assert differences(before, now) == [
+        'format: ["a"] before, ["a", "b"] now',
+        "image.size: 256 before, 224 now",
+        "old: true before, nothing now",
+    ]
+
+
+def test_tuples_are_lists() -> None:
+    """What JSON makes of a tuple is no difference."""
+    assert differences({"size": [1, 2]}, {"size": (1, 2)}) == []
+    assert differences({"a": {"b": 1}}, {"a": 1}) == [
+        "a: nothing before, 1 now",
+        "a.b: 1 before, nothing now",
+    ]
+
+
+leaves = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+flat = st.dictionaries(st.sampled_from("abcd"), leaves)
+
+
+@given(left=flat, right=flat)
+def test_as_many_differences_as_keys_differ(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """There is one line for each key that differs, in order of the keys, and none for the same."""
+    differing = sorted(key for key in left.keys() | right.keys() if left.get(key) != right.get(key))
+    for prefix, before, now in (("", left, right), ("x.", {"x": left}, {"x": right})):
+        lines = differences(before, now)
+        assert [line.split(":")[0] for line in lines] == [prefix + key for key in differing]
+    assert differences(left, left) == []

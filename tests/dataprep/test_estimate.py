@@ -1,0 +1,88 @@
+"""Tests of dataprep.estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.estimate import Calibration, pick, sample_size
+from dataprep.image import ImagePolicy, convert
+from dataprep.sample.drawing import draw_image
+from dataprep.sample.shots import draw_shot, encode_shot
+
+pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), max_size=256)
+sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
+    lambda values: np.array(values, np.int64)
+)
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"), [(0, 0), (5, 5), (32, 32), (33, 32), (1000, 100), (10**6, 256)]
+)
+def test_sample_sizes(samples: int, expected: int) -> None:
+    """A tenth is converted, at least 32 and at most 256, and never more than there are."""
+    assert sample_size(samples) == expected
+
+
+@given(values=sizes, data=st.data())
+def test_picks_are_spread_over_the_sizes(
+    values: np.ndarray[tuple[int], np.dtype[np.int64]], data: st.DataObject
+) -> None:
+    """Picks are distinct rows, in the middles of equal slices of the samples by size."""
+    count = data.draw(st.integers(1, len(values)))
+    chosen = pick(values, count).tolist()
+    assert len(set(chosen)) == count
+    rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    middles = (np.arange(count) + 0.5) * len(values) / count
+    assert np.abs(rank[chosen] + 0.5 - middles).max() <= 0.5
+
+
+@given(learnt=pairs, values=sizes)
+def test_predictions_are_positive_whole_numbers(
+    learnt: list[tuple[int, int]], values: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> None:
+    """Whatever was learnt, a file has 1 byte or more and an empty one none; order is no matter."""
+    model = Calibration.fit(learnt)
+    predicted = model.predict(values)
+    assert predicted.dtype == np.int64
+    assert ((predicted >= 1) == (values > 0)).all()
+    assert (predicted[values == 0] == 0).all()
+    assert Calibration.fit(learnt[::-1]) == model
+
+
+@given(factor=st.integers(1, 9), count=st.integers(1, 256), values=sizes)
+def test_what_is_proportional_is_predicted(
+    factor: int, count: int, values: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> None:
+    """Records that are a tenth part of their files, times a factor, are predicted to the byte."""
+    model = Calibration.fit([(10 * i, factor * i) for i in range(1, count + 1)])
+    inside = values % (10 * count) + 1
+    assert np.abs(model.predict(inside) - inside * factor / 10).max() <= 2
+
+
+def test_a_constant_part_is_learnt() -> None:
+    """Records of one size whatever the source are predicted so, beyond both ends too."""
+    model = Calibration.fit([(1000 * i, 20_000) for i in range(1, 257)])
+    assert model.predict(np.array([1, 5000, 10**9], np.int64)).tolist() == [20_000] * 3
+
+
+def test_nothing_learnt() -> None:
+    """Without a conversion a record is taken to be as large as its file."""
+    assert Calibration.fit([]).predict(np.array([0, 7], np.int64)).tolist() == [0, 7]
+
+
+def test_held_out_photographs_are_predicted() -> None:
+    """Learnt from 64 drawn photographs, the total of 64 others is predicted within 10 %."""
+    policy = ImagePolicy(size=128)
+    learnt: list[tuple[int, int]] = []
+    for seed in range(128):
+        shot = draw_shot(seed)
+        data = encode_shot(draw_image(seed, shot.width, shot.height), shot)
+        learnt.append((len(data), len(convert(data, policy).data)))
+    files = np.array([pair[0] for pair in learnt[1::2]], np.int64)
+    predicted = int(Calibration.fit(learnt[::2]).predict(files).sum())
+    truth = sum(pair[1] for pair in learnt[1::2])
+    assert predicted == pytest.approx(truth, rel=0.1)
+    assert int(files.sum()) != pytest.approx(truth, rel=0.5)

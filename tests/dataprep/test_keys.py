@@ -1,0 +1,86 @@
+"""Tests of dataprep.keys."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep import keys
+
+splits = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_]*", fullmatch=True)
+
+
+def test_the_documented_layout() -> None:
+    """Every object stands where the design says."""
+    assert keys.data("tfrecord", "", "train", 0, 12) == "tfrecord/train-00000-of-00012"
+    assert keys.data("recordio", ".rec", "train", 3, 12) == "recordio/train-00003-of-00012.rec"
+    assert keys.index("tfrecord", ".idx", "train", 0, 12) == (
+        "index/tfrecord/train-00000-of-00012.idx"
+    )
+    assert keys.receipt("train", 0, 12) == "receipts/train-00000-of-00012.json"
+    assert keys.job("train") == "train.job.json"
+    assert keys.plan("train") == "train.plan.parquet"
+    assert keys.samples("train") == "train.samples.parquet"
+    assert keys.manifest("train") == "train.manifest.json"
+    assert keys.LABELS == "labels.json"
+
+
+@pytest.mark.parametrize(
+    ("shards", "name"),
+    [
+        (99_999, "train-00007-of-99999"),
+        (100_000, "train-000007-of-100000"),
+        (1_234_567, "train-0000007-of-1234567"),
+    ],
+)
+def test_numbers_grow_where_five_digits_do_not_do(shards: int, name: str) -> None:
+    """Numbers have five digits, or as many as the number of shards."""
+    assert keys.numbered("train", 7, shards) == name
+
+
+@given(split=splits, other=splits, shard=st.integers(0, 10**6), more=st.integers(1, 10**6))
+def test_keys_belong_to_their_split_alone(split: str, other: str, shard: int, more: int) -> None:
+    """Each key belongs to the split that it was made for, and to no other."""
+    shards = shard + more
+    made = [
+        keys.data("tfrecord", "", split, shard, shards),
+        keys.data("recordio", ".rec", split, shard, shards),
+        keys.index("recordio", ".lst", split, shard, shards),
+        keys.receipt(split, shard, shards),
+        keys.job(split),
+        keys.plan(split),
+        keys.samples(split),
+        keys.manifest(split),
+    ]
+    assert all(keys.belongs_to(split, key) for key in made)
+    if other != split:
+        assert not any(keys.belongs_to(other, key) for key in made)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "labels.json",
+        "train.txt",
+        "notes/train-plan.md",
+        "backup/tfrecord/train-00000-of-00012",
+        "index/old/tfrecord/train-00000-of-00012.idx",
+        "tfrecord/train-00000-of-00012.tar.gz",
+        "tfrecord/train-00000-of-00012-copy",
+        "tfrecord/train-0-of-12",
+        "old/train.job.json",
+        "train-00000-of-00012",
+    ],
+)
+def test_what_an_output_does_not_write_belongs_to_nobody(key: str) -> None:
+    """Files that a person may have put into an output are not taken for its own."""
+    assert not keys.belongs_to("train", key)
+
+
+@given(split=splits)
+def test_job_files_name_their_split(split: str) -> None:
+    """The split is read back from a job file's key, and from no other key."""
+    assert keys.split_of_job(keys.job(split)) == split
+    assert keys.split_of_job(keys.manifest(split)) is None
+    assert keys.split_of_job(f"old/{keys.job(split)}") is None

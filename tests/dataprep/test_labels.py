@@ -1,0 +1,97 @@
+"""Tests of dataprep.labels."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import DatasetError, OutputConflict, SchemaTooNew
+from dataprep.labels import Label, LabelSpace, is_synset
+from dataprep.names import to_bytes
+from tests.strategies import distinct_names, json_values
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("n01440764", True),
+        ("n0144076", False),
+        ("n014407641", False),
+        ("x01440764", False),
+        ("N01440764", False),
+        ("n01440764\n", False),
+    ],
+)
+def test_synsets_are_known_by_their_form(name: str, expected: bool) -> None:
+    """A synset is an n and eight digits, nothing else."""
+    assert is_synset(name) is expected
+
+
+def test_texts() -> None:
+    """A plain folder is its own text, Caltech's number is dropped, a synset has no text."""
+    space = LabelSpace.of(["n01440764", "001.ak47", "dogs"])
+    assert space.labels == (
+        Label(0, "001.ak47", "ak47"),
+        Label(1, "dogs", "dogs"),
+        Label(2, "n01440764", ""),
+    )
+    assert not space.are_synsets
+
+
+def test_synset_spaces() -> None:
+    """A space is one of synsets only if every class is, and there is one."""
+    assert LabelSpace.of(["n01440764", "n01443537"]).are_synsets
+    assert not LabelSpace.of([]).are_synsets
+
+
+@given(names=distinct_names)
+def test_labels_count_in_byte_order(names: list[str]) -> None:
+    """Labels are 0-based indexes in byte order of the names, whatever order or repeats come in."""
+    space = LabelSpace.of([*names, *reversed(names)])
+    ordered = [label.synset for label in space.labels]
+    assert ordered == sorted(names, key=to_bytes)
+    assert [label.index for label in space.labels] == list(range(len(names)))
+    assert [space.index[name] for name in ordered] == list(range(len(names)))
+
+
+@given(names=distinct_names)
+def test_labels_json_comes_back(names: list[str]) -> None:
+    """A space comes back from labels.json, names that are not UTF-8 included."""
+    space = LabelSpace.of(names)
+    assert LabelSpace.from_json(space.to_json()) == space
+
+
+def test_labels_json_is_as_documented() -> None:
+    """labels.json holds the schema and index, synset and text of each class."""
+    assert json.loads(LabelSpace.of(["001.ak47"]).to_json()) == {
+        "schema": 1,
+        "classes": [{"index": 0, "synset": "001.ak47", "text": "ak47"}],
+    }
+
+
+def test_a_newer_labels_json_is_refused() -> None:
+    """A newer schema is refused even where its content is unknown."""
+    with pytest.raises(SchemaTooNew, match=r"schema 2.*upgrade"):
+        LabelSpace.from_json(b'{"schema": 2, "labels": {}}')
+
+
+@given(content=json_values.map(json.dumps).map(str.encode) | st.binary())
+def test_other_content_is_no_labels_json(content: bytes) -> None:
+    """Arbitrary bytes and JSON raise a DatasetError, nothing else."""
+    with pytest.raises(DatasetError):
+        LabelSpace.from_json(content)
+
+
+def test_strangers_are_named() -> None:
+    """A split with unknown classes is refused, up to five of them named; a subset is not."""
+    space = LabelSpace.of("abc")
+    space.require("ab", "validation")
+    with pytest.raises(OutputConflict, match=r"'validation' has 1 classes .*: 'x'\."):
+        space.require("ax", "validation")
+    names: Any = [f"x{i}" for i in range(7)]
+    with pytest.raises(OutputConflict, match=r"7 classes .*'x0', .*'x4' and 2 more"):
+        space.require(names, "validation")

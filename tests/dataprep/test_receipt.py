@@ -1,0 +1,78 @@
+"""Tests of dataprep.receipt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import CorruptRecord, SchemaTooNew
+from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
+from tests.strategies import json_values, mutated, receipts
+
+PLACED = Row(0, "a.jpg", 1, "cats", "written", width=8, records={"tfrecord": (0, 90, 7)})
+RECEIPT = Receipt(
+    "f1",
+    "train",
+    0,
+    3,
+    {"tfrecord": StoredShard(StoredFile("tfrecord/x", 90, "aa", '"e"'), 1, ())},
+    [PLACED, Row(1, r"b\x09.jpg", 0, "dogs", "failed", "broken", "corrupt")],
+)
+
+
+@given(receipt=receipts())
+def test_receipts_come_back(receipt: Receipt) -> None:
+    """A receipt comes back from JSON as it was, and makes the same bytes again."""
+    data = receipt.to_json()
+    assert Receipt.from_json(data, "r") == receipt
+    assert Receipt.from_json(data, "r").to_json() == data
+
+
+def test_rows_are_stored_as_columns() -> None:
+    """The stored form holds a column for each field, and null where there is no record."""
+    content = json.loads(RECEIPT.to_json())
+    assert content["schema"] == 1
+    assert content["samples"]["source"] == ["a.jpg", r"b\x09.jpg"]
+    assert content["samples"]["records"] == {"tfrecord": [[0, 90, 7], None]}
+    assert content["samples"].keys() == set(Row.__dataclass_fields__)
+
+
+def test_a_newer_receipt_is_refused() -> None:
+    """A newer schema is refused by name, whatever else it holds."""
+    with pytest.raises(SchemaTooNew, match=r"receipts/x: schema 2; .* up to 1: upgrade"):
+        Receipt.from_json(b'{"schema": 2}', "receipts/x")
+
+
+@given(
+    data=st.binary()
+    | json_values.map(json.dumps).map(str.encode)
+    | mutated(st.just(RECEIPT.to_json()))
+)
+def test_other_content_is_no_receipt(data: bytes) -> None:
+    """Arbitrary bytes, JSON and damaged receipts read or raise a CorruptRecord, nothing else."""
+    try:
+        Receipt.from_json(data, "receipts/x")
+    except SchemaTooNew:
+        return
+    except CorruptRecord as error:
+        message = str(error)
+    else:
+        return
+    assert message.startswith("receipts/x: not a receipt: ")
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    """A receipt whose columns differ in length is none, the records' column included."""
+    content = json.loads(RECEIPT.to_json())
+    for column in (content["samples"]["source"], content["samples"]["records"]["tfrecord"]):
+        kept = column.pop()
+        with pytest.raises(CorruptRecord, match="not a receipt"):
+            Receipt.from_json(json.dumps(content).encode(), "r")
+        column.append(kept)
+    assert Receipt.from_json(json.dumps(content).encode(), "r") == replace(
+        RECEIPT, rows=[PLACED, replace(RECEIPT.rows[1], records={})]
+    )
