@@ -47,7 +47,7 @@ _HOMES = {
     "verify": "dataprep.verification",
 }
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "Converted",
     "DataprepError",
     "Dataset",

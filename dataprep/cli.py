@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ import typer
 from typer.core import TyperGroup
 
 from dataprep._version import __version__
+
+_INTERRUPTED = "dataprep: interrupted: what is stored is kept, the same command resumes"
 
 
 class Commands(TyperGroup):
@@ -26,12 +30,11 @@ class Commands(TyperGroup):
         except DataprepError as error:
             if ctx.params.get("debug"):
                 raise
-            typer.echo(f"dataprep: {error}", err=True)
+            typer.echo(f"dataprep: {_one_line(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            typer.echo(
-                "dataprep: interrupted: what is stored is kept, the same command resumes", err=True
-            )
+            _on_signals(signal.SIG_IGN)
+            typer.echo(_INTERRUPTED, err=True)
             raise typer.Exit(130) from None
 
 
@@ -51,17 +54,23 @@ EndpointUrl = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dataprep {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Image collections into training shards."""
-    if version:
-        typer.echo(f"dataprep {__version__}")
-        raise typer.Exit
 
 
 @app.command()
@@ -86,10 +95,10 @@ def shard(
     ] = None,
     size: Annotated[str | None, typer.Option(help="Pixels: 256, or 256x192.")] = None,
     quality: Annotated[int | None, typer.Option(help="JPEG quality. (default: 95)")] = None,
-    shard_size: Annotated[
-        str | None, typer.Option(help="1MB to 128MB. (default: 64MiB)")
+    shard_size: Annotated[str | None, typer.Option(help="1MB to 128MB. (default: 64MiB)")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the shuffle and splits. (default: 0)")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the shuffle and splits. (default: 0)")] = None,
     validation: Annotated[
         str | None, typer.Option(help="Share of each class for a validation split, as in 5%.")
     ] = None,
@@ -211,11 +220,16 @@ def init(
         typer.echo(str(path))
 
 
+def _one_line(message: str) -> str:
+    """The names in it may hold line feeds, and bytes that mean something to a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+
+
 def _size(text: str | None) -> int | tuple[int, int] | None:
     if text is None:
         return None
     parts = text.lower().split("x")
-    if len(parts) > 2 or not all(part.isdigit() for part in parts):
+    if len(parts) > 2 or not all(re.fullmatch("[0-9]+", part) for part in parts):
         _refuse(f"--size {text!r}: give pixels, as in 256, or width x height, as in 256x192")
     return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
@@ -247,13 +261,26 @@ def _refuse(message: str) -> NoReturn:
     raise ConfigError(message)
 
 
-def _terminate(signum: int, frame: object) -> NoReturn:
+def _on_signals(handler: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and & want it
+            signal.signal(number, handler)
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    """The first signal ends the command in order, a second one at once."""
+    _on_signals(_end_at_once)
     raise KeyboardInterrupt
+
+
+def _end_at_once(signum: int, frame: object) -> NoReturn:
+    os.write(2, f"{_INTERRUPTED}\n".encode())
+    os._exit(130)
 
 
 def main() -> None:
     """Run a command. SIGTERM (spot instances, Slurm, Batch) is taken as Ctrl-C is."""
-    signal.signal(signal.SIGTERM, _terminate)
+    _on_signals(_interrupt)
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     if len(arguments) < len(sys.argv) - 1:
         arguments.insert(0, "--debug")

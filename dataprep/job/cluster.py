@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import secrets
 import signal
 import threading
 import warnings
@@ -12,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from dataprep import keys
 from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
 from dataprep.job.engine import OnResult, make_shard_or_take_back
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 
-_TOPIC = "dataprep-progress"
+_ANSWER_TIMEOUT_S = 15
 
 
 class Cluster:
@@ -29,13 +31,14 @@ class Cluster:
         self._options = options
         self._report = report
         self._announce = announce
+        self._name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
 
     def run(self, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult) -> None:
         """Two shards in flight for each worker, so that none waits for the driver."""
         with _quiet(), self._client() as client:
             if client.dashboard_link:
                 self._announce(f"Dask dashboard: {client.dashboard_link}")
-            client.subscribe_topic(_TOPIC, self._receive)
+            client.subscribe_topic(self._name, self._receive)
             self._run(client, tasks, on_result)
 
     def _run(
@@ -43,18 +46,19 @@ class Cluster:
     ) -> None:
         from distributed import Semaphore, as_completed
 
-        slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name="dataprep-uploads")
+        slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name=self._name)
         waiting = iter(tasks)
 
         def submit(count: int) -> list[Any]:
+            built = [build() for _, build in zip(range(count), waiting, strict=False)]
             return [
                 client.submit(
-                    partial(_on_worker, build(), slots),
+                    partial(_on_worker, task, slots, self._name),
                     pure=False,
                     retries=self._options.retries,
-                    key=f"shard-{id(build)}-{count}",
+                    key=f"{keys.numbered(task.split, task.shard, task.shards)}-{self._name}",
                 )
-                for _, build in zip(range(count), waiting, strict=False)
+                for task in built
             ]
 
         in_flight = max(2, 2 * self._workers(client))
@@ -67,6 +71,7 @@ class Cluster:
         except BaseException:
             client.cancel([*running.futures], force=True)
             raise
+        slots.close()
 
     def _workers(self, client: Any) -> int:
         return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
@@ -79,29 +84,15 @@ class Cluster:
         from distributed import Client
 
         if self._options.scheduler:
-            with self._connected(self._options.scheduler) as client:
+            with _connected(self._options.scheduler) as client:
                 yield client
             return
         with self._cluster() as cluster, Client(cluster) as client:
             yield client
 
-    @contextlib.contextmanager
-    def _connected(self, address: str) -> Iterator[Any]:
-        from distributed import Client
-
-        try:
-            client = Client(address, timeout="15s")
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
-        with client:
-            yield client
-
     def _cluster(self) -> Any:
         if self._options.cluster:
-            cluster = cluster_class(self._options.cluster)(**self._options.cluster_args)
-            if self._options.workers:
-                cluster.scale(self._options.workers)
-            return cluster
+            return _custom_cluster(self._options, self._options.cluster)
         from distributed import LocalCluster
 
         # Workers inherit that Ctrl-C is not for them: the driver ends them.
@@ -115,6 +106,46 @@ class Cluster:
                 dashboard_address=self._options.dashboard,
                 silence_logs=logging.CRITICAL,
             )
+
+
+def require_reachable(options: DaskOptions) -> None:
+    """Find out before anything is written whether there is such a scheduler or class.
+
+    Raises:
+        ConfigError: there is not.
+    """
+    if options.scheduler:
+        with _quiet(), _connected(options.scheduler):
+            pass
+    elif options.cluster:
+        cluster_class(options.cluster)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=_ANSWER_TIMEOUT_S)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
+    with client:
+        yield client
+
+
+def _custom_cluster(options: DaskOptions, path: str) -> Any:
+    try:
+        cluster = cluster_class(path)(**options.cluster_args)
+        if options.workers:
+            cluster.scale(options.workers)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"dask.cluster: {path!r} with dask.cluster_args {options.cluster_args} did not "
+            f"start: {type(error).__name__}: {error}"
+        ) from error
+    return cluster
 
 
 def cluster_class(path: str) -> Callable[..., Any]:
@@ -133,14 +164,14 @@ def cluster_class(path: str) -> Callable[..., Any]:
     return found
 
 
-def _on_worker(task: ShardTask, slots: Any) -> ShardResult:
+def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult:
     """Runs in a worker: progress goes to the driver as Dask events."""
     from distributed import get_worker
 
     worker = get_worker()
 
     def report(progress: Progress) -> None:
-        worker.log_event(_TOPIC, (progress.samples, progress.source_bytes, progress.failed))
+        worker.log_event(topic, (progress.samples, progress.source_bytes, progress.failed))
 
     return make_shard_or_take_back(task, report, slots)
 
@@ -151,10 +182,10 @@ def _result(future: Any) -> ShardResult:
     try:
         result: ShardResult = future.result()
     except KilledWorker as error:
+        shard = str(error.task).partition("-dataprep-")[0]
         raise WorkerLost(
-            f"workers died again and again over {error.task}: out of memory (see "
-            "--set dask.memory_limit) or a crash in a codec. What is stored stays; run again "
-            "to resume"
+            f"workers died again and again over {shard}: out of memory (see --set "
+            "dask.memory_limit) or a crash in a codec. What is stored stays; run again to resume"
         ) from None
     except (DataprepError, KeyboardInterrupt):
         raise

@@ -72,9 +72,11 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
             manifests = {s: m for s in splits if (m := _manifest(store, s, found[s]))}
             note(f"resuming {store.uri}: same config, same source")
             return Prepared(config, source, store, label_space, found, plans, manifests)
-    if overwrite:
-        for split in splits:
+    for split in splits:
+        if overwrite:
             _remove(store, split)
+        elif split not in found:
+            _refuse_leftovers(store, split)
     return _new(config, source, store, listing, note)
 
 
@@ -128,7 +130,10 @@ def _manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
 
 def _stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
     key = keys.plan(split)
-    data = store.get(key)
+    try:
+        data = store.get(key)
+    except ObjectNotFound:
+        data = b""
     if hashlib.sha256(data).hexdigest() != job.plan_sha256:
         raise OutputConflict(
             f"{key} in {store.uri} is not the plan that {keys.job(split)} was written with: "
@@ -182,12 +187,25 @@ def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> lis
 
 
 def _remove(store: Store, split: str) -> None:
-    """Remove a split, the manifest first: a reader never meets half of it."""
+    """Remove a split, the manifest first: a reader never meets half of it.
+
+    The job file goes last: a removal cut short is no new output, but one to go on removing.
+    """
     store.delete(keys.manifest(split))
-    store.delete(keys.job(split))
-    folders = [info.key for info in store.list() if keys.belongs_to(split, info.key)]
-    for key in sorted(folders, key=lambda key: not key.startswith("receipts/")):
+    found = {info.key for info in store.list() if keys.belongs_to(split, info.key)}
+    ranks = {"receipts": 0, "": 2}
+    for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
         store.delete(key)
+    store.delete(keys.job(split))
+
+
+def _refuse_leftovers(store: Store, split: str) -> None:
+    """Refuse receipts of which nobody knows to what plan they belong."""
+    if any(keys.belongs_to(split, info.key) for info in store.list("receipts/")):
+        raise OutputConflict(
+            f"{store.uri} holds shards of split {split!r}, but not its {keys.job(split)}: "
+            "--overwrite to start anew, or use another --output"
+        )
 
 
 def _new(

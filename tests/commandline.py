@@ -1,0 +1,165 @@
+"""The command line as people run it, and what an output then holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dataprep.stores import Store, open_store
+
+PATIENCE_S = 90.0
+FORMATS = ("tfrecord", "recordio")
+JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
+"""Both formats and shards as small as they may be: ten of them for the drawn tree."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaints(self) -> list[str]:
+        """The lines that say what is wrong."""
+        return [line for line in self.err.splitlines() if line.startswith("dataprep: ")]
+
+    @property
+    def one_object(self) -> Any:
+        """The JSON object on stdout; anything else there is an error."""
+        return json.loads(self.out)
+
+
+def command(*arguments: str | os.PathLike[str]) -> list[str]:
+    """``dataprep ARGUMENTS`` for this interpreter."""
+    return [sys.executable, "-m", "dataprep", *(os.fspath(argument) for argument in arguments)]
+
+
+def dataprep(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Finished:
+    """Run a command to its end."""
+    done = subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        env={**os.environ, **(env or {})},
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+class Running:
+    """A command under way, in a process group of its own."""
+
+    def __init__(
+        self, *arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None
+    ) -> None:
+        self._process = subprocess.Popen(
+            command(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has."""
+        return self._process.poll() is not None
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal the driver alone, as Slurm, Batch and ``kill`` do."""
+        self._process.send_signal(number)
+
+    def send_group(self, number: signal.Signals) -> None:
+        """Signal driver and workers at once, as a terminal does."""
+        os.killpg(self.pid, number)
+
+    def workers(self) -> list[int]:
+        """The process ids of its worker processes."""
+        return [pid for pid, args in self._group() if "spawn_main" in args]
+
+    def survivors(self) -> list[str]:
+        """What of its process group still runs, the driver included."""
+        return [args for _, args in self._group()]
+
+    def _group(self) -> list[tuple[int, str]]:
+        listed = subprocess.run(
+            ["ps", "-ww", "-eo", "pid=,pgid=,stat=,args="],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        lines = [line.split(None, 3) for line in listed.stdout.splitlines()]
+        return [
+            (int(pid), args)
+            for pid, group, state, args in lines
+            if int(group) == self.pid and not state.startswith("Z")
+        ]
+
+    def finish(self) -> Finished:
+        """Wait for the end."""
+        out, err = self._process.communicate(timeout=PATIENCE_S)
+        return Finished(self._process.returncode, out.decode(), err.decode())
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Poll until ``condition`` holds."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline_s:
+            raise AssertionError(f"waited {PATIENCE_S:.0f} s for {what}")
+        time.sleep(0.01)
+
+
+def objects(store: Store | str | Path) -> dict[str, bytes]:
+    """Every object of an output by key."""
+    opened = open_store(os.fspath(store)) if isinstance(store, str | Path) else store
+    return {info.key: opened.get(info.key) for info in opened.list()}
+
+
+def files(folder: Path) -> set[str]:
+    """Every file below ``folder``, temporary ones included."""
+    return {os.fspath(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def comparable(found: Mapping[str, bytes]) -> dict[str, object]:
+    """Objects as they must repeat: the manifests without ``created`` and ``run``."""
+    return {
+        key: without_run(data) if key.endswith(".manifest.json") else data
+        for key, data in found.items()
+    }
+
+
+def without_run(manifest: bytes) -> dict[str, Any]:
+    """A manifest without what may differ from run to run."""
+    content: dict[str, Any] = json.loads(manifest)
+    assert {"created", "run"} <= content.keys()
+    return {key: value for key, value in content.items() if key not in ("created", "run")}
+
+
+def without_etags(receipt: bytes) -> dict[str, Any]:
+    """A receipt without the store's own words."""
+    content: dict[str, Any] = json.loads(receipt)
+    for stored in content["formats"].values():
+        for file in (stored["file"], *stored["indexes"]):
+            del file["etag"]
+    return content

@@ -1,0 +1,153 @@
+"""Shard tasks with sources and stores that do what a test says; importable by any worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from distributed import LocalCluster
+
+from dataprep.errors import StoreError, StoreUnreachable
+from dataprep.image import ImagePolicy
+from dataprep.labels import LabelSpace
+from dataprep.sources import Listing
+from dataprep.stores import Buffer, ObjectInfo, Store
+from dataprep.stores.local import LocalStore
+from dataprep.versions import determining
+from dataprep.worker import ShardTask
+
+
+class FolderSource:
+    """The files of one folder."""
+
+    def __init__(self, folder: Path, concurrency: int = 1) -> None:
+        self.folder = folder
+        self.concurrency = concurrency
+
+    @property
+    def uri(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def list(self) -> Listing:
+        """Not asked for."""
+        raise NotImplementedError
+
+    def read(self, name: str) -> bytes:
+        """One file's bytes."""
+        return (self.folder / name).read_bytes()
+
+
+class FailingSource(FolderSource):
+    """Fails ``times`` times over each file named in ``names``, counting in files of ``notes``."""
+
+    def __init__(
+        self, folder: Path, notes: Path, names: set[str], times: int, error: StoreError
+    ) -> None:
+        super().__init__(folder)
+        self.notes, self.names, self.times, self.error = notes, names, times, error
+
+    def read(self, name: str) -> bytes:
+        """One file's bytes, in the end."""
+        if name in self.names:
+            note = self.notes / name.replace("/", "_")
+            tried = note.stat().st_size if note.exists() else 0
+            with note.open("ab") as file:
+                file.write(b".")
+            if tried < self.times:
+                raise self.error
+        return super().read(name)
+
+
+class DeadlySource(FolderSource):
+    """Ends the process that reads it, as an out-of-memory killer does."""
+
+    def read(self, name: str) -> bytes:
+        """Never returns."""
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise StoreUnreachable("not dead yet")
+
+
+class CrowdedStore(LocalStore):
+    """Notes in ``crowd`` how many puts are under way at once, in any process.
+
+    A put of a shard stays until ``wanted`` are under way, or for a moment.
+    """
+
+    def __init__(self, root: Path, crowd: Path, wanted: int) -> None:
+        super().__init__(str(root))
+        self.crowd, self.wanted = crowd, wanted
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Store, slowly."""
+        here = self.crowd / f"{os.getpid()}-{threading.get_ident()}"
+        here.touch()
+        try:
+            deadline_s = time.monotonic() + 0.3
+            while True:
+                count = len(list(self.crowd.iterdir()))
+                (self.crowd.parent / f"seen-{count}").touch()
+                if not key.startswith("tfrecord/") or count >= self.wanted:
+                    break
+                if time.monotonic() > deadline_s:
+                    break
+                time.sleep(0.01)
+            return super().put(key, data)
+        finally:
+            here.unlink()
+
+
+class SmallCluster(LocalCluster):  # type: ignore[misc]
+    """A custom cluster class: worker threads in this process; ``made`` are those so far."""
+
+    made: list[SmallCluster] = []  # noqa: RUF012
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(
+            processes=False,
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            **arguments,
+        )
+        self.scaled: list[int] = []
+        SmallCluster.made.append(self)
+
+    def scale(self, n: int = 0, **arguments: Any) -> Any:
+        """As its parent, noted."""
+        self.scaled.append(n)
+        return super().scale(n, **arguments)
+
+
+def make_tasks(
+    images: Path, source: FolderSource, store: Store, shards: int
+) -> list[Callable[[], ShardTask]]:
+    """``images`` in equal shares; each task is built when asked for."""
+    names = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))
+    space = LabelSpace.of(name.partition("/")[0] for name in names)
+
+    def build(shard: int) -> ShardTask:
+        chosen = names[shard::shards]
+        return ShardTask(
+            fingerprint="f" * 64,
+            versions=determining(),
+            split="train",
+            shard=shard,
+            shards=shards,
+            first_number=shard * len(chosen),
+            names=chosen,
+            sizes=[(images / name).stat().st_size for name in chosen],
+            labels=[space.index[name.partition("/")[0]] for name in chosen],
+            label_space=space,
+            policy=ImagePolicy(mode="short", size=48),
+            label_offsets=(("tfrecord", 1),),
+            source=source,
+            store=store,
+        )
+
+    return [lambda shard=shard: build(shard) for shard in range(shards)]  # type: ignore[misc]

@@ -1,0 +1,241 @@
+"""Dask clusters: our own worker processes, a custom class, one that runs already."""
+
+from __future__ import annotations
+
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+from typer.testing import CliRunner
+
+from dataprep.cli import app
+from dataprep.config import DaskOptions
+from dataprep.errors import ConfigError, StoreUnreachable, TooManyFailures, WorkerLost
+from dataprep.job import cluster as cluster_module
+from dataprep.job.cluster import Cluster, cluster_class, require_reachable
+from dataprep.stores.local import LocalStore
+from dataprep.worker import Progress, ShardResult, ShardTask
+from tests.commandline import objects, wait_until
+from tests.dataprep.job import tasks as shared
+from tests.dataprep.job.tasks import (
+    CrowdedStore,
+    DeadlySource,
+    FailingSource,
+    FolderSource,
+    SmallCluster,
+    make_tasks,
+)
+
+SMALL = "tests.dataprep.job.tasks.SmallCluster"
+
+
+class Runner:
+    """Runs tasks on a cluster and keeps what it says."""
+
+    def __init__(self, **options: Any) -> None:
+        self.results: list[ShardResult] = []
+        self.reported: list[Progress] = []
+        self.announced: list[str] = []
+        self.engine = Cluster(DaskOptions(**options), self.reported.append, self.announced.append)
+
+    def run(
+        self,
+        tasks: list[Callable[[], ShardTask]],
+        on_result: Callable[[ShardResult], object] = lambda result: None,
+    ) -> None:
+        """Run them all."""
+
+        def both(result: ShardResult) -> None:
+            self.results.append(result)
+            on_result(result)
+
+        self.engine.run(tasks, both)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """An empty store."""
+    store = LocalStore(str(tmp_path / "out"))
+    store.prepare()
+    return store
+
+
+def shards(store: LocalStore) -> dict[str, bytes]:
+    """Shards and indexes; receipts hold the store's own words."""
+    return {k: v for k, v in objects(store).items() if not k.startswith("receipts/")}
+
+
+class TestProcesses:
+    def test_dashboard(
+        self, images: Path, store: LocalStore, expected: Mapping[str, bytes]
+    ) -> None:
+        """Processes give the bytes of one thread; the dashboard answers on loopback alone."""
+        runner = Runner(workers=2, dashboard="127.0.0.1:0")
+        pages: list[int] = []
+
+        def look(result: ShardResult) -> None:
+            if pages:
+                return
+            (line,) = runner.announced
+            url = line.removeprefix("Dask dashboard: ")
+            with urllib.request.urlopen(url, timeout=30) as page:
+                pages.append(page.status)
+            port = urllib.parse.urlsplit(url).port
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.2", port or 0), timeout=5)
+
+        runner.run(make_tasks(images, FolderSource(images), store, 6), look)
+        assert pages == [200]
+        assert runner.announced[0].startswith("Dask dashboard: http://127.0.0.1:")
+        assert sorted(result.shard for result in runner.results) == list(range(6))
+        assert shards(store) == expected
+
+    def test_a_taken_dashboard_port(self, images: Path, store: LocalStore) -> None:
+        """Where the dashboard's port is taken, the job runs with another one."""
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            runner = Runner(workers=1, dashboard=f"127.0.0.1:{port}")
+            runner.run(make_tasks(images, FolderSource(images), store, 2))
+        assert len(runner.results) == 2
+        assert f":{port}/" not in runner.announced[0]
+
+    def test_uploads_are_bounded(self, images: Path, tmp_path: Path) -> None:
+        """Over all worker processes, never are more shards being stored than allowed."""
+        crowd = tmp_path / "crowd"
+        crowd.mkdir()
+        store = CrowdedStore(tmp_path / "crowded", crowd, wanted=3)
+        store.prepare()
+        runner = Runner(workers=3, max_concurrent_uploads=2, dashboard="127.0.0.1:0")
+        runner.run(make_tasks(images, FolderSource(images), store, 6))
+        seen = {path.name for path in tmp_path.glob("seen-*")}
+        assert "seen-1" in seen
+        assert "seen-3" not in seen
+
+    def test_a_worker_that_dies_again_and_again(self, images: Path, store: LocalStore) -> None:
+        """A shard that kills every worker ends the job with what to do about it."""
+        runner = Runner(workers=1, dashboard="127.0.0.1:0")
+        with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
+            runner.run(make_tasks(images, DeadlySource(images), store, 1))
+        assert objects(store) == {}
+
+
+class TestCustomClass:
+    def test_is_used(self, images: Path, store: LocalStore, expected: Mapping[str, bytes]) -> None:
+        """Any importable cluster class is made with its arguments, scaled, and closed."""
+        shared.SmallCluster.made.clear()
+        runner = Runner(cluster=SMALL, cluster_args={"name": "mine"}, workers=2)
+        runner.run(make_tasks(images, FolderSource(images), store, 6))
+        (made,) = SmallCluster.made
+        assert made.name == "mine"
+        assert made.scaled[0] == 2
+        assert made.status.name == "closed"
+        assert shards(store) == expected
+
+    @pytest.mark.parametrize("path", ["no.such.Cluster", "nodots", "os.NoSuchName", "", ".", "a."])
+    def test_cannot_be_imported(self, path: str) -> None:
+        """A class that cannot be imported is a ConfigError that names it."""
+        with pytest.raises(ConfigError, match="cannot import"):
+            cluster_class(path)
+
+    def test_does_not_start(self, images: Path, store: LocalStore) -> None:
+        """A class that refuses its arguments is a ConfigError that shows them."""
+        runner = Runner(cluster=SMALL, cluster_args={"nonsense": 5})
+        with pytest.raises(ConfigError, match="'nonsense': 5"):
+            runner.run(make_tasks(images, FolderSource(images), store, 1))
+
+    def test_store_errors_are_retried(
+        self, images: Path, tmp_path: Path, store: LocalStore, expected: Mapping[str, bytes]
+    ) -> None:
+        """A store that failed is asked again, and progress counts each sample once."""
+        (tmp_path / "notes").mkdir()
+        name = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))[8]
+        error = StoreUnreachable("gone for a moment")
+        source = FailingSource(images, tmp_path / "notes", {name}, 2, error)
+        runner = Runner(cluster=SMALL, retries=2)
+        runner.run(make_tasks(images, source, store, 6))
+        assert shards(store) == expected
+        wait_until(
+            lambda: sum(runner.reported, start=Progress()).samples == 24, "all progress to arrive"
+        )
+
+    def test_store_errors_end_it(self, images: Path, tmp_path: Path, store: LocalStore) -> None:
+        """A store that goes on failing ends the job with its own error, not with Dask's."""
+        (tmp_path / "notes").mkdir()
+        names = {str(path.relative_to(images)) for path in images.rglob("*.JPEG")}
+        source = FailingSource(images, tmp_path / "notes", names, 99, StoreUnreachable("gone"))
+        with pytest.raises(StoreUnreachable, match="gone"):
+            Runner(cluster=SMALL, retries=1).run(make_tasks(images, source, store, 2))
+
+    def test_the_driver_stops_it(self, images: Path, store: LocalStore) -> None:
+        """An error of the driver over a result ends the job early."""
+
+        def refuse(result: ShardResult) -> None:
+            raise TooManyFailures("enough")
+
+        runner = Runner(cluster=SMALL)
+        with pytest.raises(TooManyFailures, match="enough"):
+            runner.run(make_tasks(images, FolderSource(images), store, 24), refuse)
+        assert len(runner.results) == 1
+
+
+class TestRunningScheduler:
+    @pytest.fixture
+    def running(self) -> Iterator[LocalCluster]:
+        """A cluster that somebody else started."""
+        with LocalCluster(
+            processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster:
+            yield cluster
+
+    def test_is_used_and_left(
+        self,
+        running: LocalCluster,
+        images: Path,
+        store: LocalStore,
+        expected: Mapping[str, bytes],
+    ) -> None:
+        """A running cluster does the work, and runs on for a next job with other limits."""
+        for uploads in (1, 3):
+            runner = Runner(scheduler=running.scheduler_address, max_concurrent_uploads=uploads)
+            runner.run(make_tasks(images, FolderSource(images), store, 6))
+            assert len(runner.results) == 6
+        assert shards(store) == expected
+        assert running.status.name == "running"
+
+    def test_from_the_command_line(
+        self, running: LocalCluster, images: Path, tmp_path: Path
+    ) -> None:
+        """--scheduler takes its address, and the manifest tells of it."""
+        output = tmp_path / "mine"
+        arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
+        result = CliRunner().invoke(
+            app, ["shard", *arguments, "--scheduler", running.scheduler_address]
+        )
+        assert result.exit_code == 0, result.stderr
+        assert running.scheduler_address in (output / "train.manifest.json").read_text()
+
+    def test_nobody_answers(
+        self, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A scheduler that does not answer ends the command with 2 and one line, unwritten."""
+        monkeypatch.setattr(cluster_module, "_ANSWER_TIMEOUT_S", 1)
+        output = tmp_path / "mine"
+        arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
+        result = CliRunner().invoke(app, ["shard", *arguments, "--scheduler", "tcp://127.0.0.1:9"])
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("dataprep: no Dask scheduler answers at 'tcp://127.0.0.1:9'")
+        assert not output.exists()
+
+    def test_require_reachable(self, running: LocalCluster) -> None:
+        """A scheduler that answers, and no scheduler at all, are fine."""
+        require_reachable(DaskOptions(scheduler=running.scheduler_address))
+        require_reachable(DaskOptions())

@@ -1,0 +1,74 @@
+"""Stores that stop a job at an exact place, registered as a third party's package would be.
+
+``GATE`` is ``KEY-PREFIX=COUNT``: at the COUNT-th object stored under the prefix, before it is
+written (or removed, for ``delete:KEY-PREFIX``), the process ends as by ``kill -9``
+(``GATE_KILLS=1``), or waits for the file ``GATE_FILE + ".open"`` after it has made ``GATE_FILE``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+from dataprep.stores import Buffer, ObjectInfo, StoreOptions
+from dataprep.stores.local import LocalStore
+from dataprep.stores.s3 import S3Store
+
+ENTRY_POINTS = """[dataprep.stores]
+gated = tests.e2e.gated_store:GatedLocalStore
+gateds3 = tests.e2e.gated_store:GatedS3Store
+"""
+
+_LOCK = threading.Lock()
+_seen = 0
+
+
+def pass_gate(key: str) -> None:
+    """Stop here if this is the place."""
+    global _seen
+    prefix, _, count = os.environ["GATE"].partition("=")
+    if not key.startswith(prefix):
+        return
+    with _LOCK:
+        _seen += 1
+        here = _seen == int(count)
+    if not here:
+        return
+    if os.environ.get("GATE_KILLS"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    marker = Path(os.environ["GATE_FILE"])
+    marker.touch()
+    while not marker.with_suffix(".open").exists():
+        time.sleep(0.01)
+
+
+class GatedLocalStore(LocalStore):
+    """``gated:///path``."""
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        super().__init__(uri.removeprefix("gated://"), options)
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """As its parent, behind the gate."""
+        pass_gate(key)
+        return super().put(key, data)
+
+    def delete(self, key: str) -> None:
+        """As its parent, behind the gate ``delete:KEY``."""
+        pass_gate(f"delete:{key}")
+        super().delete(key)
+
+
+class GatedS3Store(S3Store):
+    """``gateds3://bucket/prefix``."""
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        super().__init__(uri.replace("gateds3://", "s3://"), options)
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """As its parent, behind the gate."""
+        pass_gate(key)
+        return super().put(key, data)

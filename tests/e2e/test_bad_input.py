@@ -1,0 +1,563 @@
+"""Whatever a person gets wrong: one clear line, the right exit code, nothing written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dataprep.cli import app
+from dataprep.names import escape, unescape
+from dataprep.sample import SampleTree, draw_tree
+from iobench.s3_server import MotoServer
+from tests import commandline
+from tests.commandline import (
+    JOB,
+    Finished,
+    Running,
+    comparable,
+    files,
+    objects,
+    wait_until,
+)
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Gate
+
+PROGRESS = re.compile(
+    r".* files, [\d,]+ classes"
+    r"|plan: [\d,]+ shards a format.*"
+    r"|shard size .* moved to .*"
+    r"|resuming .*"
+    r"|Dask dashboard: http.*"
+    r"|\w+: complete already, nothing to do .*"
+    r"|\w+: [\d,]+/[\d,]+ images, .*"
+)
+
+
+def run(*arguments: str | Path) -> Finished:
+    """A command within this process: quick, and told apart from a real one by nothing here."""
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Finished(result.exit_code, result.stdout, result.stderr)
+
+
+def one_clear_line(finished: Finished, code: int) -> str:
+    """The only complaint; everything else on stderr is progress, and stdout is empty."""
+    assert finished.code == code, finished
+    assert finished.out == ""
+    rest = [line for line in finished.err.splitlines() if not PROGRESS.fullmatch(line)]
+    assert len(rest) == 1, finished.err
+    assert rest[0].startswith("dataprep: ")
+    assert "Traceback" not in finished.err
+    return rest[0]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Two classes of two small images each."""
+    return draw_tree(tmp_path / "photos", images=4, classes=2, seed=1).root
+
+
+@pytest.fixture(scope="module")
+def defects(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
+    """A tree with every defect. Read only."""
+    dest = tmp_path_factory.mktemp("defects") / "photos"
+    return draw_tree(dest, images=24, classes=4, seed=2, defects=True)
+
+
+class TestRequest:
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["--source", "nowhere"], "no such directory: 'nowhere'"),
+            (["--shard-size", "900kB"], "shards have 1 to 128 MB"),
+            (["--shard-size", "129MB"], "shards have 1 to 128 MB"),
+            (["--shard-size", "many"], "shard_size"),
+            (["--size", "0"], "image.size"),
+            (["--size", "20000"], "image.size"),
+            (["--size", "large"], "--size 'large'"),
+            (["--size", "2x3x4"], "--size '2x3x4'"),
+            (["--size", "256x"], "--size '256x'"),
+            (["--size", "-5"], "--size '-5'"),
+            (["--size", "²"], "--size '²'"),
+            (["--size", "256x192"], "takes one number"),
+            (["--mode", "crop"], "needs a 'size'"),
+            (["--mode", "none", "--size", "5"], "leave 'size' out"),
+            (["--mode", "shrink", "--size", "5"], "image.mode"),
+            (["--quality", "101"], "image.quality"),
+            (["--workers", "0"], "dask.workers"),
+            (["--seed", str(2**63)], "seed"),
+            (["--format", "webdataset"], "'webdataset': use one or more of recordio, tfrecord"),
+            (["--split", "a/b"], "letters, digits and underscores"),
+            (["--validation", "5"], "'5' is not a share such as 5%"),
+            (["--validation", "100%"], "between 0 % and 100 %"),
+            (["--split", "validation", "--validation", "5%"], "not itself validation"),
+            (["--max-failures", "few"], "a number, a share such as 1%, or none"),
+            (["--max-failures", "101%"], "at most 100%"),
+            (["--max-failures", "²"], "max_failures"),
+            (["--set", "image.qualty=5"], "unknown key 'image.qualty': did you mean 'quality'?"),
+            (["--set", "shardsize=5MB"], "unknown key 'shardsize': did you mean 'shard_size'?"),
+            (["--set", "dask.zzz=5"], "unknown key 'dask.zzz': known: cluster"),
+            (["--set", "image.quality"], "write KEY=VALUE"),
+            (["--set", "=5"], "write KEY=VALUE"),
+            (["--set", "image.quality=[1"], "not valid YAML"),
+            (["--set", "image=5"], "image"),
+            (["--set", "seed.deeper=5"], "seed"),
+            (["--set", "kind=tarball"], "no source kind 'tarball': use one of imagefolder"),
+            (["--output", "s3://"], "no bucket in 's3://'"),
+            (["--output", "s3:///prefix"], "no bucket"),
+            (["--output", "ftp://host/x"], "no store for 'ftp'"),
+            (["--output", ""], "must not be empty"),
+            (["--source", "ftp://host/x"], "no store for 'ftp'"),
+            (["--endpoint-url", "localhost:9000"], "must begin with http:// or https://"),
+            (["--endpoint-url", "http://me:pw@host:9000"], "must not carry a user"),
+            (["--set", "dask.cluster=no.such.Cluster"], "cannot import 'no.such.Cluster'"),
+            (["--set", "dask.cluster=nodots"], "cannot import 'nodots'"),
+            (["--scheduler", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
+        ],
+        ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    )
+    def test_refused(self, photos: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+        """A value that cannot be is refused in one line that names it; nothing is written."""
+        output = tmp_path / "out"
+        given = {"--source": str(photos), "--output": str(output)}
+        defaults = [part for pair in given.items() if pair[0] not in arguments for part in pair]
+        line = one_clear_line(run("shard", *defaults, *arguments), 2)
+        assert said in line
+        assert not any(output.rglob("*.json"))
+        assert "pw" not in line.replace("password", "")
+
+    @pytest.mark.parametrize("missing", ["source", "output"])
+    def test_missing(self, photos: Path, tmp_path: Path, missing: str) -> None:
+        """A source or output that was not given is asked for by the name of its option."""
+        given = {"source": photos, "output": tmp_path / "out"}
+        del given[missing]
+        ((name, value),) = given.items()
+        line = one_clear_line(run("shard", f"--{name}", value), 2)
+        assert f"--{missing}" in line
+
+    def test_several_at_once(self, photos: Path, tmp_path: Path) -> None:
+        """Every wrong key is named at once, still in one line."""
+        line = one_clear_line(
+            run(
+                *("shard", "--source", photos, "--output", tmp_path / "out"),
+                *("--quality", "0", "--workers", "-1", "--set", "sede=4"),
+            ),
+            2,
+        )
+        assert "image.quality" in line
+        assert "dask.workers" in line
+        assert "did you mean 'seed'?" in line
+
+    def test_unknown_option(self) -> None:
+        """An option that does not exist ends with 2 and without a traceback."""
+        done = commandline.dataprep("shard", "--sauce", "x")
+        assert done.code == 2
+        assert "--sauce" in done.err
+        assert "Traceback" not in done.err
+        assert done.out == ""
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"source: [a, b\n", "not valid YAML"),
+            (b"source: \xff\xfe\n", "not valid YAML"),
+            (b"\x00\x01\x02", "not valid YAML"),
+            (b"- source\n- output\n", "a config is a mapping"),
+            (b"just words", "a config is a mapping"),
+            (b"source: !!python/object/apply:os.system [ls]\n", "not valid YAML"),
+            (b"source: photos\nsource_: x\noutput: out\n", "did you mean 'source'?"),
+            (b"1: 2\nsource: photos\noutput: out\n", "1: Keys should be strings"),
+            (b"source: photos\noutput: out\nimage: {size: [1, 2, 3]}\n", "image.size"),
+            (b"source: photos\noutput: out\nimage:\n", "image"),
+            (b"a: &a [*a]\n", "unknown key 'a'"),
+        ],
+        ids=[
+            *("unclosed", "not UTF-8", "binary", "list", "text", "object", "misspelt", "number"),
+            *("wrong type", "null", "recursive"),
+        ],
+    )
+    def test_corrupt_config(self, tmp_path: Path, content: bytes, said: str) -> None:
+        """A config file that is none is refused with its name and the reason."""
+        config = tmp_path / "job.yaml"
+        config.write_bytes(content)
+        line = one_clear_line(run("shard", config), 2)
+        assert said in line
+        assert str(config) in line
+
+    @pytest.mark.parametrize("kind", ["missing", "folder"])
+    def test_no_config(self, tmp_path: Path, kind: str) -> None:
+        """A config that is not there, or a folder, is refused by name."""
+        path = tmp_path / "job.yaml" if kind == "missing" else tmp_path
+        assert repr(str(path)) in one_clear_line(run("shard", path), 2)
+
+    def test_as_a_command(self, tmp_path: Path) -> None:
+        """The real command ends just as it does within the tests: one line, 2, nothing else."""
+        done = commandline.dataprep("shard", "--source", tmp_path / "x", "--output", tmp_path / "o")
+        assert "no such directory" in one_clear_line(done, 2)
+        assert not (tmp_path / "o").exists()
+
+    def test_debug_shows_the_traceback(self, tmp_path: Path) -> None:
+        """--debug, before or after the command, shows where the error came from."""
+        arguments = ["shard", "--source", str(tmp_path / "x"), "--output", str(tmp_path / "o")]
+        for given in (["--debug", *arguments], [*arguments, "--debug"]):
+            done = commandline.dataprep(*given)
+            assert done.code != 0
+            assert "Traceback" in done.err
+
+
+class TestSource:
+    def test_empty(self, tmp_path: Path) -> None:
+        """A folder with nothing in it is refused."""
+        (tmp_path / "photos").mkdir()
+        done = run("shard", "--source", tmp_path / "photos", "--output", tmp_path / "out")
+        assert "no files in" in one_clear_line(done, 2)
+
+    def test_only_empty_folders(self, tmp_path: Path) -> None:
+        """Class folders without a file are as empty."""
+        (tmp_path / "photos/n01440764").mkdir(parents=True)
+        done = run("shard", "--source", tmp_path / "photos", "--output", tmp_path / "out")
+        assert "no files in" in one_clear_line(done, 2)
+
+    def test_no_images(self, tmp_path: Path) -> None:
+        """A folder of other things is refused with what was expected."""
+        (tmp_path / "photos/a").mkdir(parents=True)
+        (tmp_path / "photos/a/notes.txt").write_text("words")
+        done = run("shard", "--source", tmp_path / "photos", "--output", tmp_path / "out")
+        assert "no class folders with images" in one_clear_line(done, 2)
+
+    def test_a_file(self, photos: Path, tmp_path: Path) -> None:
+        """A single file is no source."""
+        file = next(photos.rglob("*.JPEG"))
+        done = run("shard", "--source", file, "--output", tmp_path / "out")
+        assert "no such directory" in one_clear_line(done, 2)
+
+    def test_both_splits(self, photos: Path, tmp_path: Path) -> None:
+        """A folder of train and val is refused with the command that takes one of them."""
+        both = tmp_path / "both"
+        both.mkdir()
+        shutil.copytree(photos, both / "train")
+        shutil.copytree(photos, both / "val")
+        line = one_clear_line(run("shard", "--source", both, "--output", tmp_path / "out"), 2)
+        assert "train, val" in line
+        assert f"--source {both}/train --split train" in line
+
+    @pytest.mark.parametrize("where", ["", "shards", "a/b"])
+    def test_output_inside(self, photos: Path, where: str) -> None:
+        """An output within the source is refused, and not made."""
+        before = files(photos)
+        line = one_clear_line(run("shard", "--source", photos, "--output", photos / where), 2)
+        assert "inside the source" in line
+        assert files(photos) == before
+        assert not where or not (photos / where).exists()
+
+    def test_output_inside_through_a_link(self, photos: Path, tmp_path: Path) -> None:
+        """A link does not hide that the output lies within the source."""
+        (tmp_path / "link").symlink_to(photos)
+        done = run("shard", "--source", photos, "--output", tmp_path / "link/out")
+        assert "inside the source" in one_clear_line(done, 2)
+
+    @pytest.mark.parametrize("name", ["with spaces", "ünïcode 漢字", "new\nline", "tab\there"])
+    def test_odd_names_of_folders(self, photos: Path, tmp_path: Path, name: str) -> None:
+        """Source and output may be called anything; messages stay on one line."""
+        source = photos.rename(tmp_path / f"{name} in")
+        output = tmp_path / f"{name} out"
+        done = commandline.dataprep("shard", "--source", source, "--output", output, "--json")
+        assert done.code == 0, done.err
+        assert done.one_object["splits"][0]["output"] == str(output)
+        again = run("shard", "--source", source, "--output", output, "--seed", "5")
+        one_clear_line(again, 2)
+
+
+class TestOutput:
+    def test_a_file_in_the_way(self, photos: Path, tmp_path: Path) -> None:
+        """An output below a file cannot be."""
+        (tmp_path / "file").write_text("x")
+        done = run("shard", "--source", photos, "--output", tmp_path / "file/out")
+        assert "file" in one_clear_line(done, 2)
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_no_right_to_write(self, photos: Path, tmp_path: Path) -> None:
+        """A folder that may not be written to is refused before anything is read."""
+        output = tmp_path / "out"
+        output.mkdir(mode=0o500)
+        done = run("shard", "--source", photos, "--output", output)
+        assert "permission denied" in one_clear_line(done, 2)
+
+    def test_not_writable_by_anyone(self, photos: Path) -> None:
+        """A file system without files of its own is refused."""
+        done = run("shard", "--source", photos, "--output", "/proc/self/out")
+        one_clear_line(done, 2)
+
+    @pytest.fixture
+    def small_disk(self, tmp_path: Path) -> Iterator[Path]:
+        """A file system of 16 MB."""
+        mount = tmp_path / "small"
+        mount.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", "size=16M", "tmpfs", str(mount)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("no right to mount a small file system")
+        yield mount
+        subprocess.run(["umount", str(mount)], check=True)
+
+    def test_too_small_a_disk(self, tree: Path, small_disk: Path) -> None:
+        """A job that does not fit is refused before it begins."""
+        done = run("shard", "--source", tree, "--output", small_disk / "out", *JOB)
+        line = one_clear_line(done, 2)
+        assert "MB would be written" in line
+        assert not files(small_disk)
+
+    def test_a_disk_that_fills_up(
+        self, tree: Path, small_disk: Path, gate: Gate, tmp_path: Path
+    ) -> None:
+        """A disk that fills up ends the job with 1; with space again the same command resumes."""
+        output = small_disk / "out"
+        job = ("shard", "--source", tree, "--shard-size", "1.2MB", "--workers", "1")
+        env = gate.waits_at("receipts/", 2)
+        with Running(*job, "--output", f"gated://{output}", env=env) as running:
+            wait_until(lambda: gate.reached, "the second receipt")
+            ballast = small_disk / "ballast"
+            free = shutil.disk_usage(small_disk).free
+            ballast.write_bytes(bytes(max(0, free - 700_000)))
+            gate.open()
+            line = one_clear_line(running.finish(), 1)
+        assert "no space left" in line
+        ballast.unlink()
+        resumed = commandline.dataprep(*job, "--output", output, "--json")
+        assert resumed.code == 0, resumed.err
+        assert resumed.one_object["splits"][0]["kept_shards"] == 2
+        assert run(*job, "--output", tmp_path / "out").code == 0
+        assert comparable(objects(output)) == comparable(objects(tmp_path / "out"))
+        assert not (output / ".partial").exists()
+
+
+class TestS3:
+    FEW = ("--set", "store.max_attempts=1", "--set", "store.connect_timeout_s=1")
+
+    def test_no_bucket(self, photos: Path, bucket: str, s3_server: MotoServer) -> None:
+        """A bucket that does not exist is refused by name."""
+        line = one_clear_line(
+            run(
+                *("shard", "--source", photos, "--output", f"s3://{bucket}-no/x"),
+                *("--endpoint-url", s3_server.url),
+            ),
+            2,
+        )
+        assert f"s3://{bucket}-no: no such bucket" in line
+
+    def test_no_source_bucket(self, tmp_path: Path, bucket: str, s3_server: MotoServer) -> None:
+        """A source bucket that does not exist is refused by name."""
+        line = one_clear_line(
+            run(
+                *("shard", "--source", f"s3://{bucket}-no/x", "--output", tmp_path / "out"),
+                *("--endpoint-url", s3_server.url),
+            ),
+            2,
+        )
+        assert "no such bucket" in line
+        assert not (tmp_path / "out").exists()
+
+    def test_nothing_under_the_prefix(
+        self, tmp_path: Path, bucket: str, s3_server: MotoServer
+    ) -> None:
+        """An empty prefix is an empty source."""
+        line = one_clear_line(
+            run(
+                *("shard", "--source", f"s3://{bucket}/x", "--output", tmp_path / "out"),
+                *("--endpoint-url", s3_server.url),
+            ),
+            2,
+        )
+        assert "no files in" in line
+
+    @pytest.mark.parametrize("role", ["source", "output"])
+    def test_nobody_answers(self, photos: Path, bucket: str, tmp_path: Path, role: str) -> None:
+        """An endpoint that nobody answers at is named, and the option that sets it."""
+        given = {"source": str(photos), "output": str(tmp_path / "out")}
+        given[role] = f"s3://{bucket}/x"
+        line = one_clear_line(
+            run(
+                *("shard", "--source", given["source"], "--output", given["output"]),
+                *("--endpoint-url", "http://127.0.0.1:9", *self.FEW),
+            ),
+            2,
+        )
+        assert "http://127.0.0.1:9" in line
+        assert "--endpoint-url" in line
+
+    def test_no_credentials(
+        self, photos: Path, bucket: str, s3_server: MotoServer, tmp_path: Path
+    ) -> None:
+        """Without credentials the line says where they come from."""
+        hidden = {
+            **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ""),
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
+            "AWS_CONFIG_FILE": str(tmp_path / "none"),
+        }
+        done = commandline.dataprep(
+            *("shard", "--source", photos, "--output", f"s3://{bucket}/x"),
+            *("--endpoint-url", s3_server.url),
+            env=hidden,
+        )
+        assert "AWS_ACCESS_KEY_ID" in one_clear_line(done, 2)
+
+    def test_no_such_profile(self, photos: Path, bucket: str, s3_server: MotoServer) -> None:
+        """A profile that is not configured is named."""
+        done = run(
+            *("shard", "--source", photos, "--output", f"s3://{bucket}/x"),
+            *("--endpoint-url", s3_server.url, "--set", "store.profile=nobody"),
+        )
+        assert "nobody" in one_clear_line(done, 2)
+
+
+class TestChannels:
+    def test_json_is_one_object(self, photos: Path, tmp_path: Path) -> None:
+        """--json prints one JSON object on stdout, whatever is said on stderr."""
+        done = commandline.dataprep(
+            *("shard", "--source", photos, "--output", tmp_path / "out", "--json"),
+            *("--set", "dask.processes=true", "--workers", "1"),
+        )
+        assert done.code == 0, done.err
+        (split,) = done.one_object["splits"]
+        assert split["samples"] == {
+            "total": 4,
+            "written": 4,
+            "failed": 0,
+            "skipped": 0,
+            "passthrough": 4,
+            "reencoded": 0,
+        }
+        for line in done.err.splitlines():
+            assert PROGRESS.fullmatch(line), line
+
+    def test_json_of_verify(self, reference_folder: Path) -> None:
+        """verify --json prints one JSON object as well."""
+        done = run("verify", reference_folder, "--quick", "--json")
+        assert done.code == 0
+        (split,) = done.one_object["splits"]
+        assert split["ok"] is True
+        assert split["faults"] == []
+        assert done.err == ""
+
+    def test_print_config_comes_back(self, tmp_path: Path, photos: Path) -> None:
+        """What --print-config prints is a config that prints the same, and makes nothing."""
+        output = tmp_path / "out"
+        first = run(
+            *("shard", "--source", photos, "--output", output, "--size", "256x192"),
+            *("--mode", "crop", "--validation", "5%", "--shard-size", "5MB", "--format"),
+            *("recordio", "--set", "label_offset={recordio: 3}", "--print-config"),
+        )
+        assert first.code == 0
+        assert first.err == ""
+        content = yaml.safe_load(first.out)
+        assert content["image"]["size"] == [256, 192]
+        assert content["shard_size"] == 5_000_000
+        config = tmp_path / "job.yaml"
+        config.write_text(first.out)
+        second = run("shard", config, "--print-config")
+        assert second.out == first.out
+        assert not output.exists()
+        assert run("shard", config).code == 0
+
+    def test_help(self) -> None:
+        """Help goes to stdout and exits 0."""
+        done = run("shard", "--help")
+        assert done.code == 0
+        assert "--max-failures" in done.out
+
+
+@pytest.fixture(scope="module")
+def table(defects: SampleTree, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The table of samples of a job over every defect."""
+    output = tmp_path_factory.mktemp("accounted") / "out"
+    done = commandline.dataprep(
+        *("shard", "--source", defects.root, "--output", output, "--size", "128"),
+        *("--format", "tfrecord", "--format", "recordio", "--max-failures", "100%", "--json"),
+    )
+    assert done.code == 0, done.err
+    assert "Traceback" not in done.err
+    for line in done.err.splitlines():
+        assert PROGRESS.fullmatch(line), line
+    data = (output / "train.samples.parquet").read_bytes()
+    found: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
+    manifest = json.loads((output / "train.manifest.json").read_bytes())
+    statuses = Counter(found["status"])
+    assert manifest["samples"]["total"] == len(found)
+    for status in ("written", "failed", "skipped"):
+        assert manifest["samples"][status] == statuses[status]
+    assert run("verify", output, "--deep").code == 0
+    return found
+
+
+class TestEveryInputIsAccountedFor:
+    def test_once(self, defects: SampleTree, table: pd.DataFrame) -> None:
+        """Every file and link of the tree stands in the table, each once, by its own name."""
+        there = {
+            os.fspath((Path(folder) / name).relative_to(defects.root))
+            for folder, subfolders, names in os.walk(defects.root)
+            for name in [*names, *(n for n in subfolders if (Path(folder) / n).is_symlink())]
+        }
+        assert len(table) == len(there)
+        assert {unescape(name) for name in table["source"]} == there
+
+    def test_status(self, defects: SampleTree, table: pd.DataFrame) -> None:
+        """Every defect is written, failed or skipped as it must be; sound images are written."""
+        assert len(defects.defects) > 40
+        found = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
+        expected = {name: defect.expected for name, defect in defects.defects.items()}
+        assert {name: found[name] for name in expected} == expected
+        rest = [status for name, status in found.items() if name not in expected]
+        assert rest == ["written"] * defects.images
+
+    def test_reasons_and_places(self, table: pd.DataFrame) -> None:
+        """Only what was written has a shard and a place; only what was not has a reason."""
+        written = table["status"] == "written"
+        assert table.loc[written, "reason"].isna().all()
+        assert (table.loc[~written, "reason"].str.len() > 0).all()
+        places = ["tfrecord_offset", "tfrecord_length", "recordio_offset", "recordio_length"]
+        assert table.loc[written, [*places, "shard"]].notna().all().all()
+        assert table.loc[~written, places].isna().all().all()
+
+    @pytest.mark.parametrize(
+        ("suffix", "status", "reason"),
+        [
+            ("_text.JPEG", "failed", ""),
+            ("_empty.JPEG", "failed", "empty file (0 bytes)"),
+            ("_half.JPEG", "failed", ""),
+            ("_bomb.JPEG", "failed", "pixels"),
+            ("_outside.JPEG", "failed", "symlink that leaves the source"),
+            ("_nowhere.JPEG", "failed", "broken symlink"),
+            ("cycle", "failed", "symlink to a folder that contains it"),
+            ("README.txt", "skipped", ""),
+            (".DS_Store", "skipped", "hidden or system file"),
+            (escape("new\nline.JPEG"), "written", None),
+            (escape("tab\tulator.JPEG"), "written", None),
+            (escape("bytes-\udcff\udcfe.JPEG"), "written", None),
+            ("with some spaces.JPEG", "written", None),
+            ("漢字.JPEG", "written", None),
+        ],
+        ids=lambda value: str(value).encode("ascii", "replace").decode(),
+    )
+    def test_by_name(
+        self, table: pd.DataFrame, suffix: str, status: str, reason: str | None
+    ) -> None:
+        """Each has its status and says why in words of its own."""
+        (row,) = table[table["source"].str.endswith(suffix)].to_dict("records")
+        assert row["status"] == status
+        assert reason is None or reason in row["reason"]
