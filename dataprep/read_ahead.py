@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from dataprep.errors import ImageError, ImageTooLarge, SourceChanged
+from dataprep.ordered import in_order
 from dataprep.sources import Source
 
 
@@ -21,22 +20,11 @@ def read_ahead(
         SourceChanged: a file is gone or has another size than planned.
         StoreError: a file could not be read this time.
     """
-    if source.concurrency <= 1:
-        for name, size in zip(names, sizes, strict=True):
-            yield _read(source, name, size, max_bytes)
-        return
-    with ThreadPoolExecutor(source.concurrency, "read") as pool:
-        pending: deque[Future[bytes | ImageError]] = deque()
-        try:
-            for name, size in zip(names, sizes, strict=True):
-                pending.append(pool.submit(_read, source, name, size, max_bytes))
-                if len(pending) > source.concurrency:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+
+    def read(planned: tuple[str, int]) -> bytes | ImageError:
+        return _read(source, *planned, max_bytes)
+
+    return in_order(read, zip(names, sizes, strict=True), source.concurrency)
 
 
 def _read(source: Source, name: str, size: int, max_bytes: int) -> bytes | ImageError:

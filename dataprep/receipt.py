@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dataprep.errors import CorruptRecord, SchemaTooNew
@@ -75,6 +75,10 @@ class Receipt:
     shards: int
     formats: Mapping[str, StoredShard]
     rows: Sequence[Row]
+
+    def without_rows(self) -> Receipt:
+        """What it says of the shard alone."""
+        return replace(self, rows=())
 
     def to_json(self) -> bytes:
         """As stored: rows become columns."""

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parent.parent
 
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = (
-    *("_version", "errors", "names", "keys"),
+    *("_version", "errors", "names", "keys", "ordered"),
     *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
-    *("stores", "sources", "manifest", "config"),
+    *("stores", "sources", "manifest", "sample_table", "config"),
     *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
     *("adapters", "sample", "examples", "cli", "__main__"),
 )

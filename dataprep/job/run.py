@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,10 +14,13 @@ from dataprep.config import ShardConfig, allowed_failures
 from dataprep.errors import JobError, TooManyFailures
 from dataprep.job import progress
 from dataprep.job.choice import choose_engine
+from dataprep.job.cluster import require_reachable
 from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.manifest import Manifest
-from dataprep.receipt import Receipt, Row
+from dataprep.ordered import in_order
+from dataprep.receipt import Receipt
+from dataprep.sample_table import SampleTable
 from dataprep.versions import determining, informing
 from dataprep.worker import ShardResult, ShardTask
 
@@ -88,6 +90,7 @@ def shard(
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
     display = display or progress.Silent()
+    require_reachable(config.dask)
     prepared = prepare(config, overwrite=overwrite, note=display.note)
     return tuple(_run_split(prepared, split, display) for split in prepared.jobs)
 
@@ -112,11 +115,9 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
             _make(prepared, split, missing, source_bytes, display)
         finally:
             display.stop()
-    receipts = _read_receipts(prepared, split)
-    rest = plan.others(prepared.label_space)
-    finished = _finish(prepared, split, receipts, rest, started_s)
+    receipts, table = _read_back(prepared, split)
+    finished = _finish(prepared, split, receipts, table, started_s)
     seconds = time.monotonic() - started_s
-    failures = _failures([*(row for receipt in receipts for row in receipt.rows), *rest])
     return _summary(
         prepared,
         split,
@@ -125,7 +126,7 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
         len(missing),
         len(kept),
         (plan.samples - done) / max(seconds, 1e-9),
-        failures,
+        tuple(table.failures),
     )
 
 
@@ -178,7 +179,8 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
     )
 
 
-def _read_receipts(prepared: Prepared, split: str) -> list[Receipt]:
+def _read_back(prepared: Prepared, split: str) -> tuple[list[Receipt], SampleTable]:
+    """Every receipt as it is stored, its rows in the table."""
     job = prepared.jobs[split]
 
     def read(shard: int) -> Receipt:
@@ -188,28 +190,32 @@ def _read_receipts(prepared: Prepared, split: str) -> list[Receipt]:
             raise JobError(f"{key} belongs to another job: start anew with --overwrite")
         return receipt
 
-    with ThreadPoolExecutor(_STORE_THREADS) as pool:
-        return list(pool.map(read, range(job.shards)))
+    receipts = []
+    table = SampleTable(list(job.label_offsets))
+    for receipt in in_order(read, range(job.shards), _STORE_THREADS):
+        table.add(receipt.rows, receipt.shard)
+        receipts.append(receipt.without_rows())
+    table.add(prepared.plans[split].others(prepared.label_space), None)
+    return receipts, table
 
 
 def _finish(
     prepared: Prepared,
     split: str,
     receipts: Sequence[Receipt],
-    rest: Sequence[Row],
+    table: SampleTable,
     started_s: float,
 ) -> Manifest:
     """Build the tables from stored receipts; the manifest goes last."""
     job, config, store = prepared.jobs[split], prepared.config, prepared.store
-    rows = [*(row for receipt in receipts for row in receipt.rows), *rest]
-    counts = manifest.count(rows)
+    counts = table.counts
     allowed = allowed_failures(config.max_failures, counts.total)
     if counts.failed > allowed:
         raise _too_many(
             counts.failed,
             allowed,
             config,
-            _failures(rows)[:_EXAMPLES],
+            table.failures[:_EXAMPLES],
             "every shard is stored, but no manifest",
         )
     formats = manifest.format_entries(receipts, job.label_offsets)
@@ -222,11 +228,9 @@ def _finish(
         versions={**informing(), **job.versions},
         formats=formats,
         samples=counts,
-        warnings=manifest.warnings(rows, formats),
+        warnings=table.warnings(formats),
     )
-    store.put(
-        keys.samples(split), manifest.samples_parquet(receipts, rest, list(job.label_offsets))
-    )
+    store.put(keys.samples(split), table.to_parquet())
     store.put(keys.manifest(split), finished.to_json())
     store.tidy()
     return finished
@@ -245,10 +249,6 @@ def _too_many(
         f"{state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
         f"resumes; the receipts in {config.output} name each one"
     )
-
-
-def _failures(rows: Sequence[Row]) -> tuple[tuple[str, str], ...]:
-    return tuple((row.source, row.reason) for row in rows if row.status == "failed")
 
 
 def _summary(

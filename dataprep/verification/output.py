@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 
 from dataprep import keys
-from dataprep.errors import ManifestMissing, ObjectNotFound, RecordError, StoreError
+from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, RecordError, StoreError
 from dataprep.job.jobfile import JobFile
+from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
+from dataprep.sample_table import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.faults import Depth, Fault, Verification
 from dataprep.verification.shards import ShardCheck, quick_faults
@@ -77,21 +78,27 @@ def verify_split(
     """Verify one split; see ``verify``."""
     job = JobFile.from_json(store.get(keys.job(split)), keys.job(split))
     sizes = {info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key)}
-    faults: list[Fault] = []
-    receipts = list(_receipts(store, job, faults))
 
-    def one(receipt: Receipt) -> list[Fault]:
-        found = list(quick_faults(store, receipt, sizes))
+    def one(shard: int) -> tuple[Receipt | None, list[Fault]]:
+        receipt, found = _receipt(store, job, shard)
+        if receipt is None:
+            return None, found
+        found.extend(quick_faults(store, receipt, sizes))
         if depth != "quick":
             found.extend(ShardCheck(store, receipt, job, depth).faults())
         if on_shard:
             on_shard(sum(stored.file.bytes for stored in receipt.formats.values()))
-        return found
+        return receipt, found
 
-    with ThreadPoolExecutor(workers) as pool:
-        for found in pool.map(one, receipts):
-            faults.extend(found)
-    faults.extend(table_faults(store, job, receipts))
+    faults: list[Fault] = []
+    receipts: list[Receipt] = []
+    table = SampleTable(list(job.label_offsets))
+    for receipt, found in in_order(one, range(job.shards), workers):
+        faults.extend(found)
+        if receipt is not None:
+            table.add(receipt.rows, receipt.shard)
+            receipts.append(receipt.without_rows())
+    faults.extend(table_faults(store, job, receipts, table))
     strangers = sorted(sizes.keys() - expected_keys(job, receipts))
     faults.extend(Fault(key, "does not belong to this data set") for key in strangers)
     stored = [entry for receipt in receipts for entry in receipt.formats.values()]
@@ -107,18 +114,18 @@ def verify_split(
     )
 
 
-def _receipts(store: Store, job: JobFile, faults: list[Fault]) -> Iterator[Receipt]:
-    """The receipts that are there and sound; what is wrong with others goes to ``faults``."""
-    for shard in range(job.shards):
-        key = keys.receipt(job.split, shard, job.shards)
-        try:
-            receipt = Receipt.from_json(store.get(key), key)
-        except ObjectNotFound:
-            faults.append(Fault(key, "missing: this shard was never finished; run shard again"))
-            continue
-        except RecordError as error:
-            faults.append(Fault(key, str(error)))
-            continue
-        if receipt.fingerprint != job.fingerprint:
-            faults.append(Fault(key, "belongs to another job"))
-        yield receipt
+def _receipt(store: Store, job: JobFile, shard: int) -> tuple[Receipt | None, list[Fault]]:
+    """A shard's receipt if it is there and can be read, and what is wrong with it."""
+    key = keys.receipt(job.split, shard, job.shards)
+    try:
+        receipt = Receipt.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None, [Fault(key, "missing: this shard was never finished; run shard again")]
+    except (RecordError, DatasetError) as error:
+        return None, [Fault(key, str(error))]
+    if receipt.fingerprint != job.fingerprint:
+        return receipt, [Fault(key, "belongs to another job")]
+    if (receipt.split, receipt.shard, receipt.shards) != (job.split, shard, job.shards):
+        number = keys.numbered(receipt.split, receipt.shard, receipt.shards)
+        return receipt, [Fault(key, f"is the receipt of {number}")]
+    return receipt, []

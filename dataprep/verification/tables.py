@@ -11,14 +11,20 @@ from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, count, format_entries, in_bounds, samples_parquet, warnings
+from dataprep.manifest import Manifest, format_entries, in_bounds
 from dataprep.receipt import Receipt
+from dataprep.sample_table import SampleTable
 from dataprep.stores import Store
 from dataprep.verification.faults import Fault
 
 
-def table_faults(store: Store, job: JobFile, receipts: Sequence[Receipt]) -> Iterator[Fault]:
-    """Labels, plan, table of samples and manifest against the receipts."""
+def table_faults(
+    store: Store, job: JobFile, receipts: Sequence[Receipt], table: SampleTable
+) -> Iterator[Fault]:
+    """Labels, plan, table of samples and manifest against the receipts.
+
+    ``table`` has the rows of all receipts; those that are in no shard are added here.
+    """
     split = job.split
     for key, sha256 in (
         (keys.LABELS, job.labels_sha256),
@@ -40,11 +46,15 @@ def table_faults(store: Store, job: JobFile, receipts: Sequence[Receipt]) -> Ite
         return
     if len(receipts) != job.shards:
         return
-    yield from _manifest_faults(store, job, manifest, receipts)
+    yield from _manifest_faults(store, job, manifest, receipts, table)
 
 
 def _manifest_faults(
-    store: Store, job: JobFile, manifest: Manifest, receipts: Sequence[Receipt]
+    store: Store,
+    job: JobFile,
+    manifest: Manifest,
+    receipts: Sequence[Receipt],
+    table: SampleTable,
 ) -> Iterator[Fault]:
     key, table_key = keys.manifest(job.split), keys.samples(job.split)
     try:
@@ -52,15 +62,16 @@ def _manifest_faults(
         label_space = LabelSpace.from_json(store.get(keys.LABELS))
     except (DataprepError, OSError, ValueError, KeyError):
         return  # said already
-    rest = plan.others(label_space)
+    table.add(plan.others(label_space), None)
     formats = format_entries(receipts, job.label_offsets)
-    rows = [*(row for receipt in receipts for row in receipt.rows), *rest]
     for name, found, wanted in (
+        ("split", manifest.split, job.split),
         ("fingerprint", manifest.fingerprint, job.fingerprint),
+        ("versions", manifest.versions, {**manifest.versions, **job.versions}),
         ("config", manifest.config, job.config),
         ("formats", manifest.formats, formats),
-        ("samples", manifest.samples, count(rows)),
-        ("warnings", manifest.warnings, warnings(rows, formats)),
+        ("samples", manifest.samples, table.counts),
+        ("warnings", manifest.warnings, table.warnings(formats)),
     ):
         if found != wanted:
             yield Fault(key, f"its {name!r} does not agree with the receipts")
@@ -69,7 +80,7 @@ def _manifest_faults(
     except ObjectNotFound:
         yield Fault(table_key, "missing")
         return
-    if stored != samples_parquet(receipts, rest, list(job.label_offsets)):
+    if not table.agrees_with(stored):
         yield Fault(table_key, "does not agree with the receipts")
 
 

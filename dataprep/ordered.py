@@ -1,0 +1,36 @@
+"""Calls side by side, results in order, a bounded number of both."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(
+    call: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """``map(call, items)`` on ``threads`` threads.
+
+    Unlike an executor's ``map`` it takes items as results are taken, so that at most
+    ``threads + 1`` of either exist at a time. With one thread, the caller's is used.
+    """
+    if threads <= 1:
+        yield from map(call, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(call, item))
+                if len(pending) > threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()

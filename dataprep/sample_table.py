@@ -1,0 +1,113 @@
+"""``SPLIT.samples.parquet`` and the counts of the manifest, a shard at a time.
+
+Rows become Arrow columns as they come: a million samples take some hundred megabytes, not the
+gigabytes that as many objects would.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.manifest import FormatEntry, SampleCounts, out_of_bounds
+from dataprep.receipt import Row
+
+_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
+    ("source", pa.string()),
+    ("label", pa.int32()),
+    ("synset", pa.string()),
+    ("status", pa.string()),
+    ("reason", pa.string()),
+    ("action", pa.string()),
+    ("source_width", pa.int32()),
+    ("source_height", pa.int32()),
+    ("source_bytes", pa.int64()),
+    ("source_sha256", pa.string()),
+    ("colorspace", pa.string()),
+    ("exif_orientation", pa.int8()),
+    ("width", pa.int32()),
+    ("height", pa.int32()),
+    ("notes", pa.string()),
+)
+
+
+class SampleTable:
+    """One row a source sample: those of the shards in plan order, then those in no shard.
+
+    Nulls stand where nothing is known: no size of a file that is no image, no place of a
+    sample that was not written, no shard of a sample that was never planned into one.
+    """
+
+    def __init__(self, format_names: Sequence[str]) -> None:
+        self._format_names = tuple(format_names)
+        self._parts: list[pa.Table] = [self._part([], None)]
+        self._statuses: Counter[str] = Counter()
+        self._actions: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self.failures: list[tuple[str, str]] = []
+        """Name and reason of each sample that failed."""
+
+    def add(self, rows: Sequence[Row], shard: int | None) -> None:
+        """Append rows of one shard, or of none."""
+        self._parts.append(self._part(rows, shard))
+        for row in rows:
+            self._statuses[row.status] += 1
+            self._actions[row.action] += 1
+            self._kinds.update(note for note in row.notes.split(",") if note)
+            if row.status == "failed":
+                self._kinds[f"failed_{row.kind}"] += 1
+                self.failures.append((row.source, row.reason))
+
+    @property
+    def counts(self) -> SampleCounts:
+        """Totals over all rows."""
+        return SampleCounts(
+            total=self._statuses.total(),
+            written=self._statuses["written"],
+            failed=self._statuses["failed"],
+            skipped=self._statuses["skipped"],
+            passthrough=self._actions["passthrough"] + self._actions["retagged"],
+            reencoded=self._actions["reencoded"],
+        )
+
+    def warnings(self, formats: Mapping[str, FormatEntry]) -> dict[str, int]:
+        """How often each policy was met, and how many shards left their bounds."""
+        kinds = self._kinds + Counter(shards_out_of_bounds=out_of_bounds(formats))
+        return {kind: kinds[kind] for kind in sorted(kinds)}
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables(self._parts).combine_chunks()
+
+    def to_parquet(self) -> bytes:
+        """As stored."""
+        sink = io.BytesIO()
+        pq.write_table(self.table(), sink, compression="zstd")
+        return sink.getvalue()
+
+    def agrees_with(self, stored: bytes) -> bool:
+        """Whether ``stored`` holds these rows, whichever version of Arrow wrote them."""
+        try:
+            return bool(pq.read_table(io.BytesIO(stored)).equals(self.table()))
+        except (pa.ArrowException, OSError):
+            return False
+
+    def _part(self, rows: Sequence[Row], shard: int | None) -> pa.Table:
+        columns: dict[str, pa.Array] = {}
+        for name, kind in _COLUMNS:
+            values = [getattr(row, name) for row in rows]
+            if name != "source_bytes":
+                # A label counts from 0; -1 marks what belongs to no class.
+                empty = -1 if name == "label" else (0 if pa.types.is_integer(kind) else "")
+                values = [None if value == empty else value for value in values]
+            columns[name] = pa.array(values, kind)
+        columns["shard"] = pa.array([shard] * len(rows), pa.int32())
+        for name in self._format_names:
+            placed = [(row.records or {}).get(name) for row in rows]
+            columns[f"{name}_offset"] = pa.array([p and p[0] for p in placed], pa.int64())
+            columns[f"{name}_length"] = pa.array([p and p[1] for p in placed], pa.int64())
+        return pa.table(columns)

@@ -1,0 +1,57 @@
+"""Tests of dataprep.ordered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from dataprep.ordered import in_order
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_results_come_in_the_order_of_the_items(threads: int) -> None:
+    """However the calls overlap, results stand in the order of their items."""
+    first_may_go = threading.Event()
+
+    def call(item: int) -> int:
+        if item == 0 and threads > 1:
+            assert first_may_go.wait(60)
+        elif item == 1:
+            first_may_go.set()
+        return item * item
+
+    assert list(in_order(call, range(20), threads)) == [item * item for item in range(20)]
+
+
+def test_no_more_items_are_taken_than_threads_and_one() -> None:
+    """Items are taken as results are: memory does not grow with their number."""
+    taken = []
+
+    def items() -> Iterator[int]:
+        for item in range(100):
+            taken.append(item)
+            yield item
+
+    results = in_order(lambda item: item, items(), 3)
+    assert next(results) == 0
+    assert len(taken) == 4
+    assert next(results) == 1
+    assert len(taken) == 5
+    assert list(results) == list(range(2, 100))
+
+
+def test_an_error_is_raised_where_its_result_would_stand() -> None:
+    """Earlier results come first; nothing comes after the error."""
+
+    def call(item: int) -> int:
+        if item == 2:
+            raise ValueError("two")
+        return item
+
+    results = in_order(call, range(100), 4)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(ValueError, match="two"):
+        next(results)
+    assert list(results) == []

@@ -1,0 +1,85 @@
+"""A clean output in memory, a new copy for each test to damage."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from dataprep.receipt import Receipt
+from dataprep.stores.memory import MemoryStore
+from dataprep.verification import Depth, Fault, Verification, verify
+
+RECEIPT = "receipts/train-{:05}-of-00003.json"
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output to be damaged."""
+
+    store: MemoryStore
+
+    def verify(self, depth: Depth = "full") -> Verification:
+        """The verdict on its one split."""
+        (found,) = verify(self.store.uri, depth=depth, workers=2)
+        return found
+
+    def faults(self, depth: Depth = "full") -> tuple[Fault, ...]:
+        """What is wrong with it."""
+        return self.verify(depth).faults
+
+    def receipt(self, shard: int) -> Receipt:
+        """What is known of a shard."""
+        key = RECEIPT.format(shard)
+        return Receipt.from_json(self.store.get(key), key)
+
+    def place(self, form: str, shard: int, record: int) -> tuple[int, int]:
+        """Offset and length of one record."""
+        placed = [row.records[form] for row in self.receipt(shard).rows if row.records]
+        return placed[record][:2]
+
+    def change(self, key: str, edit: Callable[[bytearray], object]) -> None:
+        """Change an object's bytes in place."""
+        data = bytearray(self.store.get(key))
+        edit(data)
+        assert data != self.store.get(key)
+        self.store.put(key, data)
+
+    def change_json(self, key: str, edit: Callable[[Any], object]) -> None:
+        """Change an object's JSON in place."""
+        content = json.loads(self.store.get(key))
+        edit(content)
+        self.store.put(key, json.dumps(content).encode())
+
+
+@pytest.fixture(scope="session")
+def clean(tree: Path) -> Mapping[str, bytes]:
+    """Three shards in both formats."""
+    store = MemoryStore(f"memory://clean-{secrets.token_hex(4)}")
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tree),
+            "output": store.uri,
+            "format": ("tfrecord", "recordio"),
+            "image": {"size": 224},
+            "shard_size": "1.2MB",
+            "dask": {"workers": 2, "processes": False},
+        }
+    )
+    dataprep.shard(config)
+    return {info.key: store.get(info.key) for info in store.list()}
+
+
+@pytest.fixture
+def output(clean: Mapping[str, bytes]) -> Output:
+    """A copy of ``clean``."""
+    store = MemoryStore(f"memory://{secrets.token_hex(8)}")
+    for key, data in clean.items():
+        store.put(key, data)
+    return Output(store)
