@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -46,8 +45,10 @@ class DaskOptions(BaseModel):
 
     @property
     def worker_count(self) -> int:
-        """``workers``, or one for each processor this process may use."""
-        return self.workers or len(os.sched_getaffinity(0))
+        """``workers``, or one for each processor that affinity and control group allow."""
+        from dask.system import CPU_COUNT
+
+        return self.workers or int(CPU_COUNT)
 
 
 class ShardConfig(BaseModel):
@@ -168,7 +169,7 @@ def allowed_failures(limit: int | str, samples: int) -> int:
             if share > 1:
                 raise ValueError("a share of failures is at most 100%")
             return int(samples * share)
-        if not text.isdigit():
+        if not re.fullmatch("[0-9]+", text):
             raise ValueError(f"{limit!r}: give a number, a share such as 1%, or none")
         limit = int(text)
     if limit < 0:

@@ -152,7 +152,7 @@ class DatasetError(DataprepError, ValueError):
     exit_code = 2
 
 
-class ManifestMissing(DatasetError, FileNotFoundError):
+class ManifestMissing(FileNotFoundError, DatasetError):
     """There is no data set here, or it is not complete."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 LABELS = "labels.json"
 _JOB = re.compile(r"([A-Za-z0-9_]+)\.job\.json")
@@ -55,12 +56,12 @@ def split_of_job(key: str) -> str | None:
     return match[1] if match else None
 
 
-def belongs_to(split: str, key: str) -> bool:
+def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
     """Whether ``key`` is an object of this split: shard, index, receipt or table."""
     folder, _, name = key.rpartition("/")
     if not folder:
         return name in (job(split), plan(split), samples(split), manifest(split))
     return (
-        re.fullmatch(r"index/[^/]+|[^/]+", folder) is not None
+        folder.removeprefix("index/") in {"receipts", *format_names}
         and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None
     )

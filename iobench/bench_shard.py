@@ -2,14 +2,17 @@
 
 Images a second with 1 and 2 worker processes (whole job, and in steady state: from the first
 progress report to the last), the peak memory of a worker, the start-up of the command line.
-Runs alternate between the worker counts; figures are medians. Give photographs of your own
-with ``--source``; they are repeated by hard links until there are enough.
+Beside each job runs the codec floor: as many bare processes that decode each image in full and
+encode it at its target size, with nothing between. Runs alternate; figures are medians, ratios
+are taken within pairs. Give photographs of your own with ``--source``; they are repeated by hard
+links until there are enough.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import shutil
@@ -28,16 +31,23 @@ import dataprep
 from dataprep.config import load
 from dataprep.worker import Progress
 
+_FLOOR_IMAGES = 600
+"""How many images each process of the codec floor works on; more would fill the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One job: rates in images a second, memory in MB (10^6 bytes)."""
+    """One job: rates in images a second, memory in MB (10^6 bytes).
+
+    ``floor_per_s`` is the codec floor that was measured right before it.
+    """
 
     workers: int
     images: int
     whole_per_s: float
     steady_per_s: float
     worker_peak_mb: float
+    floor_per_s: float
 
 
 @dataclass
@@ -117,8 +127,36 @@ def repeated(source: Path, dest: Path, images: int) -> int:
     return images
 
 
+def codec_floor_per_s(source: Path, processes: int, size: int) -> float:
+    """Images a second of bare processes that decode in full and encode the resized image."""
+    files = sorted(path for path in source.rglob("*") if path.is_file())
+    shares = [files[i :: len(files) // _FLOOR_IMAGES + 1] for i in range(processes)]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        rates = pool.starmap(_floor_share, [(share, size) for share in shares], chunksize=1)
+    return sum(rates)
+
+
+def _floor_share(files: list[Path], size: int) -> float:
+    import simplejpeg
+
+    from dataprep.image import ImagePolicy, convert
+
+    policy = ImagePolicy(size=size)
+    pairs = []
+    for path in files:
+        data = path.read_bytes()
+        small = simplejpeg.decode_jpeg(convert(data, policy).data, "RGB")
+        pairs.append((data, small))
+    started_s = time.perf_counter()
+    for data, small in pairs:
+        simplejpeg.decode_jpeg(data, "RGB")
+        simplejpeg.encode_jpeg(small, quality=95, colorsubsampling="420", fastdct=False)
+    return len(pairs) / (time.perf_counter() - started_s)
+
+
 def one_run(source: Path, output: Path, workers: int, size: int, shard_size: str) -> Run:
     """Shard once with worker processes, into an empty folder."""
+    floor_per_s = codec_floor_per_s(source, workers, size)
     shutil.rmtree(output, ignore_errors=True)
     config = load(
         None,
@@ -144,6 +182,7 @@ def one_run(source: Path, output: Path, workers: int, size: int, shard_size: str
         whole_per_s=images / seconds,
         steady_per_s=recorder.steady_per_s(),
         worker_peak_mb=memory.stop() / 1e6,
+        floor_per_s=floor_per_s,
     )
 
 
@@ -163,7 +202,7 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", type=Path, help="class folders; drawn images without it")
-    parser.add_argument("--images", type=int, default=6000)
+    parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--shard-size", default="64MiB")
@@ -195,8 +234,8 @@ def _print(runs: list[Run], help_s: float, size: int) -> None:
         f"{platform.machine()}, {os.cpu_count()} processors; medians of "
         f"{len(runs) // 2} runs each, alternating",
         "",
-        "| workers | img/s steady | img/s with start-up | peak memory of a worker |",
-        "| --- | --- | --- | --- |",
+        "| workers | img/s steady | with start-up | codec floor | steady / floor | worker's peak |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for workers in (1, 2):
         own = [run for run in runs if run.workers == workers]
@@ -204,7 +243,12 @@ def _print(runs: list[Run], help_s: float, size: int) -> None:
             statistics.median(getattr(run, name) for run in own)
             for name in ("steady_per_s", "whole_per_s", "worker_peak_mb")
         )
-        lines.append(f"| {workers} | {steady:,.0f} | {whole:,.0f} | {peak:,.0f} MB |")
+        floor = statistics.median(run.floor_per_s for run in own)
+        ratio = statistics.median(run.steady_per_s / run.floor_per_s for run in own)
+        lines.append(
+            f"| {workers} | {steady:,.0f} | {whole:,.0f} | {floor:,.0f} | {ratio:.2f} "
+            f"| {peak:,.0f} MB |"
+        )
     lines += ["", f"`dataprep --help`: {help_s:.2f} s"]
     print("\n".join(lines))  # noqa: T201
 

@@ -14,11 +14,23 @@ OnResult = Callable[[ShardResult], None]
 """Called in the driver for each finished shard; raising stops the job."""
 
 
+def nothing() -> None:
+    """Do nothing: for those who need not know when work begins."""
+
+
 class Engine(Protocol):
     """Runs shard tasks."""
 
-    def run(self, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult) -> None:
-        """Run all tasks, each built when its turn comes; a bounded number is in flight."""
+    def run(
+        self,
+        tasks: Sequence[Callable[[], ShardTask]],
+        on_result: OnResult,
+        on_ready: Callable[[], None] = nothing,
+    ) -> None:
+        """Run all tasks, each built when its turn comes; a bounded number is in flight.
+
+        ``on_ready`` is called once, when there is somebody to do the work.
+        """
         ...
 
 

@@ -17,6 +17,7 @@ from dataprep.errors import (
     StoreError,
     StoreFull,
 )
+from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.plans import (
     VALIDATION,
@@ -192,7 +193,7 @@ def _remove(store: Store, split: str) -> None:
     The job file goes last: a removal cut short is no new output, but one to go on removing.
     """
     store.delete(keys.manifest(split))
-    found = {info.key for info in store.list() if keys.belongs_to(split, info.key)}
+    found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
     ranks = {"receipts": 0, "": 2}
     for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
         store.delete(key)
@@ -201,7 +202,7 @@ def _remove(store: Store, split: str) -> None:
 
 def _refuse_leftovers(store: Store, split: str) -> None:
     """Refuse receipts of which nobody knows to what plan they belong."""
-    if any(keys.belongs_to(split, info.key) for info in store.list("receipts/")):
+    if any(keys.belongs_to(split, info.key, ()) for info in store.list("receipts/")):
         raise OutputConflict(
             f"{store.uri} holds shards of split {split!r}, but not its {keys.job(split)}: "
             "--overwrite to start anew, or use another --output"

@@ -97,7 +97,7 @@ class Lines:
         self._every_s = every_s
         self._lock = threading.Lock()
         self._split = ""
-        self._meter = Meter(0, 0, 0.0)
+        self._meter: Meter | None = None
         self._last_s = 0.0
 
     def start(self, split: str, samples: int, source_bytes: int, done: int) -> None:
@@ -108,6 +108,8 @@ class Lines:
     def advance(self, progress: Progress) -> None:
         """Print if it is time."""
         with self._lock:
+            if self._meter is None:
+                return
             self._meter.add(progress)
             now = self._clock()
             if now - self._last_s >= self._every_s:
@@ -119,8 +121,10 @@ class Lines:
         print(line, file=self._stream or sys.stderr, flush=True)
 
     def stop(self) -> None:
-        """Print the last state."""
-        self.note(f"{self._split}: {self._meter.line(self._clock())}")
+        """Print the last state, if there is one."""
+        if self._meter is not None:
+            self.note(f"{self._split}: {self._meter.line(self._clock())}")
+            self._meter = None
 
 
 class Bar:

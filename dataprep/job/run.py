@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -110,9 +110,9 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
     done = plan.samples - sum(_width(plan, i) for i in missing)
     source_bytes = sum(int(plan.sizes[plan.rows_of(i)].sum()) for i in missing)
     if missing:
-        display.start(split, plan.samples, source_bytes, done)
         try:
-            _make(prepared, split, missing, source_bytes, display)
+            start = partial(display.start, split, plan.samples, source_bytes, done)
+            _make(prepared, split, missing, source_bytes, display, start)
         finally:
             display.stop()
     receipts, table = _read_back(prepared, split)
@@ -141,6 +141,7 @@ def _make(
     missing: Sequence[int],
     source_bytes: int,
     display: progress.Display,
+    start: Callable[[], None],
 ) -> None:
     """Run the tasks of the missing shards; stop early where too many samples fail."""
     plan, config = prepared.plans[split], prepared.config
@@ -155,7 +156,7 @@ def _make(
             raise _too_many(failed, allowed, config, result.examples, "stopped")
 
     chosen = choose_engine(config.dask, source_bytes, display.advance, display.note)
-    chosen.run([partial(_task, prepared, split, i) for i in missing], on_result)
+    chosen.run([partial(_task, prepared, split, i) for i in missing], on_result, start)
 
 
 def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:

@@ -9,7 +9,7 @@ from functools import partial
 
 from dataprep.config import DaskOptions
 from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreFull
-from dataprep.job.engine import OnResult, make_shard_or_take_back
+from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 
 
@@ -25,10 +25,16 @@ class Threads:
         self._report = report
         self._stop = threading.Event()
 
-    def run(self, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult) -> None:
+    def run(
+        self,
+        tasks: Sequence[Callable[[], ShardTask]],
+        on_result: OnResult,
+        on_ready: Callable[[], None] = nothing,
+    ) -> None:
         """As many shards at a time as there are workers."""
         import dask
 
+        on_ready()
         workers = self._options.worker_count
         slots = threading.BoundedSemaphore(self._options.max_concurrent_uploads)
 

@@ -13,8 +13,10 @@ import contextlib
 import hashlib
 import io
 import re
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dataprep.errors import ConfigError, StoredBytesDiffer, StoreError
@@ -52,9 +54,10 @@ class S3Store:
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.options = options or StoreOptions()
         self._clients: dict[int, S3Client] = {}
+        self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[S3Store], tuple[str, StoreOptions]]:
-        return S3Store, (self.uri, self.options)
+    def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
+        return _unpickled, (self.uri, self.options)
 
     @property
     def uri(self) -> str:
@@ -259,9 +262,16 @@ class S3Store:
 
     def _client(self, max_attempts: int | None = None) -> S3Client:
         attempts = max_attempts or self.options.max_attempts
-        if attempts not in self._clients:
-            self._clients[attempts] = _new_client(self.options, attempts)
-        return self._clients[attempts]
+        with self._lock:
+            if attempts not in self._clients:
+                self._clients[attempts] = _new_client(self.options, attempts)
+            return self._clients[attempts]
+
+
+@lru_cache(maxsize=16)
+def _unpickled(uri: str, options: StoreOptions) -> S3Store:
+    """One store a process for all tasks that bring it along: a client takes 0.2 s to make."""
+    return S3Store(uri, options)
 
 
 def _octets(data: Buffer) -> Buffer:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dataprep import keys
 from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, RecordError, StoreError
+from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
@@ -77,7 +78,10 @@ def verify_split(
 ) -> Verification:
     """Verify one split; see ``verify``."""
     job = JobFile.from_json(store.get(keys.job(split)), keys.job(split))
-    sizes = {info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key)}
+    names = format_names()
+    sizes = {
+        info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key, names)
+    }
 
     def one(shard: int) -> tuple[Receipt | None, list[Fault]]:
         receipt, found = _receipt(store, job, shard)
