@@ -155,6 +155,8 @@ class DatasetError(DataprepError, ValueError):
 class ManifestMissing(FileNotFoundError, DatasetError):
     """There is no data set here, or it is not complete."""
 
+    # OSError's side comes first: its __new__ is the one that unpickling must find.
+
 
 class SchemaTooNew(DatasetError):
     """Written by a newer version of this package."""

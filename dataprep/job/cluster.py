@@ -164,8 +164,8 @@ def _custom_cluster(options: DaskOptions, path: str) -> Any:
         raise
     except Exception as error:
         raise ConfigError(
-            f"dask.cluster: {path!r} did not start with these dask.cluster_args: "
-            f"{type(error).__name__}: {error}"
+            f"dask.cluster: {path!r} did not start with these dask.cluster_args "
+            f"({', '.join(options.cluster_args)}): {type(error).__name__}: {error}"
         ) from error
     return cluster
 
