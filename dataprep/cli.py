@@ -160,14 +160,17 @@ def verify(
     split: Annotated[str | None, typer.Option(help="One split. (default: all)")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Sizes, checksums, receipts.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
-    workers: Annotated[int | None, typer.Option(help="(default: one a processor)")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="(default: one a processor)")] = None,
     endpoint_url: EndpointUrl = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Store options: --set store.profile=me."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Re-read what was stored and name the shard, record and offset of each fault."""
-    from dataprep.config import DaskOptions
+    from dataprep.config import DaskOptions, store_options
     from dataprep.errors import ConfigError
-    from dataprep.stores import StoreOptions
     from dataprep.verification import verify as run
 
     if quick and deep:
@@ -177,7 +180,12 @@ def verify(
         split,
         depth="quick" if quick else "deep" if deep else "full",
         workers=workers or DaskOptions().worker_count,
-        options=StoreOptions(endpoint_url=endpoint_url),
+        options=store_options(
+            {
+                **({"store.endpoint_url": endpoint_url} if endpoint_url else {}),
+                **_settings(set_ or []),
+            }
+        ),
     )
     if as_json:
         typer.echo(json.dumps({"splits": [one.as_dict() for one in found]}))

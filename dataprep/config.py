@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -78,6 +80,17 @@ class ShardConfig(BaseModel):
     source_store: StoreOptions | None = None
     dask: DaskOptions = DaskOptions()
 
+    @field_validator("source", "output", mode="before")
+    @classmethod
+    def _path_or_uri(cls, value: Any) -> Any:
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+    @field_validator("validation", "max_failures", mode="before")
+    @classmethod
+    def _fraction_is_a_share(cls, value: Any) -> Any:
+        """YAML's 0.05 is 5%."""
+        return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
+
     @field_validator("source", "output")
     @classmethod
     def _not_empty(cls, value: str) -> str:
@@ -107,6 +120,17 @@ class ShardConfig(BaseModel):
             problem = f"no format {', '.join(map(repr, unknown))}" if unknown else "it is empty"
             raise ValueError(f"{problem}: use one or more of {', '.join(format_names())}")
         return tuple(dict.fromkeys(value))
+
+    @field_validator("label_offset")
+    @classmethod
+    def _offsets_of_formats(cls, value: dict[str, int]) -> dict[str, int]:
+        from dataprep.formats import format_names
+
+        for name in value.keys() - set(format_names()):
+            near = difflib.get_close_matches(name, format_names(), n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(format_names())}"
+            raise ValueError(f"no format {name!r}: {hint}")
+        return value
 
     @field_validator("shard_size")
     @classmethod
@@ -144,6 +168,12 @@ class ShardConfig(BaseModel):
                 *("validation", "label_offset"),
             },
         )
+
+
+class _StoreOnly(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    store: StoreOptions = StoreOptions()
 
 
 def parse_share(value: str) -> Fraction:
@@ -192,6 +222,21 @@ def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
     except ValidationError as error:
         where = "the command line" if path is None else str(path)
         raise ConfigError(explain(error, ShardConfig, where)) from None
+
+
+def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
+    """Store options alone, from dotted overrides such as ``store.profile``.
+
+    Raises:
+        ConfigError: a key is none of the store's, or a value is wrong.
+    """
+    values: dict[str, Any] = {}
+    for dotted, value in overrides.items():
+        _set(values, dotted, value)
+    try:
+        return _StoreOnly.model_validate(values).store
+    except ValidationError as error:
+        raise ConfigError(explain(error, _StoreOnly, "the command line")) from None
 
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 from dataprep import keys
 from dataprep.errors import CorruptRecord, DatasetError, ManifestMissing, ObjectNotFound
 from dataprep.formats import Sample, get_format
+from dataprep.formats.records import RawRecord
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.stores import Store, StoreOptions, open_store
@@ -92,17 +95,22 @@ class Dataset(Sequence[Sample]):
         records = list(self._format.read(data, f"{shard.key} at {int(offsets[index])}"))
         if len(records) != 1:
             raise CorruptRecord(f"{shard.key}: {len(records)} records where sample {index} stands")
-        return self._format.decode(records[0].payload, self._entry.label_offset)
+        return self._decoded(records[0])
 
     def __iter__(self) -> Iterator[Sample]:
         for shard in self._entry.shards:
             data = self._store.get(shard.key)
             for record in self._format.read(data, shard.key):
-                yield self._format.decode(record.payload, self._entry.label_offset)
+                yield self._decoded(record)
+
+    def _decoded(self, record: RawRecord) -> Sample:
+        """The sample with an image of its own: it can be pickled, and keeps no shard alive."""
+        sample = self._format.decode(record.payload, self._entry.label_offset)
+        return replace(sample, image=bytes(sample.image))
 
 
 def open_dataset(
-    uri: str,
+    uri: str | os.PathLike[str],
     split: str = "train",
     *,
     format: str | None = None,

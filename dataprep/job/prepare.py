@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from dataprep.job.plans import (
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Listing, Source, open_source
+from dataprep.sources.imagefolder import NO_CLASS, commonest, promises_image
 from dataprep.stores import Store, open_store
 from dataprep.versions import determining
 
@@ -61,11 +62,14 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
     store = open_store(config.output, config.store)
     listing = source.list()
     if not len(sample_rows(listing)):
-        raise SourceNotFound(f"no images in {config.source!r}: every entry is skipped or refused")
+        raise SourceNotFound(
+            f"no images in {config.source!r}: every entry is skipped or refused"
+            + commonest(listing.problems)
+        )
     _ready(store)
     found = {} if overwrite else {split: job for split in splits if (job := _job(store, split))}
     if found:
-        label_space = LabelSpace.from_json(store.get(keys.LABELS))
+        label_space = _stored_labels(store, found)
         plans = {split: _stored_plan(store, split, found[split]) for split in found}
         for split, job in found.items():
             _require_same(config, split, job, listing, plans)
@@ -73,12 +77,12 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
             manifests = {s: m for s in splits if (m := _manifest(store, s, found[s]))}
             note(f"resuming {store.uri}: same config, same source")
             return Prepared(config, source, store, label_space, found, plans, manifests)
+    if overwrite:
+        return _new(config, source, store, listing, note, _to_remove(store, splits))
     for split in splits:
-        if overwrite:
-            _remove(store, split)
-        elif split not in found:
+        if split not in found:
             _refuse_leftovers(store, split)
-    return _new(config, source, store, listing, note)
+    return _new(config, source, store, listing, note, ())
 
 
 def _splits(config: ShardConfig) -> list[str]:
@@ -90,13 +94,13 @@ def _splits(config: ShardConfig) -> list[str]:
 
 
 def _refuse_nesting(config: ShardConfig) -> None:
-    if "://" in config.source or "://" in config.output:
-        inside = "://" in config.source and (config.output + "/").startswith(
-            config.source.rstrip("/") + "/"
-        )
+    source, output = (
+        uri.removeprefix("file://").rstrip("/") or "/" for uri in (config.source, config.output)
+    )
+    if "://" in source or "://" in output:
+        inside = (output + "/").startswith(source + "/")
     else:
-        source, output = Path(config.source).resolve(), Path(config.output).resolve()
-        inside = output.is_relative_to(source)
+        inside = Path(output).resolve().is_relative_to(Path(source).resolve())
     if inside:
         raise ConfigError(
             f"the output {config.output!r} lies inside the source {config.source!r}: the next "
@@ -127,6 +131,20 @@ def _manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
     except ObjectNotFound:
         return None
     return found if found.fingerprint == job.fingerprint else None
+
+
+def _stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
+    try:
+        data = store.get(keys.LABELS)
+    except ObjectNotFound:
+        data = b""
+    digest = hashlib.sha256(data).hexdigest()
+    if any(digest != job.labels_sha256 for job in jobs.values()):
+        raise OutputConflict(
+            f"{keys.LABELS} in {store.uri} is not the one that the job was planned with: put it "
+            "back, or start anew with --overwrite"
+        )
+    return LabelSpace.from_json(data)
 
 
 def _stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
@@ -187,6 +205,20 @@ def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> lis
     ]
 
 
+def _to_remove(store: Store, splits: Sequence[str]) -> list[str]:
+    """The splits to overwrite, and a validation split that was taken from one of them.
+
+    If it stayed, its samples would be in both.
+    """
+    taken = []
+    for split in splits:
+        job = _job(store, split)
+        other = _job(store, VALIDATION)
+        if job and other and job.config.get("validation") and job.source == other.source:
+            taken.append(VALIDATION)
+    return list(dict.fromkeys([*splits, *taken]))
+
+
 def _remove(store: Store, split: str) -> None:
     """Remove a split, the manifest first: a reader never meets half of it.
 
@@ -210,11 +242,17 @@ def _refuse_leftovers(store: Store, split: str) -> None:
 
 
 def _new(
-    config: ShardConfig, source: Source, store: Store, listing: Listing, note: Note
+    config: ShardConfig,
+    source: Source,
+    store: Store,
+    listing: Listing,
+    note: Note,
+    remove: Sequence[str],
 ) -> Prepared:
-    """Plan, then write labels, plans and job files, in this order."""
-    label_space = _label_space(config, store, listing)
+    """Plan, remove what is to be overwritten, then write labels, plans and job files."""
+    label_space = _label_space(config, store, listing, remove)
     note(f"{config.source}: {len(listing):,} files, {len(label_space.labels):,} classes")
+    _note_strays(listing, note)
     calibration = calibrate(listing, sample_rows(listing), source, config)
     plans = make_plans(listing, label_space, calibration, config)
     _require_space(store, plans, config, note)
@@ -241,6 +279,8 @@ def _new(
             shards=split_plan.shard_count,
         )
     try:
+        for split in remove:
+            _remove(store, split)
         store.put(keys.LABELS, labels_json)
         for split in jobs:
             store.put(keys.plan(split), encoded[split])
@@ -252,11 +292,24 @@ def _new(
     return Prepared(config, source, store, label_space, jobs, plans, {})
 
 
-def _label_space(config: ShardConfig, store: Store, listing: Listing) -> LabelSpace:
+def _note_strays(listing: Listing, note: Note) -> None:
+    """Say where images are skipped that somebody may have meant to be in a class."""
+    strays = [
+        listing.names[row]
+        for row, problem in listing.problems.items()
+        if problem.reason == NO_CLASS and promises_image(listing.names[row])
+    ]
+    if strays:
+        note(f"{len(strays):,} images are in no class folder and skipped, such as {strays[0]!r}")
+
+
+def _label_space(
+    config: ShardConfig, store: Store, listing: Listing, remove: Sequence[str]
+) -> LabelSpace:
     """The output's label space if another split made one, else this source's own."""
     rows = sample_rows(listing).tolist()
     own = LabelSpace.of(listing.classes[row] for row in rows)
-    mine = set(_splits(config))
+    mine = {*_splits(config), *remove}
     others = [
         split
         for info in store.list()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,12 +12,15 @@ from typing import Any
 from dataprep import keys, manifest
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.errors import JobError, TooManyFailures
+from dataprep.formats import get_format
 from dataprep.job import progress
 from dataprep.job.choice import choose_engine
 from dataprep.job.cluster import require_reachable
+from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.manifest import Manifest
+from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
@@ -99,8 +102,8 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
     started_s = time.monotonic()
     job, plan = prepared.jobs[split], prepared.plans[split]
     store = prepared.store
-    stored = {info.key for info in store.list("receipts/")}
-    kept = [i for i in range(job.shards) if keys.receipt(split, i, job.shards) in stored]
+    stored = {info.key for info in store.list()}
+    kept = [i for i in range(job.shards) if stored.issuperset(_keys_of(job, i))]
     complete = prepared.manifests.get(split)
     if complete is not None and len(kept) == job.shards:
         display.note(f"{split}: complete already, nothing to do ({store.uri})")
@@ -130,6 +133,17 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
     )
 
 
+def _keys_of(job: JobFile, shard: int) -> Iterator[str]:
+    """Everything that a finished shard leaves in the store."""
+    place = (job.split, shard, job.shards)
+    yield keys.receipt(*place)
+    for name in job.label_offsets:
+        record_format = get_format(name)
+        yield keys.data(name, record_format.extension, *place)
+        for extension in record_format.indexes([]):
+            yield keys.index(name, extension, *place)
+
+
 def _width(plan: SplitPlan, shard: int) -> int:
     rows = plan.rows_of(shard)
     return int(rows.stop) - int(rows.start)
@@ -145,15 +159,22 @@ def _make(
 ) -> None:
     """Run the tasks of the missing shards; stop early where too many samples fail."""
     plan, config = prepared.plans[split], prepared.config
-    refused = sum(status == "failed" for status in plan.statuses)
+    refused = [
+        (escape(name), reason)
+        for name, status, reason in zip(plan.names, plan.statuses, plan.reasons, strict=True)
+        if status == "failed"
+    ]
     allowed = allowed_failures(config.max_failures, len(plan.names))
-    failed = refused
+    failed = len(refused)
+    if failed > allowed:
+        raise _too_many(failed, allowed, config, refused[:_EXAMPLES], "nothing was converted")
 
     def on_result(result: ShardResult) -> None:
         nonlocal failed
         failed += result.failed
         if failed > allowed:
-            raise _too_many(failed, allowed, config, result.examples, "stopped")
+            examples = [*result.examples, *refused][:_EXAMPLES]
+            raise _too_many(failed, allowed, config, examples, "stopped")
 
     chosen = choose_engine(config.dask, source_bytes, display.advance, display.note)
     chosen.run([partial(_task, prepared, split, i) for i in missing], on_result, start)
@@ -219,6 +240,11 @@ def _finish(
             table.failures[:_EXAMPLES],
             "every shard is stored, but no manifest",
         )
+    if not counts.written:
+        raise JobError(
+            f"none of {counts.total:,} samples could be written, such as "
+            + "; ".join(f"{name}: {reason}" for name, reason in table.failures[:_EXAMPLES])
+        )
     formats = manifest.format_entries(receipts, job.label_offsets)
     finished = Manifest(
         split=split,
@@ -248,7 +274,7 @@ def _too_many(
     return TooManyFailures(
         f"{failed:,} samples failed, --max-failures {config.max_failures} allows {allowed:,}: "
         f"{state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
-        f"resumes; the receipts in {config.output} name each one"
+        "resumes"
     )
 
 

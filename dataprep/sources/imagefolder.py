@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -30,7 +31,9 @@ IMAGE_EXTENSIONS = frozenset(
 """Names that promise an image. The content decides the codec; the name only decides whether
 something else is a failure or clutter."""
 
+NO_CLASS = "in no class folder"
 _REMOTE_READS = 16
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 _SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 _CLUTTER = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
 
@@ -100,13 +103,15 @@ class ImageFolder:
             for group, entry in zip(classes, entries, strict=True)
             if group and promises_image(entry.key)
         }
+        promising |= self._promising_by_content(entries, classes, promising, problems)
         if not promising:
             raise SourceNotFound(
                 f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below it"
+                + commonest(problems)
             )
         for row, group in enumerate(classes):
             if row not in problems and group not in promising:
-                where = "in no class folder" if not group else "its folder holds no images"
+                where = NO_CLASS if not group else "its folder holds no images"
                 problems[row] = Problem("skipped", where)
                 classes[row] = ""
         return Listing(
@@ -115,6 +120,36 @@ class ImageFolder:
             classes=classes,
             problems=problems,
         )
+
+    def _promising_by_content(
+        self,
+        entries: Sequence[ObjectInfo],
+        classes: Sequence[str],
+        promising: set[str],
+        problems: dict[int, Problem],
+    ) -> set[str]:
+        """Classes whose files have no extension at all, of which the first one is an image."""
+        first: dict[str, str] = {}
+        for row, (group, entry) in enumerate(zip(classes, entries, strict=True)):
+            undecided = group and group not in promising and row not in problems
+            if undecided and entry.bytes and not PurePosixPath(entry.key).suffix:
+                first.setdefault(group, entry.key)
+        return {group for group, key in first.items() if self._looks_like_an_image(key)}
+
+    def _looks_like_an_image(self, key: str) -> bool:
+        try:
+            return self._store.get_range(key, 0, 16).startswith(_MAGIC)
+        except OSError:
+            return False
+
+
+def commonest(problems: dict[int, Problem]) -> str:
+    """The commonest reason why entries are no samples, to append to an error."""
+    counts = Counter(problem.reason for problem in problems.values())
+    if not counts:
+        return ""
+    reason, count = counts.most_common(1)[0]
+    return f"; {count:,} of its files: {reason}"
 
 
 def _problem(entry: ObjectInfo) -> Problem | None:
@@ -130,7 +165,9 @@ class _ClassRule:
 
     def __init__(self, keys: Sequence[str], uri: str) -> None:
         folders = [key.split("/")[:-1] for key in keys if promises_image(key)]
-        self._by_synset = any(is_synset(part) for parts in folders for part in parts)
+        inside = [parts for parts in folders if any(map(is_synset, parts))]
+        outside = [parts for parts in folders if parts and not any(map(is_synset, parts))]
+        self._by_synset = bool(inside) and not outside
         self._depth = 0 if self._by_synset else _first_difference(folders)
         splits = self._splits(folders)
         if len(splits) > 1:
@@ -138,6 +175,13 @@ class _ClassRule:
             raise SourceError(
                 f"{uri!r} holds several splits ({', '.join(sorted(splits))}): shard one at a "
                 f"time, as in --source {uri.rstrip('/')}/{splits[first]} --split {first}"
+            )
+
+        if inside and outside:
+            raise SourceError(
+                f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "
+                f"as {'/'.join(outside[0])!r}, and either could be the classes: move one of them "
+                "elsewhere"
             )
 
     def _splits(self, folders: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -167,7 +211,9 @@ def _first_difference(folders: Sequence[Sequence[str]]) -> int:
     depth = 0
     while True:
         here = {parts[depth] for parts in folders if len(parts) > depth}
-        deeper = any(len(parts) > depth + 1 for parts in folders)
-        if len(here) != 1 or not deeper:
+        below = {parts[depth + 1] for parts in folders if len(parts) > depth + 1}
+        direct = any(len(parts) == depth + 1 for parts in folders)
+        # Images and one folder more: that is a class with a folder in it.
+        if len(here) != 1 or not below or (direct and len(below) == 1):
             return depth
         depth += 1

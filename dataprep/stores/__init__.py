@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import entry_points
 from typing import cast
 
@@ -12,7 +13,7 @@ from dataprep.stores.protocol import Buffer, ObjectInfo, Store
 __all__ = ["Buffer", "ObjectInfo", "Store", "StoreOptions", "open_store"]
 
 
-def open_store(uri: str, options: StoreOptions | None = None) -> Store:
+def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None) -> Store:
     """The store at ``uri``: a path, ``file://``, ``s3://bucket/prefix``, ``memory://name``.
 
     Schemes resolve through the entry-point group ``dataprep.stores``.
@@ -20,6 +21,7 @@ def open_store(uri: str, options: StoreOptions | None = None) -> Store:
     Raises:
         ConfigError: no store is registered for the scheme.
     """
+    uri = os.fspath(uri)
     scheme, colon, _ = uri.partition("://")
     if not colon:
         scheme = "file"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import platform
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from dataprep.stores.protocol import Buffer, ObjectInfo
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
 
+_SILENT_S = 24 * 3600
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -47,8 +50,13 @@ class LocalStore:
         return shutil.disk_usage(self.root).free
 
     def tidy(self) -> None:
-        """Remove half-written files of interrupted runs."""
-        shutil.rmtree(self.root / PARTIAL, ignore_errors=True)
+        """Remove half-written files whose writers are gone: dead here, or silent for a day."""
+        folder = self.root / PARTIAL
+        with contextlib.suppress(OSError):
+            for partial in folder.iterdir():
+                if _is_abandoned(partial):
+                    partial.unlink(missing_ok=True)
+            folder.rmdir()
 
     def get(self, key: str) -> bytes:
         """The file's bytes."""
@@ -126,7 +134,7 @@ class LocalStore:
     def _partial(self) -> Path:
         folder = self.root / PARTIAL
         folder.mkdir(exist_ok=True)
-        return folder / f"{os.getpid()}-{secrets.token_hex(8)}"
+        return folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}"
 
     def _write(self, data: Buffer) -> Path:
         partial = self._partial()
@@ -140,6 +148,18 @@ class LocalStore:
             partial.unlink(missing_ok=True)
             raise
         return partial
+
+
+def _is_abandoned(partial: Path) -> bool:
+    host, _, rest = partial.name.rpartition("-")[0].rpartition("-")
+    if host == platform.node() and rest.isdigit():
+        try:
+            os.kill(int(rest), 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass  # it lives, as somebody else
+    return time.time() - partial.stat().st_mtime > _SILENT_S
 
 
 def _walk(folder: str, parent: str, prefix: str, above: tuple[str, ...]) -> Iterator[ObjectInfo]:

@@ -28,13 +28,18 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was checked, and what was found."""
+    """What was checked, and what was found.
+
+    ``shards`` and ``samples`` count once, whatever the number of formats; ``bytes`` are of all
+    shards in all formats.
+    """
 
     output: str
     split: str
     depth: Depth
+    formats: tuple[str, ...]
     shards: int
-    records: int
+    samples: int
     bytes: int
     faults: tuple[Fault, ...]
     remarks: tuple[str, ...]
@@ -47,8 +52,9 @@ class Verification:
     def __str__(self) -> str:
         verdict = "ok" if self.ok else f"{len(self.faults):,} faults"
         head = (
-            f"{self.split} ({self.depth}): {verdict}: {self.shards:,} shards, "
-            f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB in {self.output}"
+            f"{self.split} ({self.depth}): {verdict}: {self.samples:,} samples in "
+            f"{self.shards:,} shards, as {' and '.join(self.formats)}, "
+            f"{self.bytes / 1e6:,.1f} MB in {self.output}"
         )
         return "\n".join([head, *(f"  {fault}" for fault in self.faults), *self._remarks()])
 

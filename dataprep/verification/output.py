@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from dataprep import keys
@@ -18,7 +19,7 @@ from dataprep.verification.tables import expected_keys, out_of_bounds, table_fau
 
 
 def verify(
-    output: str,
+    output: str | os.PathLike[str],
     split: str | None = None,
     *,
     depth: Depth = "full",
@@ -110,8 +111,9 @@ def verify_split(
         output=store.uri,
         split=split,
         depth=depth,
-        shards=len(stored),
-        records=sum(entry.records for entry in stored),
+        formats=tuple(job.label_offsets),
+        shards=len(receipts),
+        samples=table.counts.written,
         bytes=sum(entry.file.bytes for entry in stored),
         faults=tuple(faults),
         remarks=tuple(out_of_bounds(receipts)),

@@ -23,7 +23,7 @@ def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> It
     for stored in receipt.formats.values():
         for file in (stored.file, *stored.indexes):
             if file.key not in sizes:
-                yield Fault(file.key, "missing")
+                yield Fault(file.key, "missing: run shard again, it makes this shard anew")
             elif sizes[file.key] != file.bytes:
                 yield Fault(
                     file.key, f"has {sizes[file.key]:,} bytes, the receipt says {file.bytes:,}"

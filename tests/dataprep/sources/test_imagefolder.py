@@ -38,9 +38,11 @@ def draw(root: Path, names: Iterable[str]) -> None:
         (root / name).write_bytes(os.fsencode(name))
 
 
-def listing_of(root: Path, *names: str) -> Listing:
-    """The listing of a folder with files of these names."""
+def listing_of(root: Path, *names: str, jpeg: Iterable[str] = ()) -> Listing:
+    """The listing of a folder with files of these names; ``jpeg`` begin as JPEGs do."""
     draw(root, names)
+    for name in jpeg:
+        (root / name).write_bytes(b"\xff\xd8\xff\xe0")
     return ImageFolder(str(root)).list()
 
 
@@ -82,13 +84,47 @@ def test_one_synset_is_one_class(tmp_path: Path) -> None:
     assert set(classes(listing_of(tmp_path, *names)).values()) == {"n01440764"}
 
 
-def test_other_folders_beside_synsets_are_no_classes(tmp_path: Path) -> None:
-    """Where there are synsets, images outside of them are skipped and accounted for."""
-    listing = listing_of(
-        tmp_path, "n01440764/a.JPEG", "n01440764/box.txt", "extra/b.JPEG", "c.JPEG"
-    )
+def test_other_folders_beside_synsets_are_refused(tmp_path: Path) -> None:
+    """Images in WordNet folders and in others: nobody can tell which are the classes."""
+    with pytest.raises(SourceError, match=r"mixes WordNet folders such as 'n01440764' .* 'extra'"):
+        listing_of(tmp_path, "n01440764/a.JPEG", "extra/b.JPEG")
+
+
+def test_clutter_beside_synsets_decides_nothing(tmp_path: Path) -> None:
+    """Texts anywhere, and images beside the class folders, are skipped and accounted for."""
+    listing = listing_of(tmp_path, "n01440764/a.JPEG", "n01440764/box.txt", "extra/b.txt", "c.JPEG")
     assert classes(listing) == {"n01440764/a.JPEG": "n01440764", "n01440764/box.txt": "n01440764"}
-    assert problems(listing) == {"extra/b.JPEG": NO_CLASS, "c.JPEG": NO_CLASS}
+    assert problems(listing) == {"extra/b.txt": NO_CLASS, "c.JPEG": NO_CLASS}
+
+
+def test_a_flat_split_beside_a_labelled_one_is_refused(tmp_path: Path) -> None:
+    """Kaggle's train folders with its flat validation folder are two splits, not classes."""
+    with pytest.raises(SourceError, match="--split train"):
+        listing_of(tmp_path, "CLS-LOC/train/n01440764/a.JPEG", "CLS-LOC/val/b.JPEG")
+
+
+def test_a_single_class_may_have_a_folder_in_it(tmp_path: Path) -> None:
+    """Images beside one folder of images are one class."""
+    listing = listing_of(tmp_path, "cat/1.jpg", "cat/2.jpg", "cat/more/3.jpg")
+    assert list(listing.classes) == ["cat"] * 3
+    assert problems(listing) == {}
+
+
+def test_a_class_without_extensions(tmp_path: Path) -> None:
+    """Files without any extension make a class if the first of them begins as an image does."""
+    listing = listing_of(tmp_path, "a/1", "a/2", "b/3.jpg", "docs/README", jpeg=("a/1", "a/2"))
+    assert classes(listing) == {"a/1": "a", "a/2": "a", "b/3.jpg": "b"}
+    assert list(problems(listing)) == ["docs/README"]
+
+
+def test_links_are_named_where_nothing_else_is_there(tmp_path: Path) -> None:
+    """A tree of links to another place is refused with that reason."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "1.jpg").write_bytes(b"\xff\xd8\xff")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "cat").symlink_to(tmp_path / "real")
+    with pytest.raises(SourceNotFound, match="symlink that leaves the source"):
+        ImageFolder(str(tmp_path / "links")).list()
 
 
 def test_caltech_folders(tmp_path: Path) -> None:

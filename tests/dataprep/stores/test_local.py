@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -248,13 +249,29 @@ def test_an_interrupted_write_is_cleaned_up(
 def test_leftovers_are_never_listed_and_tidied(store: LocalStore) -> None:
     """What a killed writer left is not listed, and tidying removes that and nothing else."""
     store.put("key", b"data")
-    leftover = store.root / PARTIAL / "4711-abc"
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    leftover = store.root / PARTIAL / f"{platform.node()}-{dead.pid}-abc"
     leftover.parent.mkdir(exist_ok=True)
     leftover.write_bytes(b"half")
+    old = store.root / PARTIAL / "elsewhere-1-abc"
+    old.write_bytes(b"half")
+    os.utime(old, (0, 0))
     assert entries(store) == {"key": None}
     store.tidy()
     assert files_below(store.root) == {"key"}
     assert not leftover.parent.exists()
+
+
+@pytest.mark.parametrize("host", [platform.node(), "elsewhere"])
+def test_what_another_writer_writes_is_left_alone(store: LocalStore, host: str) -> None:
+    """A file of a writer that lives, or that may live on another host, is not tidied away."""
+    store.put("key", b"data")
+    growing = store.root / PARTIAL / f"{host}-{os.getpid()}-abc"
+    growing.parent.mkdir(exist_ok=True)
+    growing.write_bytes(b"half")
+    store.tidy()
+    assert growing.exists()
 
 
 def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class TestClean:
         assert found.faults == ()
         assert found.remarks == ()
         assert (found.split, found.depth) == ("train", depth)
-        assert (found.shards, found.records) == (6, 240)
+        assert (found.shards, found.samples) == (3, 120)
         stored = [key for key in output.store.list() if key.key.startswith(("tfrecord", "record"))]
         assert found.bytes == sum(info.bytes for info in stored)
 
@@ -464,7 +464,7 @@ class TestCommand:
         """A clean output ends with 0 and one line on stdout."""
         code, out, err = self.run(output.store.uri)
         assert (code, err) == (0, "")
-        assert out.startswith("train (full): ok: 6 shards, 240 records")
+        assert out.startswith("train (full): ok: 120 samples in 3 shards, as tfrecord and recordio")
 
     def test_damaged(self, output: Output) -> None:
         """A damaged output ends with 1, the place on stdout."""

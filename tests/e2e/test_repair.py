@@ -1,0 +1,99 @@
+"""What is overwritten, what is repaired, and what is refused instead."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from dataprep.config import load
+from dataprep.errors import JobError, OutputConflict, TooManyFailures
+from dataprep.job import Summary
+
+
+def run(source: Path, output: Path, *, overwrite: bool = False, **more: Any) -> list[Summary]:
+    """Shard into small shards on threads."""
+    values = {"source": source, "output": output, "image.size": 64, "shard_size": "1MB", **more}
+    return list(dataprep.shard(load(None, values), overwrite=overwrite))
+
+
+def files(output: Path) -> dict[str, bytes]:
+    """Everything in an output but the manifests, whose times differ."""
+    return {
+        str(path.relative_to(output)): path.read_bytes()
+        for path in sorted(output.rglob("*"))
+        if path.is_file() and not path.name.endswith(".manifest.json")
+    }
+
+
+def test_an_overwrite_that_is_refused_removes_nothing(tree: Path, tmp_path: Path) -> None:
+    """A source that does not fit the other splits' labels leaves the old split whole."""
+    output, other = tmp_path / "out", tmp_path / "other"
+    run(tree, output)
+    run(tree, output, split="test")
+    before = files(output)
+    shutil.copytree(tree, other)
+    shutil.copytree(next(other.iterdir()), other / "n99999999")
+    with pytest.raises(OutputConflict, match="n99999999"):
+        run(other, output, overwrite=True)
+    assert files(output) == before
+    assert all(found.ok for found in dataprep.verify(output))
+
+
+def test_overwriting_without_validation_removes_what_was_held_out(
+    tree: Path, tmp_path: Path
+) -> None:
+    """Samples that were held out and now belong to train stay in no split of their own."""
+    output = tmp_path / "out"
+    run(tree, output, validation="10%")
+    assert {found.split for found in dataprep.verify(output)} == {"train", "validation"}
+    run(tree, output, overwrite=True)
+    (found,) = dataprep.verify(output)
+    assert (found.split, found.samples) == ("train", 120)
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path, damage: str) -> None:
+    """labels.json is held against the job before anything is made with it."""
+    run(tree, tmp_path)
+    labels = tmp_path / "labels.json"
+    content = json.loads(labels.read_bytes())
+    content["classes"][0]["text"] = "something else"
+    labels.write_text(json.dumps(content)) if damage == "changed" else labels.unlink()
+    next((tmp_path / "receipts").iterdir()).unlink()
+    with pytest.raises(OutputConflict, match=r"labels\.json.*--overwrite"):
+        run(tree, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["tfrecord", "index/tfrecord"])
+def test_a_lost_file_is_made_again(tree: Path, tmp_path: Path, kind: str) -> None:
+    """A shard whose file is gone counts as missing, whatever receipt and manifest say."""
+    run(tree, tmp_path)
+    before = files(tmp_path)
+    next((tmp_path / kind).iterdir()).unlink()
+    (summary,) = run(tree, tmp_path)
+    assert summary.made_shards == 1
+    assert files(tmp_path) == before
+
+
+def test_refused_links_count_before_any_work(tree: Path, tmp_path: Path) -> None:
+    """Failures that the listing shows already stop the job before it converts anything."""
+    source = tmp_path / "source"
+    shutil.copytree(tree, source)
+    (next(source.iterdir()) / "link.JPEG").symlink_to("/etc/hostname")
+    with pytest.raises(TooManyFailures, match=r"link\.JPEG: symlink that leaves the source"):
+        run(source, tmp_path / "out", max_failures="none")
+    assert not (tmp_path / "out" / "receipts").exists()
+
+
+def test_nothing_written_is_no_result(tmp_path: Path) -> None:
+    """A job of which no sample could be written fails, whatever share may fail."""
+    (tmp_path / "source" / "cat").mkdir(parents=True)
+    (tmp_path / "source" / "cat" / "1.jpg").write_bytes(b"no image")
+    with pytest.raises(JobError, match=r"none of 1 samples.*cat/1\.jpg: not an image"):
+        run(tmp_path / "source", tmp_path / "out", max_failures="100%")
+    assert not (tmp_path / "out" / "train.manifest.json").exists()
