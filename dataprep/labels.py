@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dataprep.errors import DatasetError, OutputConflict, SchemaTooNew
+from dataprep.errors import DatasetError, OutputConflict
 from dataprep.names import escape, to_bytes, unescape
+from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
 _SYNSET = re.compile(r"n\d{8}")
@@ -84,23 +85,14 @@ class LabelSpace:
             DatasetError: it is no such file.
             SchemaTooNew: written by a newer version.
         """
-        try:
-            content = json.loads(data)
-            if content["schema"] > SCHEMA:
-                raise SchemaTooNew(
-                    f"labels.json has schema {content['schema']}; this version reads up to "
-                    f"{SCHEMA}: upgrade dataprep-iobench"
-                )
+        with malformed_as(DatasetError, "labels.json cannot be read"):
+            content = parse(data, "labels.json", SCHEMA)
             return cls(
                 tuple(
                     Label(row["index"], unescape(row["synset"]), unescape(row["text"]))
                     for row in content["classes"]
                 )
             )
-        except SchemaTooNew:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise DatasetError(f"labels.json cannot be read: {error}") from None
 
 
 def _text(name: str) -> str:

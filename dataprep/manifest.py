@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.errors import DatasetError, SchemaTooNew
+from dataprep.errors import DatasetError
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.receipt import Receipt
+from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
 
@@ -77,13 +78,8 @@ class Manifest:
             DatasetError: not a manifest.
             SchemaTooNew: written by a newer version.
         """
-        try:
-            content = json.loads(data)
-            if content["schema"] > SCHEMA:
-                raise SchemaTooNew(
-                    f"{name}: schema {content['schema']}; this version reads up to {SCHEMA}: "
-                    "upgrade dataprep-iobench"
-                )
+        with malformed_as(DatasetError, f"{name}: not a manifest"):
+            content = parse(data, name, SCHEMA)
             formats = {
                 key: FormatEntry(
                     value["label_offset"],
@@ -95,10 +91,6 @@ class Manifest:
             }
             counts = SampleCounts(**content.pop("samples"))
             return cls(formats=formats, samples=counts, **content)
-        except SchemaTooNew:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise DatasetError(f"{name}: not a manifest: {error}") from None
 
 
 def in_bounds(shard_bytes: int) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from dataprep.errors import CorruptRecord, SchemaTooNew
+from dataprep.errors import CorruptRecord
+from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
 
@@ -107,13 +108,8 @@ class Receipt:
             CorruptRecord: not a receipt.
             SchemaTooNew: written by a newer version.
         """
-        try:
-            content = json.loads(data)
-            if content["schema"] > SCHEMA:
-                raise SchemaTooNew(
-                    f"{name}: schema {content['schema']}; this version reads up to {SCHEMA}: "
-                    "upgrade dataprep-iobench"
-                )
+        with malformed_as(CorruptRecord, f"{name}: not a receipt"):
+            content = parse(data, name, SCHEMA)
             return cls(
                 fingerprint=content["fingerprint"],
                 split=content["split"],
@@ -129,10 +125,6 @@ class Receipt:
                 },
                 rows=_rows(content["samples"]),
             )
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, SchemaTooNew):
-                raise
-            raise CorruptRecord(f"{name}: not a receipt: {error}") from None
 
 
 def _rows(samples: dict[str, Any]) -> list[Row]:

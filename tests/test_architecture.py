@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = (
-    *("_version", "errors", "names", "keys", "ordered"),
+    *("_version", "errors", "names", "keys", "ordered", "schema"),
     *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
     *("stores", "sources", "manifest", "sample_table", "config"),
     *("spool", "read_ahead", "worker", "job", "verification", "dataset"),

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.errors import DatasetError, SchemaTooNew
+from dataprep.errors import DatasetError
+from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
 
@@ -62,20 +63,11 @@ class JobFile:
             DatasetError: not a job file, or changed by hand.
             SchemaTooNew: written by a newer version.
         """
-        try:
-            content = json.loads(data)
+        with malformed_as(DatasetError, f"{name}: not a job file"):
+            content = parse(data, name, SCHEMA)
             fingerprint = content.pop("fingerprint")
-            if content["schema"] > SCHEMA:
-                raise SchemaTooNew(
-                    f"{name}: schema {content['schema']}; this version reads up to {SCHEMA}: "
-                    "upgrade dataprep-iobench"
-                )
             content["calibration"] = tuple(tuple(point) for point in content["calibration"])
             job = cls(**content)
-        except SchemaTooNew:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DatasetError(f"{name}: not a job file: {error}") from None
         if job.fingerprint != fingerprint:
             raise DatasetError(f"{name}: its content does not match its fingerprint")
         return job

@@ -11,7 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dataprep.config import DaskOptions, ShardConfig, allowed_failures, dump, load, parse_share
+from dataprep.config import (
+    DaskOptions,
+    ShardConfig,
+    allowed_failures,
+    dump,
+    load,
+    parse_share,
+    store_options,
+)
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.stores.options import StoreOptions
@@ -256,3 +264,35 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load(tmp_path, {})
     (tmp_path / "empty.yaml").touch()
     assert load(tmp_path / "empty.yaml", PLACES) == load(None, PLACES)
+
+
+@pytest.mark.parametrize(
+    ("given_value", "kept"), [(0.05, "5.00%"), (0.5, "50.0%"), ("5%", "5%")], ids=str
+)
+def test_a_fraction_is_a_share(given_value: object, kept: str) -> None:
+    """YAML's 0.05 means 5 %, for the validation split and for failures."""
+    config = load(None, {**PLACES, "validation": given_value, "max_failures": given_value})
+    assert parse_share(str(config.validation)) == parse_share(kept)
+    assert allowed_failures(config.max_failures, 1000) == int(1000 * parse_share(kept))
+
+
+def test_paths_are_places() -> None:
+    """A path object serves as source and output."""
+    config = load(None, {"source": Path("photos"), "output": Path("out")})
+    assert (config.source, config.output) == ("photos", "out")
+
+
+def test_offsets_belong_to_formats() -> None:
+    """A label offset of an unknown format is refused with the nearest one."""
+    with pytest.raises(ConfigError, match=r"no format 'tfrecrod': did you mean 'tfrecord'"):
+        load(None, {**PLACES, "label_offset": {"tfrecrod": 1}})
+
+
+def test_store_options_alone() -> None:
+    """Store options are checked as in a whole config; nothing else is taken."""
+    options = store_options({"store.profile": "me", "store.requester_pays": True})
+    assert (options.profile, options.requester_pays) == ("me", True)
+    with pytest.raises(ConfigError, match=r"unknown key 'store.profil': did you mean 'profile'"):
+        store_options({"store.profil": "me"})
+    with pytest.raises(ConfigError, match="unknown key 'image'"):
+        store_options({"image.size": 3})

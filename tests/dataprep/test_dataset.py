@@ -160,6 +160,11 @@ class TestSharing:
         assert (copy.split, copy.format, len(copy)) == ("train", dataset.format, 120)
         assert copy[7] == dataset[7]
 
+    def test_samples_are_pickled(self, dataset: dataprep.Dataset) -> None:
+        """A sample by itself crosses to another process, as loaders with workers need."""
+        assert pickle.loads(pickle.dumps(dataset[3])) == dataset[3]
+        assert pickle.loads(pickle.dumps(next(iter(dataset)))) == dataset[0]
+
     def test_threads(self, dataset: dataprep.Dataset) -> None:
         """Eight threads on one instance get what one gets."""
         wanted = [bytes(sample.image) for sample in dataset]
