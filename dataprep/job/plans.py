@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dataprep import estimate, plan
 from dataprep.config import ShardConfig
-from dataprep.errors import ImageError, JobError
+from dataprep.errors import ConfigError, ImageError
 from dataprep.formats import Sample, get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, to_bytes, unescape
@@ -160,7 +160,10 @@ def make_plans(
     plans = {}
     for split, part in parts.items():
         if not len(part):
-            raise JobError(f"split {split!r} would have no samples: give a larger share")
+            raise ConfigError(
+                f"split {split!r} would have no samples: with a share of {config.validation} "
+                "of each class, no class is large enough; give a larger --validation"
+            )
         order = plan.shuffled(listing.names, part, config.seed) if config.shuffle else part
         others = sorted(listing.problems) if split == config.split else []
         plans[split] = _split_plan(listing, labels, order, others, calibration, config)

@@ -11,7 +11,7 @@ import pytest
 
 import dataprep
 from dataprep.config import load
-from dataprep.errors import JobError, OutputConflict, TooManyFailures
+from dataprep.errors import ConfigError, JobError, OutputConflict, TooManyFailures
 from dataprep.job import Summary
 
 
@@ -97,3 +97,12 @@ def test_nothing_written_is_no_result(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"none of 1 samples.*cat/1\.jpg: not an image"):
         run(tmp_path / "source", tmp_path / "out", max_failures="100%")
     assert not (tmp_path / "out" / "train.manifest.json").exists()
+
+
+def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path) -> None:
+    """A validation split that would be empty is a wrong request: nothing is written."""
+    (tmp_path / "source" / "a").mkdir(parents=True)
+    shutil.copy(next(tree.rglob("*.JPEG")), tmp_path / "source" / "a")
+    with pytest.raises(ConfigError, match=r"'validation' would have no samples.*larger"):
+        run(tmp_path / "source", tmp_path / "out", validation="5%")
+    assert files(tmp_path / "out") == {}
