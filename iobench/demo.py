@@ -30,7 +30,7 @@ def main() -> int:
             [
                 *("shard", "--source", photos, "--output", output),
                 *("--format", "tfrecord", "--format", "recordio", "--size", "256"),
-                *("--shard-size", "4MB", "--validation", "5%"),
+                *("--shard-size", "4MB", "--validation", "10%"),
             ],
             ["verify", output, "--deep"],
         ):
