@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
 
+from dataprep.config_errors import explain
 from dataprep.errors import ConfigError
 from dataprep.image.policy import ImagePolicy
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
@@ -21,8 +22,6 @@ from dataprep.stores.options import StoreOptions
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-# What pydantic puts into the place of an error for each type that a value might have had.
-_UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
 
 
 class DaskOptions(BaseModel):
@@ -239,27 +238,6 @@ def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
         raise ConfigError(explain(error, _StoreOnly, "the command line")) from None
 
 
-def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    """pydantic's findings, a line each, with the nearest known key for an unknown one."""
-    lines: dict[str, list[str]] = {}
-    for problem in error.errors(include_url=False):
-        keys = [str(key) for key in problem["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
-        dotted = ".".join(keys)
-        if problem["type"] == "extra_forbidden":
-            known = _known_keys(model, keys[:-1])
-            near = difflib.get_close_matches(keys[-1], known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            lines[f"unknown key {dotted!r}"] = [hint]
-        elif problem["type"] == "missing":
-            flag = dotted.replace("_", "-")
-            lines[f"{dotted!r} is missing"] = [f"give --{flag}, or the key in a config file"]
-        else:
-            message = problem["msg"].removeprefix("Value error, ")
-            lines.setdefault(dotted or "config", []).append(message)
-    shown = (f"{what}: {', or: '.join(dict.fromkeys(why))}" for what, why in lines.items())
-    return f"{where}: " + "; ".join(shown)
-
-
 def dump(config: ShardConfig) -> str:
     """The whole config as YAML, defaults included; ``load`` reads it back."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
@@ -290,16 +268,3 @@ def _set(values: dict[str, Any], dotted: str, value: Any) -> None:
         values[parent] = inner = dict(inner)
         values = inner
     values[last] = value
-
-
-def _known_keys(model: type[BaseModel], path: list[str]) -> list[str]:
-    for key in path:
-        annotation = model.model_fields[key].annotation if key in model.model_fields else None
-        candidates = [annotation, *getattr(annotation, "__args__", ())]
-        inner = next(
-            (c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None
-        )
-        if inner is None:
-            return []
-        model = inner
-    return list(model.model_fields)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = (
     *("_version", "errors", "names", "keys", "ordered", "schema"),
     *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
-    *("stores", "sources", "manifest", "sample_table", "config"),
+    *("stores", "sources", "manifest", "sample_table", "config_errors", "config"),
     *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
     *("adapters", "sample", "examples", "cli", "__main__"),
 )

@@ -1,5 +1,6 @@
 """A whole job: plan, Dask, receipts, manifest; resume and progress."""
 
-from dataprep.job.run import Summary, shard
+from dataprep.job.run import shard
+from dataprep.job.summary import Summary
 
 __all__ = ["Summary", "shard"]

@@ -11,14 +11,11 @@ from dataprep import keys, plan
 from dataprep.config import ShardConfig
 from dataprep.errors import (
     ConfigError,
-    ObjectNotFound,
-    OutputConflict,
     SourceNotFound,
     StoreError,
     StoreFull,
 )
-from dataprep.formats import format_names
-from dataprep.job.jobfile import JobFile, differences
+from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import (
     VALIDATION,
     SplitPlan,
@@ -26,6 +23,17 @@ from dataprep.job.plans import (
     label_offsets,
     make_plans,
     sample_rows,
+)
+from dataprep.job.stored import (
+    content_of_split,
+    refuse_leftovers,
+    remove_split,
+    require_same,
+    splits_to_remove,
+    stored_job,
+    stored_labels,
+    stored_manifest,
+    stored_plan,
 )
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
@@ -67,21 +75,23 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
             + commonest(listing.problems)
         )
     _ready(store)
-    found = {} if overwrite else {split: job for split in splits if (job := _job(store, split))}
+    found = (
+        {} if overwrite else {split: job for split in splits if (job := stored_job(store, split))}
+    )
     if found:
-        label_space = _stored_labels(store, found)
-        plans = {split: _stored_plan(store, split, found[split]) for split in found}
+        label_space = stored_labels(store, found)
+        plans = {split: stored_plan(store, split, found[split]) for split in found}
         for split, job in found.items():
-            _require_same(config, split, job, listing, plans)
+            require_same(config, split, job, listing, plans)
         if set(found) == set(splits):
-            manifests = {s: m for s in splits if (m := _manifest(store, s, found[s]))}
+            manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
             note(f"resuming {store.uri}: same config, same source")
             return Prepared(config, source, store, label_space, found, plans, manifests)
     if overwrite:
-        return _new(config, source, store, listing, note, _to_remove(store, splits))
+        return _new(config, source, store, listing, note, splits_to_remove(store, splits))
     for split in splits:
         if split not in found:
-            _refuse_leftovers(store, split)
+            refuse_leftovers(store, split)
     return _new(config, source, store, listing, note, ())
 
 
@@ -116,131 +126,6 @@ def _ready(store: Store) -> None:
         raise
 
 
-def _job(store: Store, split: str) -> JobFile | None:
-    key = keys.job(split)
-    try:
-        return JobFile.from_json(store.get(key), key)
-    except ObjectNotFound:
-        return None
-
-
-def _manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
-    key = keys.manifest(split)
-    try:
-        found = Manifest.from_json(store.get(key), key)
-    except ObjectNotFound:
-        return None
-    return found if found.fingerprint == job.fingerprint else None
-
-
-def _stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
-    try:
-        data = store.get(keys.LABELS)
-    except ObjectNotFound:
-        data = b""
-    digest = hashlib.sha256(data).hexdigest()
-    if any(digest != job.labels_sha256 for job in jobs.values()):
-        raise OutputConflict(
-            f"{keys.LABELS} in {store.uri} is not the one that the job was planned with: put it "
-            "back, or start anew with --overwrite"
-        )
-    return LabelSpace.from_json(data)
-
-
-def _stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
-    key = keys.plan(split)
-    try:
-        data = store.get(key)
-    except ObjectNotFound:
-        data = b""
-    if hashlib.sha256(data).hexdigest() != job.plan_sha256:
-        raise OutputConflict(
-            f"{key} in {store.uri} is not the plan that {keys.job(split)} was written with: "
-            "start anew with --overwrite"
-        )
-    return SplitPlan.from_parquet(data)
-
-
-def _require_same(
-    config: ShardConfig,
-    split: str,
-    job: JobFile,
-    listing: Listing,
-    plans: Mapping[str, SplitPlan],
-) -> None:
-    """Refuse to go on with a job that was planned from something else."""
-    found = differences(job.config, replaced_split(config, split))
-    found += differences(job.versions, dict(determining()))
-    if job.source["sha256"] != listing.digest():
-        found += _source_differences(listing, plans) or ["source: other class folders"]
-    if found:
-        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        raise OutputConflict(
-            f"{config.output} holds another job for split {split!r}: {shown}. Take these back "
-            "to resume it, use another --output, or --overwrite to start anew"
-        )
-
-
-def replaced_split(config: ShardConfig, split: str) -> dict[str, object]:
-    """The content part of ``config`` for one of its splits."""
-    return {**config.content(), "split": split}
-
-
-def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> list[str]:
-    before = {
-        name: size
-        for stored in plans.values()
-        for name, size in zip(stored.names, stored.sizes.tolist(), strict=True)
-    }
-    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
-    groups = {
-        "new": now.keys() - before.keys(),
-        "gone": before.keys() - now.keys(),
-        "of another size": {n for n in now.keys() & before.keys() if now[n] != before[n]},
-    }
-    return [
-        f"source: {len(names):,} files {what}, such as {min(names)!r}"
-        for what, names in groups.items()
-        if names
-    ]
-
-
-def _to_remove(store: Store, splits: Sequence[str]) -> list[str]:
-    """The splits to overwrite, and a validation split that was taken from one of them.
-
-    If it stayed, its samples would be in both.
-    """
-    taken = []
-    for split in splits:
-        job = _job(store, split)
-        other = _job(store, VALIDATION)
-        if job and other and job.config.get("validation") and job.source == other.source:
-            taken.append(VALIDATION)
-    return list(dict.fromkeys([*splits, *taken]))
-
-
-def _remove(store: Store, split: str) -> None:
-    """Remove a split, the manifest first: a reader never meets half of it.
-
-    The job file goes last: a removal cut short is no new output, but one to go on removing.
-    """
-    store.delete(keys.manifest(split))
-    found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
-    ranks = {"receipts": 0, "": 2}
-    for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
-        store.delete(key)
-    store.delete(keys.job(split))
-
-
-def _refuse_leftovers(store: Store, split: str) -> None:
-    """Refuse receipts of which nobody knows to what plan they belong."""
-    if any(keys.belongs_to(split, info.key, ()) for info in store.list("receipts/")):
-        raise OutputConflict(
-            f"{store.uri} holds shards of split {split!r}, but not its {keys.job(split)}: "
-            "--overwrite to start anew, or use another --output"
-        )
-
-
 def _new(
     config: ShardConfig,
     source: Source,
@@ -265,7 +150,7 @@ def _new(
     for split, split_plan in plans.items():
         jobs[split] = JobFile(
             split=split,
-            config=replaced_split(config, split),
+            config=content_of_split(config, split),
             versions=dict(determining()),
             source={
                 "files": len(listing),
@@ -280,7 +165,7 @@ def _new(
         )
     try:
         for split in remove:
-            _remove(store, split)
+            remove_split(store, split)
         store.put(keys.LABELS, labels_json)
         for split in jobs:
             store.put(keys.plan(split), encoded[split])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dataprep.job.run import Summary
+from dataprep.job.summary import Summary
 from dataprep.manifest import spread
 
 _MOST_FAILURES = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
@@ -16,6 +17,7 @@ from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
 
 _MOST_FAULTS_A_SHARD = 20
+_PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
 
 def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> Iterator[Fault]:
@@ -113,6 +115,11 @@ class ShardCheck:
     ) -> Iterator[Fault]:
         if crc32c(data) == crc and not self._deep:
             return
+        length = _place(row, record_format.name)[1]
+        if len(data) < length:
+            what = f"cut short: {len(data):,} of its {length:,} bytes are there"
+            yield Fault(key, what, record, offset)
+            return
         try:
             (raw,) = record_format.read(data, key)
             sample = record_format.decode(raw.payload, self._offsets[record_format.name])
@@ -150,7 +157,7 @@ def _known(number: int) -> int | None:
 
 def _without_place(message: str) -> str:
     """A codec's message about a single record counts from that record; the place is ours."""
-    return message.split(": ", 1)[-1]
+    return _PLACE.sub("", message, count=1)
 
 
 def _sample_faults(sample: Sample, row: Row) -> Iterator[str]:

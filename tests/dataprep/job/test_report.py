@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from dataprep.job.report import summary_json, summary_text
-from dataprep.job.run import Summary
+from dataprep.job.summary import Summary
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))

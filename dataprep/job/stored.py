@@ -1,0 +1,147 @@
+"""What OUTPUT holds already: the job to resume, to refuse, or to remove."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from dataprep import keys
+from dataprep.config import ShardConfig
+from dataprep.errors import ObjectNotFound, OutputConflict
+from dataprep.formats import format_names
+from dataprep.job.jobfile import JobFile, differences
+from dataprep.job.plans import VALIDATION, SplitPlan
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest
+from dataprep.sources import Listing
+from dataprep.stores import Store
+from dataprep.versions import determining
+
+
+def stored_job(store: Store, split: str) -> JobFile | None:
+    """The job file of a split, if there is one."""
+    key = keys.job(split)
+    try:
+        return JobFile.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None
+
+
+def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
+    """The manifest of this very job, if it is complete."""
+    key = keys.manifest(split)
+    try:
+        found = Manifest.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None
+    return found if found.fingerprint == job.fingerprint else None
+
+
+def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
+    """The labels that the jobs were planned with. Raises OutputConflict."""
+    try:
+        data = store.get(keys.LABELS)
+    except ObjectNotFound:
+        data = b""
+    digest = hashlib.sha256(data).hexdigest()
+    if any(digest != job.labels_sha256 for job in jobs.values()):
+        raise OutputConflict(
+            f"{keys.LABELS} in {store.uri} is not the one that the job was planned with: put it "
+            "back, or start anew with --overwrite"
+        )
+    return LabelSpace.from_json(data)
+
+
+def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
+    """The plan that the job was written with. Raises OutputConflict."""
+    key = keys.plan(split)
+    try:
+        data = store.get(key)
+    except ObjectNotFound:
+        data = b""
+    if hashlib.sha256(data).hexdigest() != job.plan_sha256:
+        raise OutputConflict(
+            f"{key} in {store.uri} is not the plan that {keys.job(split)} was written with: "
+            "start anew with --overwrite"
+        )
+    return SplitPlan.from_parquet(data)
+
+
+def require_same(
+    config: ShardConfig,
+    split: str,
+    job: JobFile,
+    listing: Listing,
+    plans: Mapping[str, SplitPlan],
+) -> None:
+    """Refuse to go on with a job that was planned from something else."""
+    found = differences(job.config, content_of_split(config, split))
+    found += differences(job.versions, dict(determining()))
+    if job.source["sha256"] != listing.digest():
+        found += _source_differences(listing, plans) or ["source: other class folders"]
+    if found:
+        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+        raise OutputConflict(
+            f"{config.output} holds another job for split {split!r}: {shown}. Take these back "
+            "to resume it, use another --output, or --overwrite to start anew"
+        )
+
+
+def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
+    """The content part of ``config`` for one of its splits."""
+    return {**config.content(), "split": split}
+
+
+def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> list[str]:
+    before = {
+        name: size
+        for stored in plans.values()
+        for name, size in zip(stored.names, stored.sizes.tolist(), strict=True)
+    }
+    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    groups = {
+        "new": now.keys() - before.keys(),
+        "gone": before.keys() - now.keys(),
+        "of another size": {n for n in now.keys() & before.keys() if now[n] != before[n]},
+    }
+    return [
+        f"source: {len(names):,} files {what}, such as {min(names)!r}"
+        for what, names in groups.items()
+        if names
+    ]
+
+
+def splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
+    """The splits to overwrite, and a validation split that was taken from one of them.
+
+    If it stayed, its samples would be in both.
+    """
+    taken = []
+    for split in splits:
+        job = stored_job(store, split)
+        other = stored_job(store, VALIDATION)
+        if job and other and job.config.get("validation") and job.source == other.source:
+            taken.append(VALIDATION)
+    return list(dict.fromkeys([*splits, *taken]))
+
+
+def remove_split(store: Store, split: str) -> None:
+    """Remove a split, the manifest first: a reader never meets half of it.
+
+    The job file goes last: a removal cut short is no new output, but one to go on removing.
+    """
+    store.delete(keys.manifest(split))
+    found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
+    ranks = {"receipts": 0, "": 2}
+    for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
+        store.delete(key)
+    store.delete(keys.job(split))
+
+
+def refuse_leftovers(store: Store, split: str) -> None:
+    """Refuse receipts of which nobody knows to what plan they belong."""
+    if any(keys.belongs_to(split, info.key, ()) for info in store.list("receipts/")):
+        raise OutputConflict(
+            f"{store.uri} holds shards of split {split!r}, but not its {keys.job(split)}: "
+            "--overwrite to start anew, or use another --output"
+        )

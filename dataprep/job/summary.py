@@ -1,0 +1,49 @@
+"""How a split came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dataprep import manifest
+from dataprep.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How a split came out. ``seconds`` and ``images_per_s`` are of this run alone."""
+
+    split: str
+    output: str
+    manifest: Manifest
+    seconds: float
+    made_shards: int
+    kept_shards: int
+    images_per_s: float
+    failures: tuple[tuple[str, str], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        counts = self.manifest.samples
+        return {
+            "split": self.split,
+            "output": self.output,
+            "samples": {name: getattr(counts, name) for name in type(counts).__slots__},
+            "formats": {
+                name: {
+                    "shards": len(entry.shards),
+                    "records": entry.records,
+                    "bytes": entry.bytes,
+                    "label_offset": entry.label_offset,
+                }
+                for name, entry in self.manifest.formats.items()
+            },
+            "warnings": dict(self.manifest.warnings),
+            "spread": round(manifest.spread(self.manifest.formats), 4),
+            "made_shards": self.made_shards,
+            "kept_shards": self.kept_shards,
+            "seconds": round(self.seconds, 3),
+            "images_per_s": round(self.images_per_s, 1),
+            "fingerprint": self.manifest.fingerprint,
+            "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
+        }
