@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
 
 from dataprep.config_errors import explain
+from dataprep.config_file import read_yaml, set_dotted
 from dataprep.errors import ConfigError
 from dataprep.image.policy import ImagePolicy
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
@@ -213,9 +214,9 @@ def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
         ConfigError: the file is missing or no mapping, or a key or value is wrong; each
             problem with its key, unknown keys with the nearest known one.
     """
-    values: dict[str, Any] = {} if path is None else _read_yaml(path)
+    values: dict[str, Any] = {} if path is None else read_yaml(path)
     for dotted, value in overrides.items():
-        _set(values, dotted, value)
+        set_dotted(values, dotted, value)
     try:
         return ShardConfig.model_validate(values)
     except ValidationError as error:
@@ -231,7 +232,7 @@ def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
     """
     values: dict[str, Any] = {}
     for dotted, value in overrides.items():
-        _set(values, dotted, value)
+        set_dotted(values, dotted, value)
     try:
         return _StoreOnly.model_validate(values).store
     except ValidationError as error:
@@ -241,30 +242,3 @@ def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
 def dump(config: ShardConfig) -> str:
     """The whole config as YAML, defaults included; ``load`` reads it back."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_bytes())
-    except FileNotFoundError:
-        raise ConfigError(f"no config file {str(path)!r}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read config {str(path)!r}: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-01
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: a config is a mapping of keys to values")
-    return content
-
-
-def _set(values: dict[str, Any], dotted: str, value: Any) -> None:
-    *parents, last = dotted.split(".")
-    for parent in parents:
-        inner = values.get(parent)
-        if not isinstance(inner, dict):
-            inner = {}
-        values[parent] = inner = dict(inner)
-        values = inner
-    values[last] = value
