@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from dataprep._version import __version__
+from dataprep.command_line import Commands, settings, start
 
-_INTERRUPTED = "dataprep: interrupted: what is stored is kept, the same command resumes"
 
+class DataprepCommands(Commands):
+    """dataprep's commands."""
 
-class Commands(TyperGroup):
-    """Turns errors into one line and an exit code."""
-
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """Run the chosen command."""
-        from dataprep.errors import DataprepError
-
-        try:
-            return super().invoke(ctx)
-        except DataprepError as error:
-            if ctx.params.get("debug"):
-                raise
-            typer.echo(f"dataprep: {_one_line(str(error))}", err=True)
-            raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            _on_signals(signal.SIG_IGN)
-            typer.echo(_INTERRUPTED, err=True)
-            raise typer.Exit(130) from None
+    program = "dataprep"
+    interrupted = "interrupted: what is stored is kept, the same command resumes"
 
 
 app = typer.Typer(
     name="dataprep",
-    cls=Commands,
+    cls=DataprepCommands,
     help="Image collections into resized, packed and verified TFRecord and RecordIO shards.",
     no_args_is_help=True,
     add_completion=True,
@@ -228,11 +210,6 @@ def init(
         typer.echo(str(path))
 
 
-def _one_line(message: str) -> str:
-    """The names in it may hold line feeds, and bytes that mean something to a terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-
-
 def _size(text: str | None) -> int | tuple[int, int] | None:
     if text is None:
         return None
@@ -243,18 +220,7 @@ def _size(text: str | None) -> int | tuple[int, int] | None:
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
-    import yaml
-
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            _refuse(f"--set {pair!r}: write KEY=VALUE, as in --set image.upscale=true")
-        try:
-            settings[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            _refuse(f"--set {pair!r}: the value is not valid YAML")
-    return settings
+    return settings(pairs, "image.upscale=true")
 
 
 def _printable(name: str) -> str:
@@ -269,30 +235,9 @@ def _refuse(message: str) -> NoReturn:
     raise ConfigError(message)
 
 
-def _on_signals(handler: Any) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and & want it
-            signal.signal(number, handler)
-
-
-def _interrupt(signum: int, frame: object) -> NoReturn:
-    """The first signal ends the command in order, a second one at once."""
-    _on_signals(_end_at_once)
-    raise KeyboardInterrupt
-
-
-def _end_at_once(signum: int, frame: object) -> NoReturn:
-    os.write(2, f"{_INTERRUPTED}\n".encode())
-    os._exit(130)
-
-
 def main() -> None:
-    """Run a command. SIGTERM (spot instances, Slurm, Batch) is taken as Ctrl-C is."""
-    _on_signals(_interrupt)
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
-    if len(arguments) < len(sys.argv) - 1:
-        arguments.insert(0, "--debug")
-    app(arguments)
+    """Run a command."""
+    start(app, DataprepCommands)
 
 
 if __name__ == "__main__":

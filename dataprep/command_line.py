@@ -1,0 +1,87 @@
+"""What the command lines of both packages share: one-line errors, exit codes, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, ClassVar, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from dataprep.errors import ConfigError, DataprepError
+
+
+class Commands(TyperGroup):
+    """Turns errors into one line and an exit code; subclasses say which program they are."""
+
+    program: ClassVar[str]
+    interrupted: ClassVar[str]
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except DataprepError as error:
+            if ctx.params.get("debug"):
+                raise
+            typer.echo(f"{self.program}: {one_line(str(error))}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            _on_signals(signal.SIG_IGN)
+            typer.echo(f"{self.program}: {self.interrupted}", err=True)
+            raise typer.Exit(130) from None
+
+
+def start(app: typer.Typer, commands: type[Commands]) -> None:
+    """Run a command. SIGTERM (spot instances, Slurm, Batch) is taken as Ctrl-C is.
+
+    ``--debug`` may stand anywhere.
+    """
+
+    def interrupt(signum: int, frame: object) -> NoReturn:
+        """The first signal ends the command in order, a second one at once."""
+        _on_signals(end_at_once)
+        raise KeyboardInterrupt
+
+    def end_at_once(signum: int, frame: object) -> NoReturn:
+        os.write(2, f"{commands.program}: {commands.interrupted}\n".encode())
+        os._exit(130)
+
+    _on_signals(interrupt)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    if len(arguments) < len(sys.argv) - 1:
+        arguments.insert(0, "--debug")
+    app(arguments)
+
+
+def settings(pairs: list[str], example: str) -> dict[str, Any]:
+    """``KEY=VALUE`` pairs of ``--set``, values as YAML.
+
+    Raises:
+        ConfigError: no such pair, or no YAML.
+    """
+    import yaml
+
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {pair!r}: write KEY=VALUE, as in --set {example}")
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {pair!r}: the value is not valid YAML") from None
+    return found
+
+
+def one_line(message: str) -> str:
+    """The names in it may hold line feeds, and bytes that mean something to a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+
+
+def _on_signals(handler: Any) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and & want it
+            signal.signal(number, handler)
