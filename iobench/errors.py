@@ -1,0 +1,48 @@
+"""What can go wrong while measuring, as one tree below ``DataprepError``.
+
+::
+
+    DataprepError
+    └── IobenchError
+        ├── Unavailable    RuntimeError   what a trial needs is not on this machine: skipped
+        ├── TrialFailed    RuntimeError   a trial ran and has no figure
+        ├── NothingRan     RuntimeError   no trial of the config could run
+        ├── RunConflict    RuntimeError   the run directory belongs to another config
+        └── ResultError    ValueError     no run, or none that this version can read
+
+A wrong config is dataprep's ``ConfigError``.
+"""
+
+from __future__ import annotations
+
+from dataprep.errors import DataprepError
+
+
+class IobenchError(DataprepError):
+    """Root of the tree. ``exit_code`` is what the command line ends with."""
+
+
+class Unavailable(IobenchError, RuntimeError):
+    """What a trial needs is not on this machine; the message says what brings it."""
+
+
+class TrialFailed(IobenchError, RuntimeError):
+    """A trial ran, or began to, and has no figure."""
+
+
+class NothingRan(IobenchError, RuntimeError):
+    """No trial of the config could run."""
+
+    exit_code = 2
+
+
+class RunConflict(IobenchError, RuntimeError):
+    """The run directory belongs to another config."""
+
+    exit_code = 2
+
+
+class ResultError(IobenchError, ValueError):
+    """There is no run here, or none that this version can read."""
+
+    exit_code = 2

@@ -1,0 +1,108 @@
+"""A trial: what is to be measured, in which process-independent words, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from dataprep.stores import StoreOptions
+from iobench.clock import Clock
+
+Params: TypeAlias = Mapping[str, Any]
+Metrics: TypeAlias = Mapping[str, Any]
+Status = Literal["done", "failed", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """One measurement: ``params`` are JSON values that name it fully, without addresses."""
+
+    kind: str
+    params: Params
+    repeat: int = 0
+
+    @property
+    def id(self) -> str:
+        """``loader/loader=torch-map,workers=2/0``: the same in every run of a config."""
+        shown = ",".join(f"{key}={_shown(value)}" for key, value in self.params.items())
+        return f"{self.kind}/{shown}/{self.repeat}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where data lies: a directory or ``s3://bucket/prefix``, and how to reach it.
+
+    ``holds``: ``shards`` (an output of ``dataprep shard``), ``files`` (class folders) or
+    ``empty`` (somewhere to write).
+    """
+
+    uri: str
+    holds: Literal["shards", "files", "empty"]
+    store: StoreOptions = field(default_factory=StoreOptions)
+    split: str = "train"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is an object store."""
+        return "://" in self.uri
+
+
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """What the cache held, asked and shown.
+
+    ``label``: ``cold`` (proved), ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or
+    ``not applicable``. ``resident_before`` is the share of pages in the page cache before the
+    trial, ``physical_ratio`` physical bytes read / logical bytes read; None where not known.
+    ``cache_resident``: the data would fit in memory, so that later epochs come from the cache.
+    """
+
+    asked: str
+    label: str
+    resident_before: float | None = None
+    physical_ratio: float | None = None
+    cache_resident: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a trial found. ``series`` maps a name to equally long columns of numbers."""
+
+    metrics: Metrics
+    cold: Cold | None = None
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a trial is given beside its params.
+
+    ``places`` resolves the names that params use. ``progress(samples, unit)`` may be called
+    at any rate with all that was done so far; ``unit`` is ``samples``, ``bytes`` or so.
+    """
+
+    places: Mapping[str, Place]
+    clock: Clock
+    progress: Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A trial as the result keeps it. ``reason`` says why it failed or was skipped."""
+
+    id: str
+    kind: str
+    params: Params
+    repeat: int
+    status: Status
+    metrics: Metrics = field(default_factory=dict)
+    cold: Cold | None = None
+    reason: str = ""
+    started_s: float = 0.0
+    seconds: float = 0.0
+
+
+def _shown(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
