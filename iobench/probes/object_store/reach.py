@@ -1,0 +1,47 @@
+"""Whether a place can be written to, and if not, why: in one line, skipped or failed."""
+
+from __future__ import annotations
+
+from dataprep.errors import ObjectNotFound, StoreUnreachable
+from dataprep.stores import Store, open_store
+from iobench.errors import Unavailable
+from iobench.trial import Place
+
+
+def reach(place: Place) -> Store:
+    """The store at ``place``.
+
+    Raises:
+        Unavailable: no credentials, no such bucket, no answer: the target is not there.
+        PermissionRefused: it is there, and may not be used.
+    """
+    _require_credentials(place)
+    store = open_store(place.uri, place.store)
+    try:
+        store.prepare()
+    except ObjectNotFound as error:
+        raise Unavailable(str(error)) from None
+    except StoreUnreachable:
+        where = place.store.endpoint_url or "S3"
+        raise Unavailable(
+            f"{place.uri}: no answer from {where}: check the target's endpoint_url, its region "
+            "and the network"
+        ) from None
+    return store
+
+
+def _require_credentials(place: Place) -> None:
+    if not place.uri.startswith("s3://"):
+        return
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        credentials = boto3.Session(profile_name=place.store.profile).get_credentials()
+    except BotoCoreError as error:
+        raise Unavailable(f"{place.uri}: no usable AWS credentials: {error}") from None
+    if credentials is None:
+        raise Unavailable(
+            f"{place.uri}: no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or run where a role gives them"
+        )

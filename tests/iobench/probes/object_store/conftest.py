@@ -1,0 +1,52 @@
+"""A place on the session's S3 server, and a way to run one trial there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dataprep.stores import StoreOptions
+from iobench.clock import SystemClock
+from iobench.faults import FaultProxy
+from iobench.probes.object_store.probe import run
+from iobench.s3_server import MotoServer
+from iobench.trial import Context, Outcome, Place, TrialSpec
+
+SMALL = {
+    "store": "s3",
+    "client": "boto3",
+    "operation": "get",
+    "object_bytes": 5_000,
+    "connections": 2,
+    "seconds": 600.0,
+    "max_requests": 6,
+    "pool_bytes": 20_000,
+}
+RunTrial = Callable[..., Outcome]
+
+
+@pytest.fixture
+def proxy(s3_server: MotoServer) -> Iterator[FaultProxy]:
+    """A proxy without rules, in front of the S3 server."""
+    with FaultProxy(s3_server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def place(bucket: str, proxy: FaultProxy) -> Place:
+    """A prefix of a new bucket, reached through the proxy; requests are tried once."""
+    options = StoreOptions(endpoint_url=proxy.url, max_attempts=1)
+    return Place(f"s3://{bucket}/a/prefix", "empty", options)
+
+
+@pytest.fixture
+def trial(place: Place) -> RunTrial:
+    """Runs a trial of six requests, or as told, at ``place``."""
+
+    def ran(at: Place = place, **params: object) -> Outcome:
+        asked = {**SMALL, **params}
+        context = Context({"store/s3": at}, SystemClock(), lambda done, unit: None)
+        return run(TrialSpec("object", asked), context)
+
+    return ran

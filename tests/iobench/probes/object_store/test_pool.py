@@ -1,0 +1,70 @@
+"""What trials read and write."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.stores.memory import MemoryStore
+from iobench.probes.object_store import pool
+
+BYTES = st.integers(1, 10**9)
+
+
+@given(BYTES, BYTES)
+def test_objects_to_read_are_bounded(object_bytes: int, pool_bytes: int) -> None:
+    """There is at least one object, and no more than the pool may hold."""
+    objects = pool.to_get(object_bytes, pool_bytes)
+    assert objects.bytes == object_bytes
+    assert objects.count == 1 or objects.count * object_bytes <= pool_bytes
+    assert 1 <= objects.count <= 64
+
+
+@given(BYTES, BYTES, st.integers(0, 10**6))
+def test_ranges_lie_inside_their_objects(length: int, pool_bytes: int, number: int) -> None:
+    """Every range is whole."""
+    objects = pool.to_range(length, pool_bytes)
+    start = pool.offset(number, objects.bytes, length)
+    assert 0 <= start <= objects.bytes - length
+
+
+def test_ranges_spread_over_the_object() -> None:
+    """A thousand ranges hit every tenth of an object about equally often."""
+    tenths = Counter(
+        pool.offset(number, 10_000_000, 5_000) * 10 // 10_000_000 for number in range(1000)
+    )
+    assert len(tenths) == 10
+    assert all(90 <= count <= 110 for count in tenths.values())
+
+
+@given(BYTES, BYTES, st.integers(1, 1024))
+def test_what_is_written_is_bounded(object_bytes: int, pool_bytes: int, connections: int) -> None:
+    """Streams have keys of their own, together no more than the pool may hold or one each."""
+    ring = pool.ring(object_bytes, pool_bytes, connections)
+    assert ring == 1 or ring * connections * object_bytes <= pool_bytes
+    keys = {pool.written_key("put", stream, turn, ring) for stream in (0, 1) for turn in range(600)}
+    assert len(keys) == 2 * ring
+
+
+def test_content_is_the_same_always_and_cannot_be_compressed() -> None:
+    """Bytes depend on size and number alone, and no two objects share theirs."""
+    content = pool.content(100_000, 3)
+    assert content == pool.content(100_000, 3)
+    assert content != pool.content(100_000, 4)
+    assert len(zlib.compress(content)) >= len(content) == 100_000
+    assert len(set(pool.payloads(1_000))) == 4
+
+
+def test_what_is_there_is_not_put_again() -> None:
+    """Only missing objects, and those of another size, are put."""
+    store = MemoryStore("memory://pool-test")
+    objects = pool.Objects(1_000, 3)
+    store.put(objects.key(1), b"short")
+    kept = store.put(objects.key(2), b"x" * 1_000)
+    pool.provide(store, objects)
+    assert store.get(objects.key(0)) == pool.content(1_000, 0)
+    assert store.get(objects.key(1)) == pool.content(1_000, 1)
+    assert store.head(objects.key(2)).etag == kept.etag
