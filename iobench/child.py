@@ -1,0 +1,106 @@
+"""``python -m iobench.child FD``: one trial in a process of its own.
+
+Reads the trial as JSON from stdin; writes JSON lines to the file descriptor FD: any number of
+``{"progress": [done, unit]}``, then ``{"outcome": ...}``, ``{"skipped": why}`` or
+``{"failed": why}``. What the trial prints goes to stdout and stderr, which nobody parses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+from dataprep.errors import DataprepError
+from dataprep.stores import StoreOptions
+from iobench.clock import SystemClock
+from iobench.errors import Unavailable
+from iobench.trial import Context, Place, TrialSpec
+
+KINDS = {
+    "disk": "iobench.probes.disk",
+    "layout": "iobench.probes.layout",
+    "object": "iobench.probes.object_store.probe",
+    "loader": "iobench.loops.loading",
+    "train": "iobench.loops.training",
+}
+_EVERY_S = 0.25
+
+
+class Lines:
+    """JSON lines to a file descriptor; progress at most four times a second."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._clock = SystemClock()
+        self._last_s = -_EVERY_S
+
+    def progress(self, done: float, unit: str) -> None:
+        """How much was done so far."""
+        now_s = self._clock.now_s()
+        if now_s - self._last_s >= _EVERY_S:
+            self._last_s = now_s
+            self.send({"progress": [done, unit]})
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """One line."""
+        data = json.dumps(message, allow_nan=False).encode() + b"\n"
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+
+def request(spec: TrialSpec, places: Mapping[str, Place]) -> bytes:
+    """What the parent writes to stdin."""
+    shown = {
+        name: {**asdict(place), "store": place.store.model_dump(mode="json")}
+        for name, place in places.items()
+    }
+    return json.dumps({"spec": asdict(spec), "places": shown}).encode()
+
+
+def _places(content: Mapping[str, Any]) -> dict[str, Place]:
+    return {
+        name: Place(**{**place, "store": StoreOptions(**place["store"])})
+        for name, place in content.items()
+    }
+
+
+def main() -> int:
+    """Run the trial; the exit code is 0 also for a trial that failed in good order."""
+    lines = Lines(int(sys.argv[1]))
+    content = json.loads(sys.stdin.buffer.read())
+    spec = TrialSpec(**content["spec"])
+    context = Context(_places(content["places"]), SystemClock(), lines.progress)
+    message: dict[str, Any]
+    try:
+        outcome = import_module(KINDS[spec.kind]).run(spec, context)
+        message = {"outcome": asdict(outcome)}
+        json.dumps(message, allow_nan=False)
+    except Unavailable as error:
+        message = {"skipped": str(error)}
+    except Exception as error:  # noqa: BLE001  whatever a loader of somebody else's raises
+        traceback.print_exc()
+        message = {"failed": reason(error)}
+    lines.send(message)
+    return 0
+
+
+def reason(error: Exception) -> str:
+    """One line; the kind of error where the message alone would not say it."""
+    text = " ".join(str(error).split())
+    if isinstance(error, DataprepError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+if __name__ == "__main__":
+    code = main()
+    # Frameworks' threads may hang in an orderly exit; everything is said.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

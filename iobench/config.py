@@ -1,0 +1,70 @@
+"""BenchConfig: everything that a run can be told, checked before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from dataprep.config_errors import explain
+from dataprep.config_file import read_yaml, set_dotted
+from dataprep.errors import ConfigError
+from iobench.data.settings import DataSettings
+from iobench.loops.loading import LoaderGrid
+from iobench.loops.training import Training
+from iobench.probes.disk.settings import DiskSettings
+from iobench.probes.object_store.settings import ObjectStoreSettings
+
+
+class BenchConfig(BaseModel):
+    """One run. What is left out is not measured.
+
+    ``repeats`` counts trials of each point, each in a process of its own; a figure's interval
+    covers 95 % from 6 on. A trial that takes longer than ``trial_timeout_s`` has failed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] = "bench"
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 6
+    seed: int = 0
+    trial_timeout_s: Annotated[float, Field(gt=0)] = 600.0
+    data: DataSettings = DataSettings()
+    disk: DiskSettings | None = None
+    object_store: ObjectStoreSettings | None = None
+    loaders: tuple[LoaderGrid, ...] = ()
+    training: tuple[Training, ...] = ()
+
+    @field_validator("training")
+    @classmethod
+    def _groups_differ(cls, value: tuple[Training, ...]) -> tuple[Training, ...]:
+        labels = [training.label for training in value]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two of them are called {label!r}: give each a group of its own")
+        return value
+
+
+def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:
+    """A config from a YAML file and dotted overrides.
+
+    Raises:
+        ConfigError: the file is missing or no mapping, or a key or value is wrong; each
+            problem with its key, unknown keys with the nearest known one.
+    """
+    values: dict[str, Any] = {} if path is None else read_yaml(path)
+    for dotted, value in overrides.items():
+        set_dotted(values, dotted, value)
+    try:
+        return BenchConfig.model_validate(values)
+    except ValidationError as error:
+        where = "the command line" if path is None else str(path)
+        raise ConfigError(explain(error, BenchConfig, where)) from None
+
+
+def dump(config: BenchConfig) -> str:
+    """The whole config as YAML, defaults included; ``load`` reads it back."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,115 @@
+"""The measured loop: batches from a loader into a consumer, on a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from iobench.clock import Clock
+from iobench.consumers.protocol import Consumer
+from iobench.errors import TrialFailed
+from iobench.loaders.protocol import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTimes:
+    """What one loop took. The first ``left_out`` steps are in none but the first figure.
+
+    Attributes:
+        time_to_first_batch_s: from asking for the epoch to holding its first batch.
+        samples, seconds: of the steps that count; the device has done all of them.
+        wait_s: how long each step waited for its batch.
+        step_s: each step from the end of the one before to its own end, waiting included.
+        compute_s: what the device computed in each step.
+    """
+
+    time_to_first_batch_s: float
+    samples: int
+    seconds: float
+    left_out: int
+    wait_s: tuple[float, ...]
+    step_s: tuple[float, ...]
+    compute_s: tuple[float, ...]
+
+    @property
+    def samples_per_s(self) -> float:
+        """Rate of the steps that count."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+
+def drive(
+    epoch: Callable[[], Iterator[Batch]],
+    consumer: Consumer,
+    clock: Clock,
+    *,
+    leave_out: int,
+    max_steps: int | None = None,
+    max_seconds: float | None = None,
+    progress: Callable[[float], None] = lambda samples: None,
+) -> LoopTimes:
+    """Feed ``consumer`` until the batches end, or ``max_steps`` or ``max_seconds`` are reached.
+
+    The clock for the rate starts when step ``leave_out`` is done, device included.
+
+    Raises:
+        TrialFailed: too few batches came for one step that counts.
+    """
+    asked_s = clock.now_s()
+    batches = epoch()
+    first_s = start_s = last_s = asked_s
+    wait_s: list[float] = []
+    step_s: list[float] = []
+    steps = samples = counted = 0
+    while max_steps is None or steps < max_steps:
+        before_s = clock.now_s()
+        batch = next(batches, None)
+        if batch is None:
+            break
+        got_s = clock.now_s()
+        consumer.step(batch)
+        steps += 1
+        samples += batch.samples
+        if steps == 1:
+            first_s = got_s
+        if steps == leave_out:
+            consumer.finish()
+            start_s = last_s = clock.now_s()
+        elif steps > leave_out:
+            now_s = clock.now_s()
+            wait_s.append(got_s - before_s)
+            step_s.append(now_s - last_s)
+            last_s = now_s
+            counted += batch.samples
+            if max_seconds is not None and now_s - start_s >= max_seconds:
+                break
+        progress(samples)
+    consumer.finish()
+    if not counted:
+        raise TrialFailed(_too_few(steps, leave_out))
+    return LoopTimes(
+        time_to_first_batch_s=first_s - asked_s,
+        samples=counted,
+        seconds=clock.now_s() - start_s,
+        left_out=leave_out,
+        wait_s=tuple(wait_s),
+        step_s=tuple(step_s),
+        compute_s=tuple(consumer.compute_s())[leave_out:],
+    )
+
+
+def steps_to_leave_out(workers: int, prefetch: int, steps: int | None) -> int:
+    """The first step, and those whose batches were made while it was waited for.
+
+    At most a quarter of the steps, at least one.
+    """
+    ahead = 1 + workers * prefetch
+    return max(1, ahead if steps is None else min(ahead, steps // 4))
+
+
+def _too_few(steps: int, leave_out: int) -> str:
+    if steps == 0:
+        return "the loader gave no batch"
+    return (
+        f"the loader gave {steps} batches, of which the first {leave_out} do not count: "
+        "give more images or smaller batches"
+    )

@@ -1,0 +1,141 @@
+"""Names in trials to places: data, disk targets, stores; a server of the run's own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from dataprep.errors import DataprepError
+from dataprep.stores import StoreOptions
+from iobench.config import BenchConfig
+from iobench.data.making import Maker
+from iobench.data.settings import LOCAL
+from iobench.errors import Unavailable
+from iobench.probes import disk
+from iobench.probes.object_store.clean import clean as clean_store
+from iobench.s3_server import MotoServer
+from iobench.trial import Place
+
+_BUCKET = "iobench"
+
+
+class Places:
+    """Resolves names while a run lasts; cleans up behind the probes when it ends.
+
+    A place that could not be had is not asked for twice: the same error is raised again.
+    """
+
+    def __init__(self, config: BenchConfig, note: Callable[[str], None]) -> None:
+        self._config = config
+        self._note = note
+        self._server: MotoServer | None = None
+        self._stack = contextlib.ExitStack()
+        self._maker: Maker | None = None
+        self._found: dict[str, Place] = {}
+        self._failed: dict[str, Exception] = {}
+
+    def __enter__(self) -> Places:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._clean()
+        finally:
+            self._stack.close()
+
+    def get(self, name: str) -> Place:
+        """The place called ``name``, made where it is not there yet.
+
+        Raises:
+            Unavailable: what it needs is not on this machine.
+            DataprepError, OSError: it cannot be made.
+        """
+        if name in self._failed:
+            raise self._failed[name]
+        if name not in self._found:
+            try:
+                self._found[name] = self._resolve(name)
+            except (DataprepError, OSError) as error:
+                self._failed[name] = error
+                raise
+        return self._found[name]
+
+    def environment(self, names: list[str]) -> Mapping[str, str]:
+        """What a trial that uses these places needs in its environment."""
+        return MotoServer.ENVIRONMENT if any(map(self._is_own, names)) else {}
+
+    def _resolve(self, name: str) -> Place:
+        room, slash, label = name.partition("/")
+        if slash and room == "disk":
+            return self._disk_target(label)
+        if slash and room == "store":
+            return self._store_target(label)
+        if self._maker is None:
+            self._maker = Maker(self._config.data, self._bucket, self._note)
+        with self._credentials(name):
+            return self._maker.place(name)
+
+    def _disk_target(self, label: str) -> Place:
+        assert self._config.disk is not None  # noqa: S101  the trial came from it
+        path = next(t.path for t in self._config.disk.targets if t.label == label)
+        return Place(str(Path(path).expanduser()), "empty")
+
+    def _store_target(self, label: str) -> Place:
+        assert self._config.object_store is not None  # noqa: S101  the trial came from it
+        target = next(t for t in self._config.object_store.targets if t.label == label)
+        if target.uri == LOCAL:
+            return Place(f"s3://{_BUCKET}/probe", "empty", self._own_options())
+        return Place(target.uri, "empty", target.store)
+
+    def _bucket(self) -> Place:
+        """Where copies of data on a store go."""
+        bucket = self._config.data.bucket
+        if bucket.uri == LOCAL:
+            return Place(f"s3://{_BUCKET}", "empty", self._own_options())
+        return Place(bucket.uri, "empty", bucket.store)
+
+    def _own_options(self) -> StoreOptions:
+        if self._server is None:
+            self._note("starting an S3 server (moto) on this machine")
+            try:
+                self._server = self._stack.enter_context(MotoServer())
+            except RuntimeError as error:
+                raise Unavailable(str(error)) from None
+            self._server.create_bucket(_BUCKET)
+        return StoreOptions(endpoint_url=self._server.url)
+
+    def _is_own(self, name: str) -> bool:
+        place = self._found.get(name)
+        own = self._server.url if self._server else None
+        return place is not None and own is not None and place.store.endpoint_url == own
+
+    @contextlib.contextmanager
+    def _credentials(self, name: str) -> Iterator[None]:
+        """moto's, while something is copied to the run's own server."""
+        if not name.endswith("@s3") or self._config.data.bucket.uri != LOCAL:
+            yield
+            return
+        before = dict(os.environ)
+        os.environ.update(MotoServer.ENVIRONMENT)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def _clean(self) -> None:
+        """Remove what the probes wrote; the server of the run's own takes its bytes along."""
+        for name, place in self._found.items():
+            with contextlib.suppress(DataprepError, OSError):
+                if name.startswith("disk/"):
+                    disk.clean(Path(place.uri))
+                elif name.startswith("store/") and not self._is_own(name):
+                    clean_store(place)

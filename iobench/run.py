@@ -1,0 +1,154 @@
+"""A config into a result: trials one by one, saved one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dataprep.errors import DataprepError
+from iobench.config import BenchConfig
+from iobench.display import Display
+from iobench.environment import describe
+from iobench.errors import NothingRan, Unavailable
+from iobench.isolation import run_isolated
+from iobench.places import Places
+from iobench.plan import places_of, trials
+from iobench.result import Result
+from iobench.rundir import RunDirectory
+from iobench.summary import findings, summarise
+from iobench.trial import Outcome, Status, Trial, TrialSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a run came out. ``exit_code``: 1 where a trial failed, 0 otherwise."""
+
+    result: Result
+    folder: Path
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line ends with."""
+        return int(any(trial.status == "failed" for trial in self.result.trials))
+
+    @property
+    def counts(self) -> str:
+        """``12 trials done, 3 skipped, 1 failed``, with the reasons."""
+        trials = self.result.trials
+        lines = [f"{sum(trial.status == 'done' for trial in trials)} trials done"]
+        for status in ("skipped", "failed"):
+            reasons = Counter(trial.reason for trial in trials if trial.status == status)
+            lines += [f"{count} {status}: {reason}" for reason, count in reasons.items()]
+        return "\n".join(lines)
+
+
+def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = False) -> Run:
+    """Measure what ``config`` asks for into ``folder``; what is there already is kept.
+
+    Raises:
+        RunConflict: ``folder`` holds another run, or this one without ``resume``.
+        NothingRan: not one trial could run; the report says why.
+        KeyboardInterrupt: after what was measured has been reported.
+    """
+    specs = trials(config)
+    if not specs:
+        raise NothingRan("the config asks for nothing: give disk, object_store, loaders, training")
+    directory = RunDirectory(folder)
+    result = directory.open(config, resume=resume) or _begun(config)
+    directory.save(result)
+    done = {trial.id for trial in result.trials if trial.status == "done"}
+    result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
+    try:
+        for trial, outcome in _measured(config, specs, done, display):
+            result = result.with_trial(trial)
+            directory.save(result, trial.id, outcome)
+    finally:
+        # Also after Ctrl-C: a report of what there is.
+        result = replace(result, summary=summarise(result), findings=findings(result))
+        directory.finish(result)
+    if all(trial.status != "done" for trial in result.trials):
+        raise NothingRan(f"no trial could run: {_reasons(result)}; {directory.report} lists each")
+    return Run(result, folder)
+
+
+def _begun(config: BenchConfig) -> Result:
+    targets = (
+        {target.label: Path(target.path) for target in config.disk.targets} if (config.disk) else {}
+    )
+    targets["data"] = Path(config.data.folder)
+    return Result(
+        name=config.name,
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        environment=describe(targets),
+        config=config.model_dump(mode="json"),
+    )
+
+
+def _measured(
+    config: BenchConfig, specs: list[TrialSpec], done: set[str], display: Display
+) -> Iterator[tuple[Trial, Outcome | None]]:
+    with contextlib.ExitStack() as stack:
+        display.start(len(specs), len(done))
+        stack.callback(display.stop)
+        places = stack.enter_context(Places(config, display.note))
+        hopeless: dict[str, str] = {}
+        for spec in specs:
+            if spec.id in done:
+                continue
+            # A framework that is missing is missing in every repeat.
+            point = spec.id.rpartition("/")[0]
+            display.begin(spec)
+            if point in hopeless:
+                trial, outcome = _refused(spec, "skipped", hopeless[point]), None
+            else:
+                trial, outcome = _one(config, spec, places, display)
+            if trial.status == "skipped":
+                hopeless[point] = trial.reason
+            display.end(trial)
+            yield trial, outcome
+
+
+def _one(
+    config: BenchConfig, spec: TrialSpec, places: Places, display: Display
+) -> tuple[Trial, Outcome | None]:
+    names = places_of(spec)
+    try:
+        found = {name: places.get(name) for name in names}
+    except Unavailable as error:
+        return _refused(spec, "skipped", str(error)), None
+    except (DataprepError, OSError) as error:
+        return _refused(spec, "failed", " ".join(str(error).split())), None
+    started_s = time.time()
+    status, outcome, reason = run_isolated(
+        spec,
+        found,
+        timeout_s=config.trial_timeout_s,
+        environment=places.environment(names),
+        progress=display.progress,
+    )
+    trial = Trial(
+        id=spec.id,
+        kind=spec.kind,
+        params=spec.params,
+        repeat=spec.repeat,
+        status=status,
+        metrics=outcome.metrics if outcome else {},
+        cold=outcome.cold if outcome else None,
+        reason=reason,
+        started_s=round(started_s, 3),
+        seconds=round(time.time() - started_s, 3),
+    )
+    return trial, outcome
+
+
+def _refused(spec: TrialSpec, status: Status, reason: str) -> Trial:
+    return Trial(spec.id, spec.kind, spec.params, spec.repeat, status, reason=reason)
+
+
+def _reasons(result: Result) -> str:
+    return "; ".join(sorted({trial.reason for trial in result.trials})[:3])

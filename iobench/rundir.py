@@ -1,0 +1,171 @@
+"""RUN_DIR: config.yaml, result.json after every trial, tables and report at the end."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from dataprep.errors import ConfigError
+from iobench.config import BenchConfig, dump
+from iobench.errors import ResultError, RunConflict
+from iobench.result import Result
+from iobench.trial import Outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONFIG, RESULT, TRIALS, SERIES = "config.yaml", "result.json", "trials.parquet", "series.parquet"
+REPORT = "report.html"
+
+
+class RunDirectory:
+    """The files of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._series: list[pd.DataFrame] = []
+
+    @property
+    def report(self) -> Path:
+        """The HTML file."""
+        return self.folder / REPORT
+
+    def open(self, config: BenchConfig, *, resume: bool) -> Result | None:
+        """Make the folder, or find the run in it that this one goes on with.
+
+        Raises:
+            RunConflict: it holds a run of another config, or a run and ``resume`` is not set.
+            ConfigError: the folder cannot be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot make {self.folder}: {error.strerror}") from None
+        if not (self.folder / RESULT).exists():
+            self._write(CONFIG, dump(config).encode())
+            return None
+        found = read(self.folder)
+        if found.config != config.model_dump(mode="json"):
+            changed = ", ".join(_differences(found.config, config.model_dump(mode="json")))
+            raise RunConflict(
+                f"{self.folder} holds a run of another config ({changed} differ): "
+                "choose another --output"
+            )
+        if not resume:
+            raise RunConflict(
+                f"{self.folder} holds a run already: --resume goes on with it, "
+                "another --output begins anew"
+            )
+        if (self.folder / SERIES).exists():
+            import pandas as pd
+
+            self._series = [pd.read_parquet(self.folder / SERIES)]
+        return found
+
+    def save(self, result: Result, trial: str = "", outcome: Outcome | None = None) -> None:
+        """Replace ``result.json``; keep the series of ``trial`` for the end."""
+        if outcome is not None and outcome.series:
+            self._series.append(_table(trial, outcome.series))
+            self._all_series().to_parquet(self.folder / SERIES)
+        self._write(RESULT, result.to_json())
+
+    def finish(self, result: Result) -> None:
+        """Everything, the report included."""
+        import pandas as pd
+
+        from iobench.report import render
+
+        self.save(result)
+        trials = pd.json_normalize([asdict(trial) for trial in result.trials])
+        for column in trials.select_dtypes("object"):
+            trials[column] = trials[column].map(_plain)
+        trials.to_parquet(self.folder / TRIALS)
+        self._all_series().to_parquet(self.folder / SERIES)
+        self._write(REPORT, render(result, self._all_series()))
+
+    def _all_series(self) -> pd.DataFrame:
+        import pandas as pd
+
+        empty = pd.DataFrame({name: [] for name in _SERIES_COLUMNS})
+        return pd.concat(self._series, ignore_index=True) if self._series else empty
+
+    def _write(self, name: str, data: bytes) -> None:
+        partial = self.folder / f"{name}.partial"
+        partial.write_bytes(data)
+        partial.replace(self.folder / name)
+
+
+_SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
+
+
+def default_folder(name: str) -> Path:
+    """``reports/NAME-20261121-143000``, in local time."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+    return Path("reports") / f"{plain}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def read(folder: Path) -> Result:
+    """The result in a run's folder.
+
+    Raises:
+        ResultError: there is none.
+        SchemaTooNew: written by a newer version.
+    """
+    path = folder / RESULT
+    try:
+        return Result.from_json(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ResultError(f"no run in {str(folder)!r}: {path}: {error.strerror}") from None
+
+
+def redraw(folder: Path) -> Path:
+    """Draw the report again from what is saved.
+
+    Raises:
+        ResultError: there is no run.
+    """
+    import pandas as pd
+
+    from iobench.report import render
+
+    result = read(folder)
+    series = folder / SERIES
+    table = pd.read_parquet(series) if series.exists() else None
+    directory = RunDirectory(folder)
+    directory._write(REPORT, render(result, table))
+    return directory.report
+
+
+def _table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    import pandas as pd
+
+    table = pd.DataFrame({name: list(values) for name, values in series.items()})
+    table.insert(0, "step", range(len(table)))
+    table.insert(0, "trial", trial)
+    return table
+
+
+def _plain(value: Any) -> Any:
+    """Lists and mappings of different shapes have no column type in Parquet."""
+    return (
+        yaml.safe_dump(value, default_flow_style=True).strip()
+        if (isinstance(value, (list, dict)))
+        else value
+    )
+
+
+def _differences(old: Any, new: Any, path: str = "") -> Sequence[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted({*old, *new})
+        return [
+            found
+            for key in keys
+            for found in _differences(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))
+        ]
+    return [] if old == new else [path]

@@ -1,0 +1,110 @@
+"""Figures that are known beforehand, measured: does the harness find them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from iobench.clock import Clock, SystemClock
+from iobench.consumers.null import NullConsumer
+from iobench.consumers.paced import PacedConsumer
+from iobench.consumers.protocol import Consumer, ConsumerSettings
+from iobench.loaders.mock import MockLoader
+from iobench.loaders.null import NullLoader
+from iobench.loaders.protocol import Loader, LoaderSettings
+from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
+from iobench.loops.loading import endless
+
+_BATCH = 20
+_STEP_S = 0.020
+_ITEM_S = 0.002
+_MOCK_WORKERS = (1, 3, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A figure against what it must be. ``limit`` is None where there is nothing to hold."""
+
+    name: str
+    expected: float | None
+    found: float
+    limit: float | None
+    unit: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the figure is within ``limit`` of what was expected."""
+        if self.expected is None or self.limit is None:
+            return True
+        return abs(self.found - self.expected) <= self.limit
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {**asdict(self), "ok": self.ok}
+
+    def __str__(self) -> str:
+        if self.expected is None or self.limit is None:
+            return f"      {self.name}: {self.found:.4g} {self.unit}"
+        mark = "ok   " if self.ok else "WRONG"
+        return (
+            f"{mark} {self.name}: {self.found:.4g} {self.unit}, "
+            f"expected {self.expected:.4g} within {self.limit:.2g}"
+        )
+
+
+def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
+    """Every check, as it is measured. A clock that stands still takes no time for it."""
+    clock = clock or SystemClock()
+    yield null_under_paced(clock, steps)
+    for workers in _MOCK_WORKERS:
+        yield mock_scales(clock, steps, workers)
+    yield overhead(clock, 10 * steps)
+
+
+def null_under_paced(clock: Clock, steps: int) -> Check:
+    """A store that costs nothing under a device of 20 ms a batch: ``au_ceiling`` is 1."""
+    paced = ConsumerSettings(batch_size=_BATCH, images_per_s=_BATCH / _STEP_S)
+    consumer = PacedConsumer(paced, clock)
+    settings = LoaderSettings(batch_size=_BATCH)
+    times = _loop(NullLoader(None, settings, clock), settings, consumer, clock, steps)
+    found = times.samples_per_s / (_BATCH / _STEP_S)
+    return Check("null store, paced device of 20 ms: au_ceiling", 1.0, found, 0.02, "")
+
+
+def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
+    """``workers`` that take 2 ms an item each: their number times 500 samples/s."""
+    settings = LoaderSettings(batch_size=_BATCH, workers=workers, item_s=_ITEM_S)
+    consumer = NullConsumer(ConsumerSettings(), clock)
+    # Whole rounds: the batches of one round come together.
+    counted = steps // workers * workers
+    times = _loop(MockLoader(None, settings, clock), settings, consumer, clock, counted)
+    expected = workers / _ITEM_S
+    name = f"mock loader, {workers} worker{'s' * (workers > 1)} of 2 ms an item"
+    return Check(name, expected, times.samples_per_s, 0.02 * expected, "samples/s")
+
+
+def overhead(clock: Clock, steps: int) -> Check:
+    """Nothing into nothing: what the loop itself costs."""
+    settings = LoaderSettings(batch_size=_BATCH)
+    consumer = NullConsumer(ConsumerSettings(), clock)
+    times = _loop(NullLoader(None, settings, clock), settings, consumer, clock, steps)
+    per_batch = times.seconds / len(times.step_s) * 1e6
+    return Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
+
+
+def _loop(
+    loader: Loader, settings: LoaderSettings, consumer: Consumer, clock: Clock, steps: int
+) -> LoopTimes:
+    leave_out = steps_to_leave_out(settings.workers, settings.prefetch, None)
+    consumer.warm_up()
+    try:
+        return drive(
+            lambda: endless(loader),
+            consumer,
+            clock,
+            leave_out=leave_out,
+            max_steps=leave_out + steps,
+        )
+    finally:
+        loader.close()

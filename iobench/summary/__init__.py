@@ -1,0 +1,39 @@
+"""PURE. Trials into figures, a verdict and findings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iobench.result import Finding, Result
+from iobench.summary.findings import findings
+from iobench.summary.supplies import disks, layouts, loaders, object_stores
+from iobench.summary.training import training
+from iobench.summary.verdict import verdict
+
+__all__ = ["Finding", "findings", "summarise"]
+
+
+def summarise(result: Result) -> dict[str, Any]:
+    """The ``summary`` of a result: estimates by point, and the verdict.
+
+    ``au_mlperf``, ``au_ceiling``, ``samples_per_second`` and ``stall_fraction`` are medians of
+    the first training loop, None where there is none.
+    """
+    groups = training(result.trials)
+    first = groups[0] if groups else {}
+    summary = {
+        "training": groups,
+        "loaders": loaders(result.trials),
+        "disks": disks(result.trials),
+        "layouts": layouts(result.trials),
+        "object_stores": object_stores(result.trials),
+        "au_mlperf": _median(first.get("au_mlperf")),
+        "au_ceiling": _median(first.get("au_ceiling")),
+        "samples_per_second": _median(first.get("achieved")),
+        "stall_fraction": _median(first.get("stall_fraction")),
+    }
+    return {"verdict": verdict(summary, result.trials), **summary}
+
+
+def _median(estimate: dict[str, Any] | None) -> float | None:
+    return estimate["median"] if estimate else None

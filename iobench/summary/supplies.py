@@ -1,0 +1,65 @@
+"""PURE. What storage and loaders supply, each measured apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from iobench.probes.object_store.peak import Point, find_peak
+from iobench.summary.points import by_point, cold_label, figure
+from iobench.trial import Trial
+
+
+def loaders(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """One entry a point: its params, samples/s, MB/s, time to first batch."""
+    return [
+        {
+            **params,
+            "label": cold_label(repeats),
+            "samples_per_s": figure(repeats, "samples_per_s"),
+            "mb_per_s": figure(repeats, "mb_per_s"),
+            "time_to_first_batch_s": figure(repeats, "time_to_first_batch_s"),
+        }
+        for params, repeats in by_point(trials, "loader")
+    ]
+
+
+def layouts(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """Whole shards, records by offset, small files: samples/s and MB/s."""
+    return [
+        {
+            **params,
+            "label": cold_label(repeats),
+            "samples_per_s": figure(repeats, "samples_per_s"),
+            "mb_per_s": figure(repeats, "mb_per_s"),
+        }
+        for params, repeats in by_point(trials, "layout")
+    ]
+
+
+def disks(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """The best MB/s of each target, by operation, pattern and cache."""
+    best: dict[tuple[str, ...], dict[str, Any]] = {}
+    for params, repeats in by_point(trials, "disk"):
+        found = figure(repeats, "mb_per_s")
+        key = tuple(params[name] for name in ("target", "operation", "pattern", "cache"))
+        if found and (key not in best or found["median"] > best[key]["mb_per_s"]["median"]):
+            best[key] = {**params, "label": cold_label(repeats), "mb_per_s": found}
+    return list(best.values())
+
+
+def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """Peak of each store, client and operation, and what reaches 95 % of it."""
+    groups: dict[tuple[str, ...], list[Point]] = {}
+    for params, repeats in by_point(trials, "object"):
+        if found := figure(repeats, "mb_per_s"):
+            key = tuple(params[name] for name in ("store", "client", "operation"))
+            point = Point(params["object_bytes"], params["connections"], found["median"])
+            groups.setdefault(key, []).append(point)
+    return [_store(key, points) for key, points in groups.items()]
+
+
+def _store(key: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
+    store, client, operation = key
+    return {"store": store, "client": client, "operation": operation, **asdict(find_peak(points))}

@@ -1,0 +1,72 @@
+"""PURE. The run in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from iobench.trial import Trial
+
+_FINE = 0.95  # from here on nothing worth speaking of is lost
+_SMALL = 0.02
+
+
+def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
+    """What the training loop gets, and what costs the rest; without one, what storage gives."""
+    for group in summary["training"]:
+        if group["au_ceiling"]:
+            return _of_training(group)
+    if summary["loaders"]:
+        best = max(summary["loaders"], key=lambda entry: entry["samples_per_s"]["median"])
+        rate = best["samples_per_s"]["median"]
+        where = f" from {best['data']}" if best["data"] else ""
+        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
+    if summary["object_stores"]:
+        best = max(summary["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
+        return (
+            f"The object store {best['store']} gives at most {best['peak_mb_per_s']:,.0f} MB/s "
+            f"({best['client']}, {best['operation']})."
+        )
+    reads = [entry for entry in summary["disks"] if entry["operation"] == "read"]
+    if reads or summary["disks"]:
+        best = max(reads or summary["disks"], key=lambda entry: entry["mb_per_s"]["median"])
+        return (
+            f"The disk {best['target']} gives at most {best['mb_per_s']['median']:,.0f} MB/s "
+            f"({best['pattern']} {best['operation']}, {best['cache']})."
+        )
+    if any(trial.status == "done" for trial in trials):
+        return "Measured; there was no training loop to compare with."
+    return "Nothing could be measured."
+
+
+def _of_training(group: Mapping[str, Any]) -> str:
+    share = group["au_ceiling"]["median"]
+    subject = "The training loop"
+    if group["emulated"]:
+        subject = "The training loop, on an emulated device,"
+    got = f"{subject} gets {_percent(share)} of what this device can consume"
+    if share >= _FINE:
+        return f"{got}: its data keeps up."
+    return f"{got}; {_cause(group)}."
+
+
+def _cause(group: Mapping[str, Any]) -> str:
+    preparation, fetch = group["preparation_stall"], group["fetch_stall"]
+    if preparation is None or fetch is None:
+        return "reading and decoding cost the rest"
+    prepared, fetched = preparation["median"], fetch["median"]
+    source = "the object store" if group["input"] == "store" else "the disk"
+    if group["input"] == "cold" and not group["cold_proved"]:
+        source = "storage, which was not shown to be cold,"
+    if fetched <= _SMALL:
+        return "decoding and augmenting cost the rest"
+    if prepared <= _SMALL:
+        return f"waiting for {source} costs the rest"
+    return (
+        f"reading and decoding cost the rest: preparation {_percent(prepared)} of the time, "
+        f"waiting for {source} {_percent(fetched)}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"

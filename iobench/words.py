@@ -1,0 +1,98 @@
+"""PURE. Trials in words, for terminals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dataprep.names import escape
+from iobench.trial import Params, Trial, TrialSpec
+
+
+def point_words(spec: TrialSpec) -> str:
+    """``disk here read sequential 1 MiB x4 cold #2``; repeats count from 1."""
+    return f"{params_words(spec.kind, spec.params)} #{spec.repeat + 1}"
+
+
+def params_words(kind: str, params: Params) -> str:
+    """What is measured, without the repeat."""
+    words = {
+        "disk": _disk,
+        "layout": _layout,
+        "object": _object,
+        "loader": _loader,
+        "train": _train,
+    }.get(kind)
+    return escape(words(params) if words else kind)
+
+
+def result_words(trial: Trial) -> str:
+    """One line on how a trial came out."""
+    point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
+    if trial.status != "done":
+        return f"{trial.status} {point}: {escape(trial.reason)}"
+    figures = []
+    if "samples_per_s" in trial.metrics:
+        figures.append(rate_words(trial.metrics["samples_per_s"], "samples"))
+    if "mb_per_s" in trial.metrics:
+        figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
+    label = f" ({trial.cold.label})" if trial.cold and trial.cold.label != "not applicable" else ""
+    return f"{point}: {', '.join(figures)}{label}"
+
+
+def rate_words(per_s: float, unit: str) -> str:
+    """``1,234 samples/s``, ``12.3 MB/s``."""
+    if unit == "bytes":
+        return f"{_number(per_s / 1e6)} MB/s"
+    return f"{_number(per_s)} {unit}/s"
+
+
+def size_words(count: int) -> str:
+    """``5 kB``, ``64 KiB``, ``1 MiB``, ``128 MB``: the largest unit in which it is whole."""
+    factors = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 10**3}
+    whole = (unit for unit, factor in factors.items() if count and count % factor == 0)
+    unit = next(whole, "B")
+    return f"{count // factors.get(unit, 1):,} {unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _disk(params: Params) -> str:
+    return (
+        f"disk {params['target']} {params['operation']} {params['pattern']} "
+        f"{size_words(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
+    )
+
+
+def _layout(params: Params) -> str:
+    return f"layout {params['data']} {params['access']} x{params['parallelism']} {params['cache']}"
+
+
+def _object(params: Params) -> str:
+    return (
+        f"store {params['store']} {params['client']} {params['operation']} "
+        f"{size_words(params['object_bytes'])} x{params['connections']}"
+    )
+
+
+def _loader(params: Params) -> str:
+    shown = {"loader", "data", "cache", "workers", "batch_size", "prefetch", "seconds"}
+    rest = "".join(f" {key}={_short(params[key])}" for key in params if key not in shown)
+    where = f" {params['data']} {params['cache']}" if params["data"] else ""
+    return (
+        f"loader {params['loader']}{where} workers={params['workers']} "
+        f"batch={params['batch_size']}{rest}"
+    )
+
+
+def _train(params: Params) -> str:
+    return f"train {params['group']} {params['input']} batch={params['batch_size']}"
+
+
+def _short(value: Any) -> str:
+    return (
+        {True: "yes", False: "no"}.get(value, str(value))
+        if isinstance(value, bool)
+        else (str(value))
+    )
