@@ -9,7 +9,7 @@ OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify from there"
+	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify, benchmark"
 	@echo "make test    everything the suite needs, then the suite"
 	@echo "make check   ruff, mypy --strict and the architecture test"
 	@echo "make bench   images a second, memory and start-up; SOURCE=folder for your own photographs"
@@ -22,7 +22,7 @@ help:
 
 .venv/demo: .venv/python pyproject.toml constraints/bare.txt
 	@echo "installing into .venv (a minute or two) ..."
-	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[demo]'
+	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[demo,bench,torch]'
 	@touch $@
 
 .venv/test: .venv/demo
@@ -36,9 +36,9 @@ help:
 	@$(PYTHON) -m venv .venv-frameworks
 ifeq ($(OLD_NUMPY),1)
 	@.venv-frameworks/bin/pip install $(PIP_FLAGS) -c constraints/frameworks.txt \
-	  -e '.[test,tensorflow,mxnet]'
+	  -e '.[test,torch,tensorflow,mxnet]'
 else
-	@.venv-frameworks/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,tensorflow]'
+	@.venv-frameworks/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,torch,tensorflow]'
 	@.venv-frameworks/bin/pip install $(PIP_FLAGS) --no-deps mxnet==1.9.1
 	@.venv-frameworks/bin/pip install $(PIP_FLAGS) graphviz==0.8.4
 endif

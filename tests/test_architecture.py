@@ -13,14 +13,24 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 # Data flows left to right: a room imports only from rooms before it.
-ORDER = (
-    *("_version", "errors", "names", "keys", "ordered", "schema"),
-    *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
-    *("stores", "sources", "manifest", "sample_table", "config_errors", "config"),
-    *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
-    *("adapters", "sample", "examples", "cli", "__main__"),
-)
-PURE = ("image", "formats", "plan", "estimate", "keys", "names", "labels", "receipt")
+ORDER = {
+    "dataprep": (
+        *("_version", "errors", "names", "keys", "ordered", "schema"),
+        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("stores", "sources", "manifest", "sample_table", "config_errors", "config_file"),
+        *("config", "spool", "read_ahead", "worker", "job", "verification", "dataset"),
+        *("adapters", "sample", "examples", "command_line", "cli", "__main__"),
+    ),
+    "iobench": (
+        *("errors", "clock", "stats", "several", "trial", "words", "environment"),
+        *("residency", "coldness", "pagecache", "data", "stored", "loaders", "consumers"),
+        *("probes", "loops", "config", "plan", "result", "summary", "report", "rundir"),
+        *("child", "isolation", "s3_server", "places", "display", "run", "selftest", "cli"),
+        *("__main__", "faults", "demo", "bench_shard"),
+    ),
+}
+PURE = ("image", "augment", "formats", "plan", "estimate", "keys", "names", "labels", "receipt")
+PURE_BENCH = ("stats", "words", "coldness", "summary", "report", "plan")
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}
@@ -47,21 +57,29 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def package(path: Path) -> str:
+    """``dataprep`` or ``iobench``."""
+    return path.relative_to(ROOT).parts[0]
+
+
 def rooms_imported(path: Path) -> set[str]:
-    """Rooms of dataprep that a file imports."""
+    """Rooms of its own package that a file imports."""
+    here = package(path)
     names = [name.split(".") for name in imports(path)]
-    return {parts[1] for parts in names if parts[0] == "dataprep" and len(parts) > 1} & set(ORDER)
+    return {parts[1] for parts in names if parts[0] == here and len(parts) > 1} & set(ORDER[here])
 
 
-# The package's own face names every room, lazily.
-ROOMS = [path for path in modules("dataprep") if path != ROOT / "dataprep" / "__init__.py"]
+# A package's own face names every room, lazily.
+ROOMS = [path for name in ORDER for path in modules(name) if path.parent != ROOT / name]
+ROOMS += [path for name in ORDER for path in (ROOT / name).glob("*.py") if path.stem != "__init__"]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
     """Nothing flows back."""
-    here = ORDER.index(room(path))
-    back = {name for name in rooms_imported(path) if ORDER.index(name) > here}
+    order = ORDER[package(path)]
+    here = order.index(room(path))
+    back = {name for name in rooms_imported(path) if order.index(name) > here}
     assert not back, f"{path.relative_to(ROOT)} imports {sorted(back)}, which come after it"
 
 
@@ -76,7 +94,8 @@ def test_dataprep_knows_nothing_of_iobench_or_of_frameworks(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in modules("dataprep") if room(path) in PURE],
+    [path for path in modules("dataprep") if room(path) in PURE]
+    + [path for path in modules("iobench") if room(path) in PURE_BENCH],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_pure_rooms_touch_no_file_clock_or_network(path: Path) -> None:
@@ -86,7 +105,8 @@ def test_pure_rooms_touch_no_file_clock_or_network(path: Path) -> None:
 
 def test_every_room_has_its_place_in_the_order() -> None:
     """A new room must say where it stands."""
-    assert {room(path) for path in modules("dataprep")} - {"__init__"} == set(ORDER)
+    for name, order in ORDER.items():
+        assert {room(path) for path in modules(name)} - {"__init__"} == set(order)
 
 
 def test_no_module_is_named_for_nothing() -> None:
