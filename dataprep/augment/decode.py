@@ -1,0 +1,82 @@
+"""An encoded image, or a part of it, as RGB pixels of one size.
+
+JPEGs are decoded by libjpeg-turbo at the smallest of 1, 1/2, 1/4 and 1/8 of their size at which
+the part is not below the target, then interpolated bilinearly. What libjpeg only warns of is
+accepted, since a training run should not end for it. EXIF orientation is ignored, as
+TensorFlow's, MXNet's and torchvision's decoders ignore it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import simplejpeg
+
+from dataprep.augment.crops import Box
+from dataprep.formats.records import Buffer
+from dataprep.image.geometry import dct_size
+from dataprep.image.pixels import Pixels, open_image
+from dataprep.image.policy import DEFAULT_MAX_PIXELS
+
+# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
+cv2.setNumThreads(1)
+
+_SOI = b"\xff\xd8"
+_CMYK = ("CMYK", "YCCK")
+
+
+def decode_part(data: Buffer, choose: Callable[[int, int], Box], size: int) -> Pixels:
+    """The part that ``choose(width, height)`` names, scaled to uint8 (size, size, 3).
+
+    Raises:
+        ImageError: no image, or one that cannot be decoded.
+    """
+    decoded = _decode_jpeg(data, choose, size) if bytes(data[:2]) == _SOI else None
+    pixels, box = decoded or _decode_other(data, choose)
+    part = pixels[box.top : box.top + box.height, box.left : box.left + box.width]
+    scaled = cv2.resize(part, (size, size), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(scaled, np.uint8)
+
+
+def _decode_jpeg(
+    data: Buffer, choose: Callable[[int, int], Box], size: int
+) -> tuple[Pixels, Box] | None:
+    """RGB pixels and the box within them; None where libjpeg cannot make RGB of the file."""
+    try:
+        height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
+        if colorspace in _CMYK:
+            return None
+        box = choose(width, height)
+        # The least size of the whole image at which the part is as large as the target.
+        least_width, least_height = -(-size * width // box.width), -(-size * height // box.height)
+        min_width, min_height = dct_size(width, height, least_width, least_height)
+        pixels: Pixels = simplejpeg.decode_jpeg(
+            data, "RGB", min_width=min_width, min_height=min_height, strict=False
+        )
+    except (ValueError, KeyError):  # the latter for a header without a colour space
+        return None
+    return pixels, _scaled(box, width, height, pixels)
+
+
+def _decode_other(data: Buffer, choose: Callable[[int, int], Box]) -> tuple[Pixels, Box]:
+    pixels = open_image(bytes(data), DEFAULT_MAX_PIXELS).pixels
+    height, width, channels = pixels.shape
+    if channels == 1:
+        pixels = np.repeat(pixels, 3, axis=2)
+    return pixels, choose(width, height)
+
+
+def _scaled(box: Box, width: int, height: int, pixels: Pixels) -> Box:
+    """``box`` of an image of ``width`` x ``height`` in the same image at another size."""
+    new_height, new_width = pixels.shape[:2]
+    if new_width == width:
+        return box
+    left, top = box.left * new_width // width, box.top * new_height // height
+    return Box(
+        left,
+        top,
+        max(1, min(new_width - left, round(box.width * new_width / width))),
+        max(1, min(new_height - top, round(box.height * new_height / height))),
+    )
