@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dataprep._version import __version__
 
 if TYPE_CHECKING:
+    from dataprep.adapters import to_mxnet, to_tf, to_torch
     from dataprep.config import ShardConfig
     from dataprep.dataset import Dataset
     from dataprep.dataset import open_dataset as open
@@ -44,6 +45,9 @@ _HOMES = {
     "read_recordio": "dataprep.formats.recordio",
     "read_tfrecords": "dataprep.formats.tfrecord",
     "shard": "dataprep.job",
+    "to_mxnet": "dataprep.adapters",
+    "to_tf": "dataprep.adapters",
+    "to_torch": "dataprep.adapters",
     "verify": "dataprep.verification",
 }
 
@@ -64,6 +68,9 @@ __all__ = [
     "read_recordio",
     "read_tfrecords",
     "shard",
+    "to_mxnet",
+    "to_tf",
+    "to_torch",
     "verify",
 ]
 

@@ -52,6 +52,11 @@ class Dataset(Sequence[Sample]):
     def __repr__(self) -> str:
         return f"<Dataset {self._store.uri} {self.split!r} {self.format}: {len(self):,} samples>"
 
+    @property
+    def store(self) -> Store:
+        """Where it lies."""
+        return self._store
+
     @cached_property
     def label_space(self) -> LabelSpace:
         """The classes, by label."""

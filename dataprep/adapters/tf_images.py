@@ -1,0 +1,88 @@
+"""The usual augmentation in TensorFlow's own operations, stateless, so that it repeats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dataprep.adapters.frameworks import import_framework
+from dataprep.augment import Augmentation
+from dataprep.augment.colour import EIGENVALUES, EIGENVECTORS
+from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE, TRIES
+from dataprep.augment.normalise import affine
+
+tf: Any = import_framework("tensorflow")
+
+
+def preparation(augmentation: Augmentation, seeds: tuple[int, Any]) -> Any:
+    """A function of (number, (JPEG, label)) to (image, label); ``seeds`` is (seed, epoch).
+
+    Where ten tries find no crop the whole image is taken, as TensorFlow has it.
+    """
+
+    def prepare(number: Any, sample: tuple[Any, Any]) -> tuple[Any, Any]:
+        encoded, label = sample
+        # One stream for each sample of each epoch: the key mixes (seed, epoch) with its place.
+        key = tf.random.fold_in(
+            tf.stack([tf.cast(part, tf.int64) for part in seeds]), tf.cast(number, tf.int64)
+        )
+        image = _part(encoded, augmentation, key)
+        if augmentation.random:
+            image = _varied(image, augmentation, tf.random.fold_in(key, 1))
+        return _finished(image, augmentation), label
+
+    return prepare
+
+
+def _part(encoded: Any, augmentation: Augmentation, key: Any) -> Any:
+    """float32 (size, size, 3), 0 to 255; only the part that is needed is decoded."""
+    shape = tf.io.extract_jpeg_shape(encoded)
+    if augmentation.random:
+        begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
+            shape,
+            tf.zeros([1, 0, 4]),
+            seed=key,
+            min_object_covered=0.0,
+            aspect_ratio_range=ASPECT,
+            area_range=AREA,
+            max_attempts=TRIES,
+            use_image_if_no_bounding_boxes=True,
+        )
+        window = tf.concat([begin[:2], extent[:2]], 0)
+    else:
+        short = tf.cast(tf.minimum(shape[0], shape[1]), tf.float32)
+        side = tf.maximum(1, tf.cast(tf.round(short * EVALUATION_SHARE), tf.int32))
+        window = tf.stack([(shape[0] - side) // 2, (shape[1] - side) // 2, side, side])
+    image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
+    return tf.image.resize(image, (augmentation.size, augmentation.size))
+
+
+def _varied(image: Any, augmentation: Augmentation, key: Any) -> Any:
+    image = tf.image.stateless_random_flip_left_right(image, key)
+    if augmentation.jitter:
+        low, high = 1 - augmentation.jitter, 1 + augmentation.jitter
+        brightness = tf.random.stateless_uniform((), tf.random.fold_in(key, 1), low, high)
+        image = tf.image.stateless_random_contrast(
+            image * brightness, low, high, tf.random.fold_in(key, 2)
+        )
+        grey = tf.image.rgb_to_grayscale(image)
+        saturation = tf.random.stateless_uniform((), tf.random.fold_in(key, 3), low, high)
+        image = grey + saturation * (image - grey)
+    if augmentation.noise:
+        alpha = tf.random.stateless_normal((3,), tf.random.fold_in(key, 4), 0, augmentation.noise)
+        components = tf.constant(255 * EIGENVECTORS * EIGENVALUES, tf.float32)
+        image = image + tf.linalg.matvec(components, alpha)
+    if augmentation.jitter or augmentation.noise:
+        image = tf.clip_by_value(image, 0, 255)
+    return image
+
+
+def _finished(image: Any, augmentation: Augmentation) -> Any:
+    if not augmentation.normalise:
+        return tf.cast(tf.round(image), tf.uint8)
+    size = augmentation.size
+    scale, shift = (np.tile(part, size) for part in affine())
+    # A whole row at a time: broadcasting over a last axis of 3 costs as much as the decoding.
+    rows = tf.reshape(image, (size, size * 3)) * scale + shift
+    return tf.reshape(rows, (size, size, 3))

@@ -1,0 +1,47 @@
+"""What both of torch's styles share: items and the epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dataprep.adapters.torch_dataset import Transform
+from dataprep.augment import sample_rng
+from dataprep.formats.records import Buffer
+
+
+class Epoch:
+    """The number of the epoch, in memory that worker processes share."""
+
+    def __init__(self, number: int) -> None:
+        self._shared = torch.tensor(number)
+        self._shared.share_memory_()  # type: ignore[no-untyped-call]
+
+    @property
+    def number(self) -> int:
+        """As it was set last, in whichever process."""
+        return int(self._shared)
+
+    def set(self, number: int) -> None:
+        """For this process and every worker that is alive."""
+        self._shared.fill_(number)
+
+
+class Items:
+    """Encoded images to what torch is given, by number; ``labels`` has one for each."""
+
+    def __init__(self, labels: NDArray[np.int64], transform: Transform | None, seed: int) -> None:
+        self._labels = labels
+        self._transform = transform
+        self._seed = seed
+
+    def item(self, image: Buffer, index: int, epoch: int) -> tuple[Any, int]:
+        """(image, label) of sample ``index``."""
+        label = int(self._labels[index])
+        if self._transform is None:
+            return bytes(image), label
+        made = self._transform(image, sample_rng(self._seed, epoch, index))
+        return torch.from_numpy(made) if isinstance(made, np.ndarray) else made, label

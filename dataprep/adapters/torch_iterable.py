@@ -1,0 +1,76 @@
+"""torch's iterable style: whole shards, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from torch.utils.data import IterableDataset, get_worker_info
+
+from dataprep.adapters.records import Records
+from dataprep.adapters.torch_dataset import Transform
+from dataprep.adapters.torch_items import Epoch, Items
+from dataprep.dataset import Dataset
+
+
+class IterableRecords(IterableDataset[tuple[Any, int]]):
+    """(image, label) of every sample once, over all ranks and their workers.
+
+    Each worker takes whole shards, and holds two: the one it gives samples of, and the next,
+    which is read meanwhile.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        transform: Transform | None,
+        shuffle: bool,
+        seed: int,
+        epoch: int,
+        share: tuple[int, int],
+    ) -> None:
+        self._records = Records(dataset)
+        self._items = Items(self._records.labels, transform, seed)
+        self._epoch = Epoch(epoch)
+        self._shuffle, self._seed = shuffle, seed
+        self._rank, self._world_size = share
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch the next iteration is."""
+        self._epoch.set(epoch)
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        epoch = self._epoch.number
+        for number, content in self._one_ahead(self._my_shards(epoch)):
+            view = memoryview(content)
+            for index in self._within(number, epoch):
+                image = self._records.image_within(view, index)
+                yield self._items.item(image, index, epoch)
+
+    def _my_shards(self, epoch: int) -> list[int]:
+        shards = np.arange(len(self._records.shard_keys))
+        if self._shuffle:
+            shards = np.random.default_rng((self._seed, epoch)).permutation(shards)
+        mine = shards[self._rank :: self._world_size]
+        worker = get_worker_info()
+        return list(map(int, mine[worker.id :: worker.num_workers] if worker else mine))
+
+    def _within(self, number: int, epoch: int) -> Sequence[int]:
+        samples = self._records.samples_of(number)
+        if not self._shuffle:
+            return samples
+        order = np.random.default_rng((self._seed, epoch, number)).permutation(len(samples))
+        return list(map(int, samples.start + order))
+
+    def _one_ahead(self, shards: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        if not shards:
+            return
+        with ThreadPoolExecutor(1) as thread:
+            coming = thread.submit(self._records.shard, shards[0])
+            for number, following in zip(shards, [*shards[1:], None], strict=True):
+                content = coming.result()
+                if following is not None:
+                    coming = thread.submit(self._records.shard, following)
+                yield number, content

@@ -1,0 +1,189 @@
+"""Tests of dataprep.to_mxnet, with MXNet itself."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dataprep
+from dataprep.adapters.frameworks import import_framework
+from dataprep.augment import Augmentation, sample_rng
+from dataprep.errors import ConfigError
+from dataprep.stores import StoreOptions, open_store
+from iobench.s3_server import MotoServer
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
+
+PLAIN = Augmentation(size=280, random=False, normalise=False)
+
+
+@pytest.fixture(scope="module")
+def mx() -> Any:
+    """MXNet, if it is there."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_framework("mxnet")
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def local(mx: Any, output: Path) -> dataprep.Dataset:
+    """The data set on disk; labels in its records count from 1."""
+    dataset = dataprep.open(output, format="recordio")
+    assert dataset.manifest.formats["recordio"].label_offset == 1
+    return dataset
+
+
+@pytest.fixture
+def remote(local: dataprep.Dataset, bucket: str, s3_server: MotoServer) -> dataprep.Dataset:
+    """The data set on S3."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    store = open_store(f"s3://{bucket}/out", options)
+    for entry in local.store.list():
+        store.put(entry.key, local.store.get(entry.key))
+    return dataprep.open(store.uri, format="recordio", options=options)
+
+
+def labels(batches: Any) -> list[int]:
+    """The labels of one epoch in order."""
+    return [int(label) for batch in batches for label in batch.label[0].asnumpy()]
+
+
+def test_epochs(local: dataprep.Dataset) -> None:
+    """Each epoch has each sample once, counted from 0, in another order; the last is short."""
+    batches = dataprep.to_mxnet(local, batch_size=50, augmentation=Augmentation(size=32))
+    seen = []
+    for _ in range(3):
+        sizes = []
+        found: list[int] = []
+        for batch in batches:
+            sizes.append(batch.data[0].shape[0])
+            assert batch.pad == 0
+            found += labels([batch])
+        assert sizes == [50, 50, 20]
+        assert sorted(found) == sorted(local.labels.tolist())
+        seen.append(found)
+        batches.reset()
+    assert seen[0] != seen[1] != seen[2]
+
+
+def test_order_is_of_seed_and_epoch(local: dataprep.Dataset) -> None:
+    """Any epoch can be gone to, and is the same again."""
+    options: dict[str, Any] = {"batch_size": 20, "augmentation": Augmentation(size=32)}
+    batches = dataprep.to_mxnet(local, seed=1, **options)
+    first = labels(batches)
+    batches.reset()
+    second = labels(batches)
+    batches.set_epoch(0)
+    assert labels(batches) == first
+    assert labels(dataprep.to_mxnet(local, seed=1, epoch=1, **options)) == second
+    assert labels(dataprep.to_mxnet(local, seed=2, **options)) != first
+
+
+def test_shapes(mx: Any, local: dataprep.Dataset) -> None:
+    """What is announced is what comes."""
+    batches = dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(size=48))
+    assert isinstance(batches, mx.io.DataIter)
+    batch = batches.next()
+    assert [tuple(shape) for _, shape in batches.provide_data] == [batch.data[0].shape]
+    assert [tuple(shape) for _, shape in batches.provide_label] == [batch.label[0].shape]
+    assert batch.data[0].shape == (8, 3, 48, 48)
+    assert batch.data[0].dtype == batch.label[0].dtype == np.float32
+
+
+def test_images(local: dataprep.Dataset) -> None:
+    """Unshuffled and not augmented, images are the stored ones beside their labels."""
+    batches = dataprep.to_mxnet(local, batch_size=16, augmentation=PLAIN, shuffle=False)
+    place = 0
+    for batch in batches:
+        pairs = zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True)
+        for image, label in pairs:
+            expected = PLAIN(local[place].image, sample_rng(0, 0, 0)).astype(float)
+            assert int(label) == local[place].label
+            # Both have cut 280 of 320 pixels, so that nothing is interpolated.
+            assert np.abs(image - expected).mean() < 2
+            place += 1
+    assert place == 120
+
+
+def test_normalised(local: dataprep.Dataset) -> None:
+    """Mean and deviation are ImageNet's, and colours change only when asked to."""
+    raw, normalised = (
+        dataprep.to_mxnet(
+            local,
+            batch_size=120,
+            shuffle=False,
+            augmentation=Augmentation(size=280, random=False, normalise=normalise),
+        )
+        .next()
+        .data[0]
+        .asnumpy()
+        for normalise in (False, True)
+    )
+    mean, deviation = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    expected = (raw / 255 - mean[:, None, None]) / deviation[:, None, None]
+    assert np.allclose(normalised, expected, atol=1e-4)
+
+
+def held_bytes(folder: Path) -> int:
+    """Bytes of all files below."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_remote(remote: dataprep.Dataset, tmp_path: Path) -> None:
+    """Copied shard by shard it is the same epoch in the same whole batches."""
+    limit = 2 * max(shard.bytes for shard in remote.manifest.formats["recordio"].shards)
+    batches = dataprep.to_mxnet(
+        remote,
+        batch_size=16,
+        augmentation=PLAIN,
+        shuffle=False,
+        cache_dir=tmp_path,
+        cache_bytes=limit,
+    )
+    assert list(tmp_path.iterdir()) == []
+    place = 0
+    held = []
+    for _ in range(2):
+        sizes = []
+        for batch in batches:
+            held.append(held_bytes(tmp_path))
+            sizes.append(batch.data[0].shape[0])
+            for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True):
+                sample = remote[place % 120]
+                expected = PLAIN(sample.image, sample_rng(0, 0, 0)).astype(float)
+                assert int(label) == sample.label
+                assert np.abs(image - expected).mean() < 2
+                place += 1
+        assert sizes == [16] * 7 + [8]
+        assert list(tmp_path.iterdir()) == []
+        batches.reset()
+    assert place == 240
+    assert 0 < max(held) <= limit
+
+
+def test_closed_early(remote: dataprep.Dataset, tmp_path: Path) -> None:
+    """Nothing that was copied stays behind."""
+    batches = dataprep.to_mxnet(
+        remote, batch_size=16, augmentation=Augmentation(size=32), cache_dir=tmp_path
+    )
+    batches.next()
+    assert held_bytes(tmp_path) > 0
+    batches.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refused(local: dataprep.Dataset, remote: dataprep.Dataset, output: Path) -> None:
+    """What cannot be is said before anything is read."""
+    with pytest.raises(ConfigError, match="format='recordio'"):
+        dataprep.to_mxnet(dataprep.open(output, format="tfrecord"), batch_size=8)
+    with pytest.raises(ConfigError, match="layout='CHW'"):
+        dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(layout="HWC"))
+    with pytest.raises(ConfigError, match="do not hold two shards"):
+        dataprep.to_mxnet(remote, batch_size=8, cache_bytes=1000)
