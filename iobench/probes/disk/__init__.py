@@ -1,0 +1,8 @@
+"""Bytes per second and latency of mounted paths alone, with no loader in between."""
+
+from iobench.probes.disk.plan import plan, plan_layouts
+from iobench.probes.disk.run import run
+from iobench.probes.disk.settings import DiskSettings, DiskTarget
+from iobench.probes.disk.testfile import clean
+
+__all__ = ["DiskSettings", "DiskTarget", "clean", "plan", "plan_layouts", "run"]

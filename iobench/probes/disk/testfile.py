@@ -1,0 +1,119 @@
+"""The files that the disk probe reads and writes: whose they are shows in their names."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from iobench.errors import TrialFailed, Unavailable
+from iobench.mounts import file_system
+
+_OURS = re.compile(r"\.iobench-(read-\d+|(write|partial)-[0-9a-f]+)")
+_PIECE_BYTES = 2**23
+# Written in whole and synced, a file still takes a little more than its bytes.
+_SPARE_BYTES = 2**24
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def clean(folder: Path) -> None:
+    """Remove every test file from ``folder``, also what a killed trial left there."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
+def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
+    """A file of random bytes that is on the disk; one that an earlier trial made is used again.
+
+    Raises:
+        Unavailable: there is no such folder.
+        TrialFailed: it cannot be written to, or is full.
+    """
+    path = folder / f".iobench-read-{size_bytes}"
+    with _saying(target, folder):
+        _check(folder, target)
+        if path.is_file() and path.stat().st_size == size_bytes:
+            return path
+        _has_room(folder, size_bytes, target)
+        partial = folder / f".iobench-partial-{secrets.token_hex(8)}"
+        try:
+            _fill(partial, size_bytes)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
+    """An empty file with all its room allocated, as fio's default is; gone after the block.
+
+    Raises:
+        Unavailable: there is no such folder.
+        TrialFailed: it cannot be written to, or is full; also for what the block meets.
+    """
+    path = folder / f".iobench-write-{secrets.token_hex(8)}"
+    with _saying(target, folder):
+        _check(folder, target)
+        _has_room(folder, size_bytes, target)
+        try:
+            with path.open("xb") as file:
+                os.posix_fallocate(file.fileno(), 0, size_bytes)
+                os.fsync(file.fileno())
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _fill(path: Path, size_bytes: int) -> None:
+    # Random, so that no layer below can compress it.
+    generator = np.random.Generator(np.random.SFC64(size_bytes))
+    with path.open("xb", buffering=0) as file:
+        os.posix_fallocate(file.fileno(), 0, size_bytes)  # in one piece, or refused at once
+        left = size_bytes
+        while left > 0:
+            piece = memoryview(generator.bytes(min(left, _PIECE_BYTES)))
+            left -= len(piece)
+            while piece:
+                piece = piece[file.write(piece) :]
+        os.fsync(file.fileno())
+
+
+def _check(folder: Path, target: str) -> None:
+    if not folder.exists():
+        raise Unavailable(f"target {target!r}: {folder} does not exist")
+    if not folder.is_dir():
+        raise TrialFailed(f"target {target!r}: {folder} is not a directory")
+
+
+def _has_room(folder: Path, size_bytes: int, target: str) -> None:
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
+        raise TrialFailed(
+            f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in {folder} "
+            f"({file_system(folder)}), the test file takes {size_bytes / 1e6:,.0f} MB"
+        )
+
+
+@contextlib.contextmanager
+def _saying(target: str, folder: Path) -> Iterator[None]:
+    """What the operating system refuses, in words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise TrialFailed(f"target {target!r} is full: {folder}: {error.strerror}") from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise TrialFailed(
+                f"target {target!r}: {folder} may not be written to: {error.strerror}"
+            ) from None
+        raise TrialFailed(f"target {target!r}: {folder}: {error.strerror or error}") from None

@@ -1,0 +1,78 @@
+"""Folders to probe, and a way to run a trial in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iobench import pagecache
+from iobench.clock import SystemClock
+from iobench.coldness import IN_MEMORY
+from iobench.mounts import file_system
+from iobench.probes import disk
+from iobench.trial import Context, Outcome, Place, TrialSpec
+
+FILE_BYTES = 2**22
+
+Probe = Callable[..., Outcome]
+
+
+def is_provable(folder: Path) -> bool:
+    """Whether files there can be shown to be cold: they can on a disk's own file system."""
+    counted = pagecache.physical_read_bytes() is not None
+    return counted and file_system(folder) in ("ext4", "xfs")
+
+
+@pytest.fixture
+def disk_folder(tmp_path: Path) -> Path:
+    """A folder on something else than memory."""
+    kind = file_system(tmp_path)
+    if kind in IN_MEMORY:
+        pytest.skip(f"temporary files lie in memory ({kind})")
+    return tmp_path
+
+
+@pytest.fixture
+def direct_folder(disk_folder: Path) -> Path:
+    """A folder on a file system that takes O_DIRECT."""
+    path = disk_folder / "direct"
+    path.write_bytes(bytes(4096))
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        pytest.skip(f"no O_DIRECT on {file_system(disk_folder)}: {error.strerror}")
+    finally:
+        path.unlink()
+    return disk_folder
+
+
+@pytest.fixture
+def probe() -> Probe:
+    """Runs one trial on a folder: 4 MiB in blocks of 64 KiB by 2 processes, unless told."""
+
+    def run(
+        folder: Path, progress: Callable[[float, str], None] | None = None, **changes: Any
+    ) -> Outcome:
+        params = {
+            "target": "here",
+            "operation": "read",
+            "pattern": "sequential",
+            "block_bytes": 2**16,
+            "parallelism": 2,
+            "cache": "cold",
+            "file_bytes": FILE_BYTES,
+            "seconds": 60.0,
+            **changes,
+        }
+        context = Context(
+            {"disk/here": Place(os.fspath(folder), "empty")},
+            SystemClock(),
+            progress or (lambda done, unit: None),
+        )
+        return disk.run(TrialSpec("disk", params), context)
+
+    return run

@@ -1,0 +1,179 @@
+"""Samples as whole shards, as records and as files."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dataprep
+from dataprep.stores import StoreOptions
+from iobench import pagecache
+from iobench.clock import SystemClock
+from iobench.errors import TrialFailed
+from iobench.probes import layout
+from iobench.probes.layout.items import Item, find_items
+from iobench.probes.layout.run import samples_of
+from iobench.s3_server import MotoServer
+from iobench.trial import Context, Outcome, Place, TrialSpec
+from tests.iobench.probes.disk.conftest import is_provable
+
+Probe = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The tree, sharded in both formats. Read only."""
+    output = tmp_path_factory.mktemp("layout") / "out"
+    dataprep.shard(
+        dataprep.ShardConfig.model_validate(
+            {
+                "source": os.fspath(tree),
+                "output": os.fspath(output),
+                "shard_size": 10**6,
+                "format": ["tfrecord", "recordio"],
+                "image": {"size": 128},
+            }
+        )
+    )
+    return Place(os.fspath(output), "shards")
+
+
+def probe(place: Place, access: str, **changes: Any) -> Outcome:
+    """One trial: cold, by 3 processes, with all the time it needs, unless told."""
+    params = {
+        "data": "it",
+        "access": access,
+        "cache": "cold",
+        "parallelism": 3,
+        "seconds": 60.0,
+        **changes,
+    }
+    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    return layout.run(TrialSpec("layout", params), context)
+
+
+def check_cold(outcome: Outcome, place: Place) -> None:
+    """Shown cold, wherever that can be shown; else called warm, with the reason."""
+    cold = outcome.cold
+    assert cold is not None
+    if is_provable(Path(place.uri)):
+        assert (cold.label, cold.why) == ("cold", "")
+    else:
+        assert cold.label == "cold" or cold.why
+
+
+def test_shards_are_read_whole(shards: Place) -> None:
+    """Every byte of every shard once, and each sample counted."""
+    entry = dataprep.open(shards.uri).manifest.formats["tfrecord"]
+    outcome = probe(shards, "shards")
+    assert outcome.metrics["bytes"] == entry.bytes
+    assert outcome.metrics["samples"] == 120
+    assert outcome.metrics["operations"] == len(entry.shards)
+    check_cold(outcome, shards)
+
+
+def test_records_are_read_by_offset(shards: Place) -> None:
+    """Each record once: less than the shards by nothing, since TFRecord has no header."""
+    entry = dataprep.open(shards.uri).manifest.formats["tfrecord"]
+    outcome = probe(shards, "records")
+    assert outcome.metrics["bytes"] == entry.bytes
+    assert outcome.metrics["samples"] == outcome.metrics["operations"] == 120
+    check_cold(outcome, shards)
+
+
+def test_files_are_read_one_by_one(tree: Path) -> None:
+    """Each image of the class folders once."""
+    place = Place(os.fspath(tree), "files")
+    outcome = probe(place, "files")
+    images = [path for path in tree.rglob("*") if path.suffix.lower() == ".jpeg"]
+    assert outcome.metrics["samples"] == len(images) == 120
+    assert outcome.metrics["bytes"] == pagecache.total_bytes(images)
+    check_cold(outcome, place)
+
+
+@pytest.mark.parametrize("access", ["shards", "records"])
+def test_warm_reads_go_round(shards: Place, access: str) -> None:
+    """Until the time is over, from memory."""
+    outcome = probe(shards, access, cache="warm", seconds=0.3, parallelism=1)
+    assert outcome.metrics["samples"] > 120
+    assert outcome.cold is not None
+    assert outcome.cold.label == "warm"
+
+
+def test_rates_are_those_of_the_same_seconds(shards: Place) -> None:
+    """MB/s and samples/s of one measurement."""
+    metrics = probe(shards, "records").metrics
+    assert metrics["mb_per_s"] * metrics["seconds"] == pytest.approx(metrics["bytes"] / 1e6)
+    assert metrics["samples_per_s"] * metrics["seconds"] == pytest.approx(metrics["samples"])
+    assert 0 < metrics["latency_s_p50"] <= metrics["seconds"]
+
+
+def test_no_more_processes_than_there_is_to_read(shards: Place) -> None:
+    """Those without an item are not started, and the result says how many were."""
+    shard_count = len(dataprep.open(shards.uri).manifest.formats["tfrecord"].shards)
+    assert probe(shards, "shards", parallelism=50).metrics["processes"] == shard_count
+
+
+def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) -> None:
+    """The same samples over HTTP; what the server has cached nobody can say."""
+    store = StoreOptions(endpoint_url=s3_server.url)
+    place = Place(f"s3://{bucket}/out", "shards", store)
+    copy = dataprep.stores.open_store(place.uri, store)
+    local = dataprep.stores.open_store(shards.uri)
+    for found in local.list():
+        copy.put(found.key, local.get(found.key))
+    for access, seconds in (("shards", 0.01), ("records", 0.2)):
+        outcome = probe(place, access, seconds=seconds)
+        assert outcome.metrics["samples"] > 0
+        assert outcome.metrics["bytes"] > 0
+        assert outcome.metrics["notes"]
+        assert outcome.cold is not None
+        assert outcome.cold.label == "server cache unknown"
+
+
+def test_what_the_place_does_not_hold(shards: Place, tree: Path) -> None:
+    """The trial fails and says what it would read."""
+    with pytest.raises(TrialFailed, match="files are read from files; this place holds shards"):
+        probe(shards, "files")
+    with pytest.raises(TrialFailed, match="records are read from shards"):
+        probe(Place(os.fspath(tree), "files"), "records")
+
+
+def test_an_output_that_is_not_there(tmp_path: Path) -> None:
+    """The reason is dataprep's own."""
+    with pytest.raises(dataprep.DataprepError, match="no complete split"):
+        probe(Place(os.fspath(tmp_path), "shards"), "shards")
+
+
+def test_a_shard_that_was_cut_fails_the_trial(shards: Place, tmp_path: Path) -> None:
+    """Nothing is measured on less than the manifest says."""
+    output = tmp_path / "out"
+    shutil.copytree(shards.uri, output)
+    os.truncate(next((output / "tfrecord").iterdir()), 100)
+    with pytest.raises(TrialFailed, match=r"100 of .* bytes at offset 0"):
+        probe(Place(os.fspath(output), "shards"), "shards")
+
+
+def test_the_order_of_records_depends_on_the_seed(shards: Place) -> None:
+    """Repeats read the same records in another order; a limit takes a sample of them."""
+    first, again, other = (
+        find_items(shards, "records", at_most=1000, seed=seed).reads for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert sorted(first) == sorted(other)
+    assert find_items(shards, "records", at_most=7, seed=1).reads == first[:7]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(0, 50))
+def test_samples_of_reads_that_go_round(sizes: list[int], reads: int) -> None:
+    """As many as the reads hold, one after another."""
+    share = [Item("k", 0, 1, samples, whole=True) for samples in sizes]
+    assert samples_of(share, reads) == sum(itertools.islice(itertools.cycle(sizes), reads))
