@@ -1,0 +1,42 @@
+"""``null``: takes batches and does nothing, so that a loader is measured alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iobench.clock import Clock
+from iobench.consumers.protocol import ConsumerSettings
+from iobench.loaders.protocol import Batch, Framework
+
+
+class NullConsumer:
+    """Costs a loop nothing but the call; see ``Consumer``. ``compute_s`` is all zeros."""
+
+    framework: Framework = "none"
+    emulated = False
+    device = "none"
+    precision = "none"
+    notes: Sequence[str] = ()
+
+    def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
+        self._batch_size = settings.batch_size
+        self._steps = 0
+
+    def synthetic(self) -> Batch:
+        """Samples without content."""
+        return Batch(None, None, self._batch_size)
+
+    def warm_up(self) -> None:
+        """Nothing to build."""
+        self._steps = 0
+
+    def step(self, batch: Batch) -> None:
+        """Count."""
+        self._steps += 1
+
+    def finish(self) -> None:
+        """Nothing is under way."""
+
+    def compute_s(self) -> Sequence[float]:
+        """A zero for each step."""
+        return [0.0] * self._steps

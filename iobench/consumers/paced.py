@@ -1,0 +1,83 @@
+"""``paced``: a device that is not there, described by its images per second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dataprep.errors import ConfigError
+from iobench.clock import Clock
+from iobench.consumers.presets import PRESETS, Preset
+from iobench.consumers.protocol import ConsumerSettings
+from iobench.loaders.protocol import Batch, Framework
+
+
+class PacedConsumer:
+    """Lets the time pass that the device would compute; see ``Consumer``.
+
+    The device has a time line of its own. A step begins on it when the step before it has ended
+    and its batch is there, and lasts samples / ``images_per_s``. A device that waited for data
+    has lost that time. What ``Clock.sleep`` overslept is not the device's: the next step's sleep
+    is shorter by it, up to the length of that step (a host that is away for longer starves a
+    real device, too).
+    """
+
+    framework: Framework = "none"
+    emulated = True
+    precision = "emulated"
+
+    def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
+        preset = _preset(settings)
+        self.images_per_s = preset.images_per_s
+        self.device = f"emulated {preset.name} ({preset.images_per_s:,g} images/s)"
+        self.notes: Sequence[str] = (f"emulated, no work is done: {preset.source}",)
+        self._settings, self._clock = settings, clock
+        self._overslept_s = 0.0
+        self._compute_s: list[float] = []
+
+    def synthetic(self) -> Batch:
+        """Samples without content."""
+        return Batch(None, None, self._settings.batch_size)
+
+    def warm_up(self) -> None:
+        """Nothing to build; the time line begins anew."""
+        self._overslept_s = 0.0
+        self._compute_s.clear()
+
+    def step(self, batch: Batch) -> None:
+        """Come back when the emulated device is done."""
+        compute_s = batch.samples / self.images_per_s
+        behind_s = min(self._overslept_s, compute_s)
+        ends_s = self._clock.now_s() - behind_s + compute_s
+        self._clock.sleep(compute_s - behind_s)
+        self._overslept_s = max(self._clock.now_s() - ends_s, 0.0)
+        self._compute_s.append(compute_s)
+
+    def finish(self) -> None:
+        """Every step has ended when it came back."""
+
+    def compute_s(self) -> Sequence[float]:
+        """Nominal: samples / ``images_per_s`` of each step."""
+        return self._compute_s
+
+
+def _preset(settings: ConsumerSettings) -> Preset:
+    """The device asked for, by preset or by its images per second.
+
+    Raises:
+        ConfigError: neither or both are given, or the preset is unknown or of another model.
+    """
+    known = ", ".join(PRESETS)
+    if settings.preset is None and settings.images_per_s is None:
+        raise ConfigError(f"consumer paced needs images_per_s, or a preset: {known}")
+    if settings.preset is not None and settings.images_per_s is not None:
+        raise ConfigError("consumer paced takes images_per_s or preset, not both")
+    if settings.images_per_s is not None:
+        return Preset("device", settings.images_per_s, "a rate of the config's own")
+    if settings.preset is None or settings.preset not in PRESETS:
+        raise ConfigError(f"no preset {settings.preset!r}: known are {known}")
+    if settings.model != "resnet50":
+        raise ConfigError(
+            f"preset {settings.preset} is a rate of resnet50: give images_per_s for "
+            f"{settings.model}"
+        )
+    return PRESETS[settings.preset]

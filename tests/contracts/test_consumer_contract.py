@@ -1,0 +1,209 @@
+"""Every consumer takes batches, says when it is done and how long it computed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iobench.clock import SystemClock
+from iobench.consumers import Consumer, ConsumerSettings, consumer_names, get_consumer
+from iobench.errors import TrialFailed, Unavailable
+from iobench.loaders import Batch
+
+# What a consumer needs beside defaults, and whether others than the null device compute.
+OPTIONS: dict[str, dict[str, Any]] = {"paced": {"images_per_s": 1e5}}
+IDLE = {"null"}
+SIZE, SAMPLES, CLASSES = 32, 8, 5
+
+
+def _names() -> list[Any]:
+    heavy = {"tensorflow", "mxnet"}
+    # What these two warn of is theirs.
+    marks = (pytest.mark.frameworks, pytest.mark.filterwarnings("default"))
+    return [pytest.param(name, marks=marks if name in heavy else ()) for name in consumer_names()]
+
+
+@pytest.fixture(params=_names())
+def consumer(request: pytest.FixtureRequest) -> Consumer:
+    """A small one of each kind, on the CPU."""
+    return built(request.param)
+
+
+def built(name: str, **options: Any) -> Consumer:
+    """A consumer of LeNet on small images, skipped where its framework is missing."""
+    settings: dict[str, Any] = {
+        "model": "lenet",
+        "batch_size": SAMPLES,
+        "classes": CLASSES,
+        "image_size": SIZE,
+        "device": "cpu",
+        **OPTIONS.get(name, {}),
+        **options,
+    }
+    if name == "torch":
+        pytest.importorskip("torch")
+    return get_consumer(name)(ConsumerSettings(**settings), SystemClock())
+
+
+def batch_for(consumer: Consumer, images: Any, labels: Any) -> Batch:
+    """NumPy images (N, H, W, 3) and labels in the consumer's framework and layout."""
+    samples = len(labels)
+    if consumer.framework == "tensorflow":
+        import tensorflow as tf
+
+        return Batch(tf.constant(images), tf.constant(labels, tf.int64), samples)
+    planes = np.ascontiguousarray(np.moveaxis(images, -1, 1))
+    if consumer.framework == "torch":
+        import torch
+
+        return Batch(torch.from_numpy(planes), torch.tensor(labels), samples)
+    if consumer.framework == "mxnet":
+        import mxnet as mx
+
+        array = mx.nd.array(planes, dtype=planes.dtype)
+        return Batch(array, mx.nd.array(labels, dtype="float32"), samples)
+    return Batch(images, labels, samples)
+
+
+def drawn(dtype: str, samples: int = SAMPLES, size: int = SIZE) -> tuple[Any, Any]:
+    """Images of which each class has its own brightness, and their labels."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(samples) % CLASSES
+    images = rng.uniform(0, 50, (samples, size, size, 3)) + 40 * labels[:, None, None, None]
+    pixels = images.astype(np.uint8)
+    return (pixels if dtype == "uint8" else (pixels / np.float32(128) - 1)), labels
+
+
+def trains(consumer: Consumer) -> Any:
+    """The consumer, if it is a training loop; the test is skipped if it is not."""
+    if consumer.framework == "none":
+        pytest.skip("trains nothing")
+    return consumer
+
+
+def test_it_says_what_its_figures_are_of(consumer: Consumer) -> None:
+    """Device and precision are told, and an emulated device is called so everywhere."""
+    assert consumer.device
+    assert consumer.precision
+    assert all(consumer.notes)
+    if consumer.emulated:
+        assert consumer.device.startswith("emulated ")
+        assert consumer.precision == "emulated"
+        assert any("emulated" in note for note in consumer.notes)
+
+
+def test_a_synthetic_batch_is_as_large_as_asked(consumer: Consumer) -> None:
+    """It has the batch size, and images in the framework's layout."""
+    batch = consumer.synthetic()
+    assert batch.samples == SAMPLES
+    if consumer.framework != "none":
+        last = consumer.framework == "tensorflow"
+        shape = (SAMPLES, SIZE, SIZE, 3) if last else (SAMPLES, 3, SIZE, SIZE)
+        assert tuple(batch.images.shape) == shape
+        assert tuple(batch.labels.shape) == (SAMPLES,)
+
+
+def test_each_step_after_warm_up_has_its_compute_time(
+    consumer: Consumer, request: pytest.FixtureRequest
+) -> None:
+    """One figure a step, positive unless the device is none; warm-up has none."""
+    consumer.warm_up()
+    consumer.finish()
+    assert list(consumer.compute_s()) == []
+    batch = consumer.synthetic()
+    for _ in range(3):
+        consumer.step(batch)
+    consumer.finish()
+    seconds = list(consumer.compute_s())
+    assert len(seconds) == 3
+    idle = request.node.callspec.params["consumer"] in IDLE
+    assert all(value == 0 if idle else value > 0 for value in seconds)
+
+
+def test_the_loop_goes_on_after_finish(consumer: Consumer) -> None:
+    """``finish`` within a loop loses no step's figure."""
+    batch = consumer.synthetic()
+    for _ in range(2):
+        consumer.step(batch)
+        consumer.finish()
+    assert len(consumer.compute_s()) == 2
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_it_takes_decoded_batches(consumer: Consumer, dtype: str) -> None:
+    """Pixels and normalised images are both taken, and so is a last batch that is smaller."""
+    for samples in (SAMPLES, SAMPLES - 3):
+        consumer.step(batch_for(consumer, *drawn(dtype, samples)))
+    consumer.finish()
+    assert len(consumer.compute_s()) == 2
+
+
+def test_it_learns_a_batch_that_is_repeated(consumer: Consumer) -> None:
+    """Forward, backward and optimiser step are real: the loss falls."""
+    trainer = trains(consumer)
+    batch = batch_for(consumer, *drawn("uint8"))
+    losses = []
+    for _ in range(40):
+        trainer.step(batch)
+        trainer.finish()
+        losses.append(float(np.mean(_number(trainer.last_loss))))
+    # The least of them: without a falling rate the loss jumps now and then.
+    assert min(losses) < 0.8 * losses[0]
+
+
+def test_a_label_outside_the_classes_is_refused(consumer: Consumer) -> None:
+    """The message names label and classes, before a framework fails in its own words."""
+    trains(consumer)
+    images, labels = drawn("uint8")
+    for label in (CLASSES, -1):
+        with pytest.raises(TrialFailed, match=f"label {label} is outside 0 to {CLASSES - 1}"):
+            consumer.step(batch_for(consumer, images, np.where(labels == 2, label, labels)))
+
+
+def test_batches_of_another_framework_are_refused(consumer: Consumer) -> None:
+    """The message says what came instead."""
+    trains(consumer)
+    with pytest.raises(TrialFailed, match=r"images are numpy\.ndarray"):
+        consumer.step(Batch(*drawn("uint8"), SAMPLES))
+
+
+def test_encoded_images_are_refused(consumer: Consumer) -> None:
+    """A loader that does not decode cannot feed a training loop."""
+    trains(consumer)
+    with pytest.raises(TrialFailed, match="its loader must decode"):
+        consumer.step(Batch([b"\xff\xd8"], [0], 1))
+
+
+def test_images_of_another_size_are_refused(consumer: Consumer) -> None:
+    """They would cost another time than the synthetic ones."""
+    trains(consumer)
+    with pytest.raises(TrialFailed, match="the same image_size"):
+        consumer.step(batch_for(consumer, *drawn("uint8", size=SIZE + 4)))
+
+
+@pytest.mark.parametrize("name", _names())
+def test_a_gpu_that_is_not_there_is_unavailable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for a GPU, nothing falls back to the CPU in silence."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    trains(built(name))
+    with pytest.raises(Unavailable, match="finds no GPU"):
+        built(name, device="gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"), [("torch", "torch"), ("tensorflow", "tensorflow"), ("mxnet", "mxnet")]
+)
+def test_a_missing_framework_is_named_with_its_extra(
+    name: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial is skipped with the command that brings it."""
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(Unavailable, match=rf"pip install 'dataprep-iobench\[{extra}\]'"):
+        get_consumer(name)(ConsumerSettings(), SystemClock())
+
+
+def _number(loss: Any) -> Any:
+    return loss.asnumpy() if hasattr(loss, "asnumpy") else loss.numpy()

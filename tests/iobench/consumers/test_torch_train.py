@@ -1,0 +1,129 @@
+"""What only torch's loop does; the rest is in the contract."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from iobench.clock import SystemClock
+from iobench.consumers import ConsumerSettings, processor, requirements
+from iobench.consumers.torch_train import TorchConsumer
+from iobench.loaders import Batch
+
+torch = pytest.importorskip("torch")
+
+
+def consumer(**options: Any) -> TorchConsumer:
+    """A small LeNet on the CPU."""
+    small = {"model": "lenet", "batch_size": 4, "image_size": 32, "classes": 3, "device": "cpu"}
+    return TorchConsumer(ConsumerSettings(**{**small, **options}), SystemClock())
+
+
+def test_it_needs_no_more_than_torch_numpy_and_pydantic() -> None:
+    """A bare GPU machine runs it: nothing else of ours is imported."""
+    code = (
+        "import sys\n"
+        "for name in ('pandas', 'cv2', 'PIL', 'boto3', 'dask', 'pyarrow', 'yaml', 'bokeh',\n"
+        "             'simplejpeg', 'crc32c', 'psutil', 'typer', 'rich', 'torchvision'):\n"
+        "    sys.modules[name] = None\n"
+        "from iobench.clock import SystemClock\n"
+        "from iobench.consumers.protocol import ConsumerSettings\n"
+        "from iobench.consumers.torch_train import TorchConsumer\n"
+        "settings = ConsumerSettings(model='lenet', batch_size=2, image_size=28, device='cpu')\n"
+        "consumer = TorchConsumer(settings, SystemClock())\n"
+        "consumer.warm_up()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_pixels_train_as_their_normalised_images_do() -> None:
+    """uint8 is normalised on the device to what a loader would have sent."""
+    from iobench.consumers.batches import MEAN, STD
+
+    pixels = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
+    labels = torch.tensor([0, 1, 2, 0])
+    losses = []
+    for images in (pixels, (pixels / 255 - mean) / std):
+        one = consumer()
+        one.step(Batch(images, labels, 4))
+        losses.append(float(one.last_loss))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_the_same_seed_draws_the_same_network_and_batch() -> None:
+    """Two runs train the same; another seed trains another network."""
+
+    def first_loss(seed: int) -> float:
+        one = consumer(seed=seed)
+        one.step(one.synthetic())
+        return float(one.last_loss)
+
+    assert first_loss(1) == first_loss(1) != first_loss(2)
+
+
+def test_mixed_precision_on_a_cpu_is_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the CPU has it, steps are taken in bfloat16, and the weights stay float32."""
+    monkeypatch.setattr(processor, "has_bfloat16", lambda: True)
+    one = consumer(precision="mixed")
+    assert one.precision == "bfloat16"
+    seen = []
+    one._net[0].register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    one.step(one.synthetic())
+    assert seen == [torch.bfloat16]
+    assert {weight.dtype for weight in one._net.parameters()} == {torch.float32}
+
+
+def test_a_cpu_is_told_with_its_threads() -> None:
+    """Model and intra-op threads, as torch would use them."""
+    assert consumer().device == processor.describe(torch.get_num_threads())
+    assert consumer().precision == "float32"
+
+
+def test_float16_is_scaled_and_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of GPUs without bfloat16: the scaler lets steps through, and the loss falls."""
+    monkeypatch.setattr(requirements, "cpu_precision", lambda asked: "float16")
+    one = consumer(precision="mixed")
+    batch = one.synthetic()
+    losses = []
+    for _ in range(60):
+        one.step(batch)
+        losses.append(float(one.last_loss))
+    assert one._scaler.is_enabled()
+    assert min(losses) < 0.8 * losses[0]
+
+
+class Event:
+    """A GPU's event: recorded at a known millisecond, waited for at a known step."""
+
+    def __init__(self, at_ms: float, waited: list[float]) -> None:
+        self._at_ms, self._waited = at_ms, waited
+
+    def elapsed_time(self, other: Event) -> float:
+        return other._at_ms - self._at_ms
+
+    def synchronize(self) -> None:
+        self._waited.append(self._at_ms)
+
+
+def test_on_a_gpu_two_steps_are_queued_and_events_tell_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Step 3 waits for the end of step 1, and so on; events are read at the end only."""
+    waited: list[float] = []
+    one, marks = consumer(), iter(range(0, 1000, 40))
+    monkeypatch.setattr(one, "_on_gpu", True)
+    monkeypatch.setattr(one, "_mark", lambda: Event(next(marks), waited))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: waited.append(-1))
+    batch = one.synthetic()
+    for _ in range(4):
+        one.step(batch)
+    assert waited == [40, 120]
+    assert list(one.compute_s()) == []
+    one.finish()
+    assert waited[-1] == -1
+    assert list(one.compute_s()) == pytest.approx([0.04] * 4)
