@@ -1,0 +1,67 @@
+"""``mxnet-record``: ``dataprep.to_mxnet``, ImageRecordIter over RecordIO shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from dataprep.adapters import to_mxnet
+from iobench.clock import Clock
+from iobench.errors import Unavailable
+from iobench.loaders.augmentation import augmentation_of
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.sources import need_framework, need_place, open_shards
+from iobench.trial import Place
+
+if TYPE_CHECKING:
+    from dataprep.adapters.mxnet_records import RecordBatches
+
+_REMOTE = (
+    "ImageRecordIter cannot open s3://: shards are copied ahead into a local cache of at most "
+    "1 GB and removed once they were read"
+)
+_ALWAYS_THREADS = "ImageRecordIter always decodes beside the training loop: 0 workers mean one"
+
+
+class MXNetRecordLoader:
+    """``workers`` threads decode, ``prefetch`` batches ahead."""
+
+    framework: Framework = "mxnet"
+    reads: Literal["tfrecord", "recordio", "files"] | None = "recordio"
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self._place = need_place(place, "mxnet-record", "shards")
+        if not settings.decode:
+            raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
+        self._settings = settings
+        notes = [_REMOTE] if self._place.is_remote else []
+        self.notes: Sequence[str] = notes + ([] if settings.workers else [_ALWAYS_THREADS])
+        need_framework("mxnet")
+        self._batches: RecordBatches | None = None
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of float32 (N, 3, S, S) images with float32 labels."""
+        if self._batches is None:
+            self._batches = self._open()
+        self._batches.set_epoch(number)
+        for batch in self._batches:
+            images, labels = batch.data[0], batch.label[0]
+            yield Batch(images, labels, int(labels.shape[0]))
+
+    def close(self) -> None:
+        """Stop reading; what was copied here is removed."""
+        if self._batches is not None:
+            self._batches.close()
+        self._batches = None
+
+    def _open(self) -> RecordBatches:
+        settings = self._settings
+        return to_mxnet(
+            open_shards(self._place, "recordio"),
+            batch_size=settings.batch_size,
+            augmentation=augmentation_of(settings),
+            shuffle=settings.shuffle,
+            seed=settings.seed,
+            threads=max(1, settings.workers),
+            prefetch=settings.prefetch,
+        )

@@ -1,0 +1,81 @@
+"""What a loader does: storage to batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from iobench.clock import Clock
+from iobench.trial import Place
+
+Framework = Literal["torch", "tensorflow", "mxnet", "none"]
+
+
+class Batch(NamedTuple):
+    """``samples`` images and labels, in the framework's own arrays (bytes where not decoded).
+
+    torch: images (N, 3, H, W), float32 normalised or uint8; labels int64 (N,).
+    tensorflow: images (N, H, W, 3); labels int64 (N,).
+    mxnet: images (N, 3, H, W) float32; labels float32 (N,).
+    """
+
+    images: Any
+    labels: Any
+    samples: int
+
+
+class LoaderSettings(BaseModel):
+    """One point of a loader grid.
+
+    ``prefetch`` is batches ahead (for torch: a worker); ``workers`` processes or threads, 0 for
+    none beside the training process. Without ``decode`` batches hold encoded bytes; without
+    ``augment`` images are resized to ``image_size`` and cropped at their centre. ``item_s`` is
+    how long the mock loader takes for an item.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch_size: Annotated[int, Field(ge=1)] = 64
+    workers: Annotated[int, Field(ge=0, le=1024)] = 0
+    prefetch: Annotated[int, Field(ge=1, le=1024)] = 2
+    decode: bool = True
+    augment: bool = True
+    colour_jitter: bool = False
+    pca_noise: bool = False
+    normalise: bool = True
+    pin_memory: bool = False
+    image_size: Annotated[int, Field(ge=16, le=1024)] = 224
+    shuffle: bool = True
+    seed: int = 0
+    item_s: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Loader(Protocol):
+    """Batches of one place.
+
+    The class is what an entry point of group ``iobench.loaders`` names. Constructing one reads
+    nothing; the first ``epoch`` opens what it needs.
+
+    Attributes:
+        framework: whose arrays the batches hold; ``none`` for bytes or nothing.
+        reads: the record format it reads, ``files`` for class folders, None for nothing.
+        notes: what a reader of its figures must know ("copies shards ahead to ...").
+    """
+
+    framework: Framework
+    reads: Literal["tfrecord", "recordio", "files"] | None
+    notes: Sequence[str]
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        """Raises Unavailable where the framework or a capability is missing."""
+        ...
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """All samples once, in an order that depends on seed and ``number``."""
+        ...
+
+    def close(self) -> None:
+        """End and reap every worker; unmap and remove what was opened."""
+        ...

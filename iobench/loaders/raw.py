@@ -1,0 +1,94 @@
+"""``raw``: whole shards or files, read and cut into records, nothing decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from dataprep.adapters.records import Records
+from dataprep.dataset import open_dataset
+from dataprep.errors import ConfigError
+from dataprep.formats.records import Buffer
+from dataprep.ordered import in_order
+from dataprep.sources import open_source
+from iobench.clock import Clock
+from iobench.loaders.folder import labelled
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.trial import Place
+
+_Order = Callable[[int], Sequence[int]]
+_Read = Callable[[_Order], Iterator[tuple[Buffer, int]]]
+
+
+class RawLoader:
+    """``workers`` threads read whole shards, or files, ahead; 0 for none beside the caller's.
+
+    Batches hold lists of buffers: of files ``bytes``, of shards views of what was read, their
+    framing and checksums checked. Shards come in random order, the records of each as they lie.
+    """
+
+    framework: Framework = "none"
+    notes: Sequence[str] = ()
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        if place is None or place.holds == "empty":
+            raise ConfigError("loader 'raw' reads shards or files: give it data")
+        self._place = place
+        self._settings = settings
+        files = place.holds == "files"
+        self.reads: Literal["tfrecord", "recordio", "files"] | None = (
+            "files" if files else "tfrecord"
+        )
+        self._read: _Read | None = None
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of encoded images with int64 labels (N,)."""
+        if self._read is None:
+            self._read = self._of_files() if self.reads == "files" else self._of_shards()
+
+        def order(count: int) -> Sequence[int]:
+            places = np.arange(count)
+            if self._settings.shuffle:
+                places = np.random.default_rng((self._settings.seed, number)).permutation(places)
+            found: list[int] = places.tolist()
+            return found
+
+        samples = self._read(order)
+        while batch := list(islice(samples, self._settings.batch_size)):
+            labels = np.array([label for _, label in batch], np.int64)
+            yield Batch([image for image, _ in batch], labels, len(batch))
+
+    def close(self) -> None:
+        """Forget what was opened; threads end with their epoch."""
+        self._read = None
+
+    def _of_shards(self) -> _Read:
+        place = self._place
+        records = Records(open_dataset(place.uri, place.split, options=place.store))
+
+        def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
+            numbers = order(len(records.shard_keys))
+            contents = in_order(records.shard, numbers, self._settings.workers)
+            for number, content in zip(numbers, contents, strict=True):
+                view = memoryview(content)
+                for index in records.samples_of(number):
+                    yield records.image_within(view, index), int(records.labels[index])
+
+        return read
+
+    def _of_files(self) -> _Read:
+        source = open_source(self._place.uri, options=self._place.store)
+        names, labels = labelled(source.list())
+
+        def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
+            chosen = order(len(names))
+            contents = in_order(
+                lambda index: source.read(names[index]), chosen, self._settings.workers
+            )
+            for index, content in zip(chosen, contents, strict=True):
+                yield content, int(labels[index])
+
+        return read

@@ -1,0 +1,52 @@
+"""What a loader needs, or a word of why it cannot have it."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from dataprep.adapters.frameworks import import_framework
+from dataprep.dataset import Dataset, open_dataset
+from dataprep.errors import ConfigError, DatasetError, ManifestMissing
+from iobench.errors import Unavailable
+from iobench.trial import Place
+
+
+def need_place(place: Place | None, loader: str, holds: str) -> Place:
+    """The place, which must hold ``shards`` or ``files``.
+
+    Raises:
+        ConfigError: there is none, or it holds something else.
+    """
+    if place is None:
+        raise ConfigError(f"loader {loader!r} reads {holds}: give it data")
+    if place.holds != holds:
+        raise ConfigError(f"loader {loader!r} reads {holds}, but {place.uri} holds {place.holds}")
+    return place
+
+
+def need_framework(name: str) -> None:
+    """Make sure that it is installed, without the cost of importing it.
+
+    Raises:
+        Unavailable: it is not; the message says what installs it.
+    """
+    if importlib.util.find_spec(name) is None:
+        try:
+            import_framework(name)
+        except ImportError as error:
+            raise Unavailable(str(error)) from None
+
+
+def open_shards(place: Place, format: str) -> Dataset:
+    """The data set at ``place`` in one of its formats.
+
+    Raises:
+        Unavailable: it was not made in that format.
+        ManifestMissing: no complete data set lies there.
+    """
+    try:
+        return open_dataset(place.uri, place.split, format=format, options=place.store)
+    except ManifestMissing:
+        raise
+    except DatasetError as error:
+        raise Unavailable(f"{error}: shard it with --format {format}") from None

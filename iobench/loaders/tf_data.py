@@ -1,0 +1,65 @@
+"""``tf-data``: ``dataprep.to_tf``, tf.data over TFRecord shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from dataprep.adapters import to_tf
+from iobench.clock import Clock
+from iobench.loaders.augmentation import augmentation_of
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.sources import need_framework, need_place, open_shards
+from iobench.trial import Place
+
+_REMOTE = (
+    "TensorFlow's wheel cannot open s3://: records come from dataprep's own reader, through a "
+    "Python generator"
+)
+
+
+class TFDataLoader:
+    """``workers`` threads prepare images, ``prefetch`` batches ahead; 0 for none of either."""
+
+    framework: Framework = "tensorflow"
+    reads: Literal["tfrecord", "recordio", "files"] | None = "tfrecord"
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self._place = need_place(place, "tf-data", "shards")
+        self._settings = settings
+        self.notes: Sequence[str] = (_REMOTE,) if self._place.is_remote else ()
+        need_framework("tensorflow")
+        self._opened: tuple[Any, Any] | None = None
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of (N, S, S, 3) images, or of strings, with int64 labels."""
+        if self._opened is None:
+            self._opened = self._open()
+        batches, epoch = self._opened
+        epoch.assign(number)
+        for images, labels in batches:
+            yield Batch(images, labels, int(labels.shape[0]))
+
+    def close(self) -> None:
+        """Drop the pipeline; its threads end with it."""
+        self._opened = None
+
+    def _open(self) -> tuple[Any, Any]:
+        from dataprep.adapters.frameworks import import_framework
+
+        tf: Any = import_framework("tensorflow")
+        settings = self._settings
+        with tf.device("/CPU:0"):
+            epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
+            batches = to_tf(
+                open_shards(self._place, "tfrecord"),
+                batch_size=settings.batch_size,
+                decode=settings.decode,
+                augmentation=augmentation_of(settings, "HWC"),
+                shuffle=settings.shuffle,
+                seed=settings.seed,
+                epoch=epoch,
+                parallel_calls=settings.workers,
+                prefetch=settings.prefetch,
+            )
+        return batches, epoch

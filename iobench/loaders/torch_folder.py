@@ -1,0 +1,65 @@
+"""``torch-folder``: DataLoader over plain class folders, a file an image."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from dataprep.augment import Augmentation
+from dataprep.sources import Source, open_source
+from dataprep.stores import StoreOptions
+from iobench.loaders.folder import labelled
+from iobench.loaders.torch_loader import Readable, TorchLoader
+
+
+class TorchFolderLoader(TorchLoader):
+    """Files in fully random order; listed once, when the first epoch begins."""
+
+    name = "torch-folder"
+    holds = "files"
+    reads = "files"
+
+    def open(self, transform: Augmentation | None) -> Readable:
+        """List the folders; a file's label is its folder's place among the class names."""
+        from dataprep.adapters.torch_items import Epoch, Items
+        from dataprep.adapters.torch_map import EpochSampler
+
+        settings = self.settings
+        listing = open_source(self.place.uri, options=self.place.store).list()
+        names, labels = labelled(listing)
+        epoch = Epoch(0)
+        files = FolderImages(
+            self.place.uri, self.place.store, names, Items(labels, transform, settings.seed), epoch
+        )
+        sampler = EpochSampler(len(names), settings.shuffle, settings.seed, epoch, (0, 1))
+        return Readable(files, sampler, epoch.set)
+
+
+class FolderImages:
+    """A map-style data set of files; each process opens its own connection."""
+
+    def __init__(
+        self, uri: str, options: StoreOptions, names: Sequence[str], items: Any, epoch: Any
+    ) -> None:
+        self._place = uri, options
+        self._names = names
+        self._items = items
+        self._epoch = epoch
+        self._opened: tuple[int, Source] | None = None
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        image = self._source().read(self._names[index])
+        item: tuple[Any, int] = self._items.item(image, index, self._epoch.number)
+        return item
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def _source(self) -> Source:
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = os.getpid(), open_source(self._place[0], options=self._place[1])
+        return self._opened[1]

@@ -1,0 +1,26 @@
+"""``torch-iterable``: DataLoader over ``dataprep.to_torch(iterable=True)``, whole shards."""
+
+from __future__ import annotations
+
+from dataprep.adapters import to_torch
+from dataprep.augment import Augmentation
+from iobench.loaders.sources import open_shards
+from iobench.loaders.torch_loader import Readable, TorchLoader
+
+
+class TorchIterableLoader(TorchLoader):
+    """Shards in random order, each read as a whole, its records shuffled."""
+
+    name = "torch-iterable"
+
+    def open(self, transform: Augmentation | None) -> Readable:
+        """The data set's iterable style."""
+        settings = self.settings
+        images = to_torch(
+            open_shards(self.place, "tfrecord"),
+            iterable=True,
+            transform=transform,
+            shuffle=settings.shuffle,
+            seed=settings.seed,
+        )
+        return Readable(images, None, images.set_epoch)

@@ -1,0 +1,125 @@
+"""One torch DataLoader, whatever it reads: workers, batches, epochs, the end."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from dataprep.augment import Augmentation
+from iobench.clock import Clock
+from iobench.errors import Unavailable
+from iobench.loaders.augmentation import augmentation_of
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.sources import need_framework, need_place
+from iobench.trial import Place
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+
+class Readable(NamedTuple):
+    """A torch data set, its sampler where it is of the map style, and how it learns the epoch."""
+
+    dataset: Any
+    sampler: Any
+    set_epoch: Callable[[int], None]
+
+
+class TorchLoader(ABC):
+    """What the three torch loaders share; each says what it reads."""
+
+    name: ClassVar[str]
+    holds: ClassVar[Literal["shards", "files"]] = "shards"
+    framework: Framework = "torch"
+    reads: Literal["tfrecord", "recordio", "files"] | None = "tfrecord"
+    notes: Sequence[str] = ()
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self.place = need_place(place, self.name, self.holds)
+        self.settings = settings
+        need_framework("torch")
+        if settings.pin_memory:
+            _need_cuda()
+        self._readable: Readable | None = None
+        self._loader: DataLoader[Any] | None = None
+
+    @abstractmethod
+    def open(self, transform: Augmentation | None) -> Readable:
+        """Open the data; items are (image, label)."""
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of (N, 3, S, S) images, or of lists of bytes, with int64 labels."""
+        if self._readable is None or self._loader is None:
+            self._readable = self.open(self._transform())
+            self._loader = self._data_loader(self._readable)
+        self._readable.set_epoch(number)
+        with warnings.catch_warnings():
+            # Python from 3.12 on warns of forking beside threads, which torch does by design.
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded")
+            batches = iter(self._loader)
+        for images, labels in batches:
+            yield Batch(images, labels, len(labels))
+
+    def close(self) -> None:
+        """End the workers and wait until they are gone."""
+        iterator = getattr(self._loader, "_iterator", None)
+        if iterator is not None:
+            # Left to the garbage collector they would live as long as any reference to a batch.
+            iterator._shutdown_workers()
+        self._loader = self._readable = None
+
+    def _transform(self) -> Augmentation | None:
+        """Normalising is left to the collate function, which does it in place."""
+        settings = self.settings
+        return replace(augmentation_of(settings), normalise=False) if settings.decode else None
+
+    def _data_loader(self, readable: Readable) -> DataLoader[Any]:
+        import torch
+        from torch.utils.data import DataLoader
+
+        settings = self.settings
+        workers: dict[str, Any] = {}
+        if settings.workers:
+            workers = {
+                "prefetch_factor": settings.prefetch,
+                "persistent_workers": True,
+                # torch's default on Linux until 2.9, and what starts at once.
+                "multiprocessing_context": "fork",
+                "worker_init_fn": one_thread,
+            }
+        return DataLoader(
+            readable.dataset,
+            batch_size=settings.batch_size,
+            sampler=readable.sampler,
+            num_workers=settings.workers,
+            pin_memory=settings.pin_memory,
+            collate_fn=self._collate(),
+            generator=torch.Generator().manual_seed(settings.seed),
+            **workers,
+        )
+
+    def _collate(self) -> Callable[[Any], Any] | None:
+        if not self.settings.decode:
+            return None
+        from dataprep.adapters.torch_collate import normalised_batch, uint8_batch
+
+        return normalised_batch if self.settings.normalise else uint8_batch
+
+
+def one_thread(worker: int) -> None:
+    """One thread a worker: the parallelism is over workers."""
+    import cv2
+    import torch
+
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+
+
+def _need_cuda() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise Unavailable("pinned memory is for a CUDA device, and torch finds none here")

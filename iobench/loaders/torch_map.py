@@ -1,0 +1,25 @@
+"""``torch-map``: DataLoader over ``dataprep.to_torch``, a ranged read an image."""
+
+from __future__ import annotations
+
+from dataprep.adapters import to_torch
+from dataprep.augment import Augmentation
+from iobench.loaders.sources import open_shards
+from iobench.loaders.torch_loader import Readable, TorchLoader
+
+
+class TorchMapLoader(TorchLoader):
+    """Samples in fully random order, each read by itself."""
+
+    name = "torch-map"
+
+    def open(self, transform: Augmentation | None) -> Readable:
+        """The data set's map style."""
+        settings = self.settings
+        images = to_torch(
+            open_shards(self.place, "tfrecord"),
+            transform=transform,
+            shuffle=settings.shuffle,
+            seed=settings.seed,
+        )
+        return Readable(images, images.sampler, images.set_epoch)

@@ -1,0 +1,322 @@
+"""What every loader does, whoever wrote it: each sample once, with its label, and an end."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+import pytest
+
+import dataprep
+from dataprep.augment import Augmentation, sample_rng
+from dataprep.errors import ConfigError
+from dataprep.labels import LabelSpace
+from dataprep.stores import StoreOptions, open_store
+from iobench.clock import SystemClock
+from iobench.errors import Unavailable
+from iobench.loaders import Batch, Loader, LoaderSettings, get_loader
+from iobench.s3_server import MotoServer
+from iobench.trial import Place
+
+SAMPLES, CLASSES, SIZE = 120, 6, 64
+FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
+FRAMEWORK_OF = {"tf-data": "tensorflow", "mxnet-record": "mxnet"}
+LOADERS = [
+    pytest.param(name, marks=FRAMEWORKS if name in FRAMEWORK_OF else (), id=name)
+    for name in ("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record")
+]
+DECODING = [point for point in LOADERS if point.id != "raw"]
+FROM_FILES = ("torch-folder",)
+
+
+class Data(NamedTuple):
+    """The same 120 samples in four places, and what they are."""
+
+    places: dict[str, Place]
+    labels: dict[bytes, int]
+    stored: Sequence[tuple[bytes, int]]
+    files: Sequence[tuple[bytes, int]]
+
+
+@pytest.fixture(scope="module")
+def data(
+    tree: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: MotoServer
+) -> Iterator[Data]:
+    """The drawn tree as files and in both formats, on disk and behind HTTP."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in MotoServer.ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.delenv("AWS_PROFILE", raising=False)
+        s3_server.create_bucket("loaders")
+        output = tmp_path_factory.mktemp("loaders") / "out"
+        dataprep.shard(
+            dataprep.ShardConfig.model_validate(
+                {
+                    "source": str(tree),
+                    "output": str(output),
+                    "format": ("tfrecord", "recordio"),
+                    "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
+                    "shard_size": "1.2MB",
+                    "label_offset": {"tfrecord": 1, "recordio": 1},
+                }
+            )
+        )
+        options = StoreOptions(endpoint_url=s3_server.url)
+        for folder, prefix in ((output, "shards"), (tree, "files")):
+            bucket = open_store(f"s3://loaders/{prefix}", options)
+            local = open_store(folder)
+            for entry in local.list():
+                bucket.put(entry.key, local.get(entry.key))
+        yield Data(
+            {
+                "shards@disk": Place(str(output), "shards"),
+                "files@disk": Place(str(tree), "files"),
+                "shards@s3": Place("s3://loaders/shards", "shards", options),
+                "files@s3": Place("s3://loaders/files", "files", options),
+            },
+            *_samples(tree, output),
+        )
+
+
+def _samples(
+    tree: Path, output: Path
+) -> tuple[dict[bytes, int], list[tuple[bytes, int]], list[tuple[bytes, int]]]:
+    dataset = dataprep.open(output)
+    assert len(dataset.manifest.formats["tfrecord"].shards) >= 3
+    stored = [(bytes(sample.image), sample.label) for sample in dataset]
+    paths = sorted(path for path in tree.rglob("*") if path.is_file())
+    index = LabelSpace.of(path.parent.name for path in paths).index
+    files = [(path.read_bytes(), index[path.parent.name]) for path in paths]
+    return dict([*stored, *files]), stored, files
+
+
+@contextmanager
+def opened(name: str, place: Place | None, **settings: Any) -> Iterator[Loader]:
+    """A loader that is closed again; skipped where its framework is not installed."""
+    options = {"batch_size": 16, "image_size": SIZE, **settings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what TensorFlow and MXNet warn of on import is theirs
+        try:
+            loader = get_loader(name)(place, LoaderSettings(**options), SystemClock())
+        except Unavailable as error:
+            if "is not installed" not in str(error):
+                raise
+            pytest.skip(str(error))
+    try:
+        yield loader
+    finally:
+        loader.close()
+
+
+def place_of(data: Data, name: str, where: str = "disk") -> Place:
+    """What that loader reads."""
+    return data.places[f"{'files' if name in FROM_FILES else 'shards'}@{where}"]
+
+
+def numbers(array: Any) -> list[int]:
+    """Labels of any framework as whole numbers."""
+    values = array.asnumpy() if hasattr(array, "asnumpy") else array
+    found: list[int] = np.asarray(values).astype(int).tolist()
+    return found
+
+
+def pixels(array: Any) -> Any:
+    """Images of any framework as float (N, 3, S, S)."""
+    values = np.asarray(array.asnumpy() if hasattr(array, "asnumpy") else array)
+    return np.moveaxis(values, -1, 1) if values.shape[-1] == 3 else values
+
+
+def encoded(images: Any) -> list[bytes]:
+    """A batch that was not decoded, as bytes."""
+    values = images.numpy() if hasattr(images, "numpy") else images
+    return [bytes(image) for image in values]
+
+
+def labels_of(batches: Sequence[Batch]) -> list[int]:
+    """All labels of an epoch in order."""
+    return [label for batch in batches for label in numbers(batch.labels)]
+
+
+def children() -> set[int]:
+    """Processes that this one has started and that still are there."""
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("where", ["disk", "s3"])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> None:
+    """Two epochs, each with every label as often as the data has it, in whole batches."""
+    place = place_of(data, name, where)
+    expected = Counter(label for _, label in (data.files if name in FROM_FILES else data.stored))
+    with opened(name, place, workers=workers) as loader:
+        for number in range(2):
+            batches = list(loader.epoch(number))
+            assert Counter(labels_of(batches)) == expected
+            assert sum(batch.samples for batch in batches) == SAMPLES
+            assert all(len(numbers(batch.labels)) == batch.samples <= 16 for batch in batches)
+            short = [batch for batch in batches if batch.samples < 16]
+            assert len(short) <= max(1, workers)
+
+
+@pytest.mark.parametrize("name", [point for point in LOADERS if point.id != "mxnet-record"])
+@pytest.mark.parametrize("where", ["disk", "s3"])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
+    """Batches hold encoded images, each once and each beside its own label."""
+    with opened(name, place_of(data, name, where), workers=workers, decode=False) as loader:
+        found = [
+            pair
+            for batch in loader.epoch(0)
+            for pair in zip(encoded(batch.images), numbers(batch.labels), strict=True)
+        ]
+    assert len({image for image, _ in found}) == SAMPLES
+    assert all(data.labels[image] == label for image, label in found)
+
+
+@pytest.mark.frameworks
+@pytest.mark.filterwarnings("default")
+def test_mxnet_always_decodes(data: Data) -> None:
+    """What ImageRecordIter cannot do is said, with what can."""
+    with pytest.raises(Unavailable, match="always decodes: take the loader 'raw'"):
+        get_loader("mxnet-record")(
+            data.places["shards@disk"], LoaderSettings(decode=False), SystemClock()
+        )
+
+
+@pytest.mark.parametrize("name", DECODING)
+@pytest.mark.parametrize("normalise", [True, False], ids=["normalised", "as they are"])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
+    """Images are of the framework's own layout, and float32 or uint8."""
+    shape = (16, SIZE, SIZE, 3) if name == "tf-data" else (16, 3, SIZE, SIZE)
+    options: dict[str, Any] = {"colour_jitter": True, "pca_noise": True, "workers": workers}
+    with opened(name, place_of(data, name), normalise=normalise, **options) as loader:
+        batch = next(iter(loader.epoch(0)))
+        assert tuple(batch.images.shape) == shape
+        kind = "float32" if normalise or name == "mxnet-record" else "uint8"
+        assert kind in str(batch.images.dtype)
+        label = "float32" if name == "mxnet-record" else "int64"
+        assert label in str(batch.labels.dtype)
+        values = pixels(batch.images).astype(float)
+        if normalise:
+            assert -2.2 < values.min() < values.max() < 2.7
+        else:
+            assert values.max() > 100
+
+
+@pytest.mark.parametrize("name", DECODING)
+def test_unshuffled_centres(data: Data, name: str) -> None:
+    """Without shuffling and augmentation the images are the stored ones, in their order."""
+    samples = data.files if name in FROM_FILES else data.stored
+    reference = Augmentation(size=192, random=False, normalise=False)
+    expected = np.stack([reference(image, sample_rng(0, 0, 0)) for image, _ in samples])
+    plain: dict[str, Any] = {"augment": False, "shuffle": False, "normalise": False}
+    with opened(name, place_of(data, name), image_size=192, **plain) as loader:
+        # Taken as they come: ImageRecordIter uses the memory of a batch again.
+        batches = [
+            (numbers(batch.labels), pixels(batch.images).astype(float)) for batch in loader.epoch(0)
+        ]
+    labels = [label for found, _ in batches for label in found]
+    assert labels == [label for _, label in samples]
+    found = np.concatenate([images for _, images in batches])
+    # Each filters in its own way: what they agree upon are the means of blocks.
+    found, expected = (
+        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (found, expected)
+    )
+    assert np.abs(found - expected).mean((1, 2, 3)).max() < 5
+    assert np.abs(found - np.roll(expected, 1, axis=0)).mean() > 20
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_order(data: Data, name: str, workers: int) -> None:
+    """The order changes with the epoch and with the seed, and comes back with both."""
+
+    def orders(seed: int) -> list[list[int]]:
+        with opened(name, place_of(data, name), workers=workers, seed=seed) as loader:
+            return [labels_of(list(loader.epoch(number))) for number in range(2)]
+
+    first = orders(seed=1)
+    assert first[0] != first[1]
+    assert orders(seed=1) == first
+    assert orders(seed=2)[0] != first[0]
+
+
+@pytest.mark.parametrize("name", [point for point in DECODING if point.id != "mxnet-record"])
+def test_augmentation_repeats(data: Data, name: str) -> None:
+    """The same seed gives the same pixels, whatever the number of workers; an epoch gives others.
+
+    (ImageRecordIter's threads draw from generators of their own.)
+    """
+
+    def images(workers: int, epoch: int) -> Any:
+        options: dict[str, Any] = {"shuffle": False, "colour_jitter": True, "workers": workers}
+        with opened(name, place_of(data, name), **options) as loader:
+            return np.concatenate([pixels(batch.images) for batch in loader.epoch(epoch)])
+
+    alone = images(0, 0)
+    assert not np.array_equal(alone, images(0, 1))
+    if name != "torch-iterable":  # whose workers take turns, so that the order is another
+        assert np.array_equal(alone, images(1, 0))
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("when", ["after an epoch", "within an epoch"])
+def test_close(data: Data, name: str, when: str) -> None:
+    """No process outlives ``close``, and closing twice does nothing."""
+    before = children()
+    with opened(name, place_of(data, name), workers=2) as loader:
+        batches = iter(loader.epoch(0))
+        next(batches)
+        if name.startswith("torch"):
+            assert len(children() - before) == 2
+        if when == "after an epoch":
+            assert sum(batch.samples for batch in batches) > 0
+        loader.close()
+        assert children() == before
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_an_epoch_may_be_left(data: Data, name: str) -> None:
+    """An epoch that was not read to its end does not reach into the next."""
+    with opened(name, place_of(data, name), workers=2) as loader:
+        for _ in loader.epoch(0):
+            break
+        assert len(labels_of(list(loader.epoch(1)))) == SAMPLES
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_nothing_to_read(data: Data, name: str) -> None:
+    """A loader without data, or with what it does not read, is refused when it is made."""
+    empty = Place("/nowhere", "empty")
+    other = data.places["shards@disk" if name in FROM_FILES else "files@disk"]
+    for place in (None, empty) if name == "raw" else (None, empty, other):
+        with pytest.raises(ConfigError, match=f"loader '{name}' reads"), opened(name, place):
+            pass
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_missing_data_is_told_by_the_first_epoch(tmp_path: Path, name: str) -> None:
+    """Making a loader reads nothing; where nothing lies, the epoch says so in one line."""
+    place = Place(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
+    with opened(name, place) as loader, pytest.raises(OSError, match="gone") as caught:
+        next(iter(loader.epoch(0)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [point for point in LOADERS if point.id != "raw"])
+def test_remote_notes(data: Data, name: str) -> None:
+    """What is done differently for S3 stands in the notes, and only there."""
+    with opened(name, place_of(data, name), workers=1) as local:
+        assert list(local.notes) == []
+    with opened(name, place_of(data, name, "s3"), workers=1) as remote:
+        word = {"tf-data": "generator", "mxnet-record": "local cache"}.get(name)
+        assert bool(remote.notes) == (word is not None)
+        assert word is None or word in remote.notes[0]

@@ -1,0 +1,111 @@
+"""Tests of iobench.loaders.mock, on a virtual clock."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.clock import VirtualClock
+from iobench.loaders import LoaderSettings, mock
+from iobench.loaders.mock import MockLoader
+
+
+def times(
+    batches: int, compute_s: float = 0.0, clock: VirtualClock | None = None, **settings: Any
+) -> list[float]:
+    """When each batch is had, where ``compute_s`` passes after each."""
+    clock = clock or VirtualClock()
+    loader = MockLoader(None, LoaderSettings(**settings), clock)
+    had = []
+    for batch in islice(loader.epoch(0), batches):
+        assert batch.samples == len(batch.labels) == settings["batch_size"]
+        had.append(clock.now_s())
+        clock.sleep(compute_s)
+    return had
+
+
+def test_without_workers() -> None:
+    """Batches are made in the caller's time, one after the other."""
+    assert times(3, batch_size=10, item_s=0.01) == pytest.approx([0.1, 0.2, 0.3])
+    assert times(3, 1.0, batch_size=10, item_s=0.01) == pytest.approx([0.1, 1.2, 2.3])
+
+
+@pytest.mark.parametrize("workers", [1, 3, 7])
+def test_workers_scale(workers: int) -> None:
+    """As many workers give as many batches in the time that one takes."""
+    had = times(10 * workers, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
+    assert had == pytest.approx([0.1 * (1 + number // workers) for number in range(10 * workers)])
+
+
+@pytest.mark.parametrize("workers", [1, 3, 7])
+@pytest.mark.parametrize("compute_s", [0.02, 0.2])
+def test_the_slower_of_two_counts(workers: int, compute_s: float) -> None:
+    """With prefetch a step takes what the slower of supply and work takes."""
+    had = times(200, compute_s, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
+    step_s = (had[-1] - had[99]) / 100
+    assert step_s == pytest.approx(max(compute_s, 0.1 / workers), rel=0.02)
+
+
+def test_a_bounded_number_is_ahead() -> None:
+    """After a long pause only ``workers * prefetch`` batches are ready, and no others begun."""
+    clock = VirtualClock()
+    settings = LoaderSettings(batch_size=10, item_s=0.01, workers=2, prefetch=3)
+    batches = MockLoader(None, settings, clock).epoch(0)
+    next(batches)
+    clock.sleep(1000.0)
+    resumed_s = clock.now_s()
+    # The one taken at the start had asked for one more.
+    waits = []
+    for _ in range(10):
+        next(batches)
+        waits.append(clock.now_s() - resumed_s)
+    assert waits[:6] == pytest.approx([0.0] * 6)
+    assert waits[6:8] == pytest.approx([0.1, 0.1])
+
+
+@given(
+    workers=st.integers(1, 8),
+    prefetch=st.integers(1, 4),
+    compute_s=st.floats(0, 1),
+    item_s=st.floats(0, 0.1),
+)
+def test_never_faster_than_its_workers(
+    workers: int, prefetch: int, compute_s: float, item_s: float
+) -> None:
+    """Whatever is set, batches come in order and never before the workers can have made them."""
+    settings: dict[str, Any] = {
+        "batch_size": 8,
+        "item_s": item_s,
+        "workers": workers,
+        "prefetch": prefetch,
+    }
+    had = times(40, compute_s, **settings)
+    assert had == sorted(had)
+    for number, at_s in enumerate(had):
+        assert at_s >= 8 * item_s * (1 + number // workers) - 1e-9
+
+
+def test_the_clock_may_have_run() -> None:
+    """Times count from the moment the epoch is asked for."""
+    clock = VirtualClock(500.0)
+    assert times(1, clock=clock, batch_size=10, item_s=0.1, workers=2) == pytest.approx([501.0])
+
+
+def test_an_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An epoch has a million samples, the last batch what is left of them."""
+    monkeypatch.setattr(mock, "SAMPLES", 25)
+    loader = MockLoader(None, LoaderSettings(batch_size=10, workers=2), VirtualClock())
+    for number in range(2):
+        assert [batch.samples for batch in loader.epoch(number)] == [10, 10, 5]
+    loader.close()
+
+
+def test_it_says_that_it_is_emulated() -> None:
+    """Nobody takes its figures for those of a real loader."""
+    loader = MockLoader(None, LoaderSettings(item_s=0.0025), VirtualClock())
+    assert loader.notes == ("emulated: each item takes 2.5 ms",)
+    assert (loader.framework, loader.reads) == ("none", None)
