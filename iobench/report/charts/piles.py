@@ -1,0 +1,104 @@
+"""Where a loop's time goes, as stacked bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource
+from bokeh.plotting import figure
+
+from iobench.report.charts.look import (
+    FONT,
+    SIZE,
+    canvas,
+    columns,
+    hover,
+    palette,
+    plain,
+    round_ticks,
+    shortened,
+    ticked,
+    tinted,
+)
+from iobench.report.model.drawings import Part, Piles, Tip
+
+_ROW = 48
+
+
+def draw(piles: Piles) -> figure:
+    """One row a loop: parts end to end from 0; a negative part lies, thin, on what it undoes."""
+    ends = [_reached(pile.parts) for pile in piles.rows]
+    high = max([*(value for reached in ends for value in reached), 1e-9]) * 1.2
+    low = min(0.0, *(value for reached in ends for value in reached))
+    made = canvas(len(piles.rows) * _ROW + 56, x_range=(low, high), y_range=(len(piles.rows), 0))
+    made.yaxis.visible = False
+    made.ygrid.visible = False
+    made.xaxis.axis_label = plain(piles.unit)
+    ticked(made.xaxis, made.xgrid, *round_ticks(low, high))
+    _parts(made, piles)
+    labels = made.text(
+        x=[low] * len(piles.rows),
+        y=[place + 0.28 for place in range(len(piles.rows))],
+        text=[plain(shortened(pile.label)) for pile in piles.rows],
+        text_font=value(FONT),
+        text_font_size=SIZE,
+        text_baseline="middle",
+    )
+    tinted(labels.glyph, text_color="ink")
+    totals = made.text(
+        x=[max(reached) for reached in ends],
+        y=[place + 0.7 for place in range(len(piles.rows))],
+        text=[plain(pile.total) for pile in piles.rows],
+        text_font=value(FONT),
+        text_font_size=SIZE,
+        text_baseline="middle",
+        x_offset=6,
+    )
+    tinted(totals.glyph, text_color="quiet")
+    return made
+
+
+def _parts(made: figure, piles: Piles) -> None:
+    drawn: list[object] = []
+    tips: list[Tip] = []
+    most = max(len(pile.parts) for pile in piles.rows)
+    for index in range(most):
+        for back in (False, True):
+            rows = [
+                (place, pile)
+                for place, pile in enumerate(piles.rows)
+                if index < len(pile.parts) and (pile.parts[index].value < 0) is back
+            ]
+            if not rows:
+                continue
+            starts = [_reached(pile.parts)[index] for _, pile in rows]
+            parts = [pile.parts[index] for _, pile in rows]
+            source = ColumnDataSource(
+                {
+                    "y": [place + 0.7 for place, _ in rows],
+                    "left": starts,
+                    "right": [a + p.value for a, p in zip(starts, parts, strict=True)],
+                    **columns([part.tip for part in parts]),
+                }
+            )
+            bar = made.hbar(
+                y="y",
+                left="left",
+                right="right",
+                height=0.2 if back else 0.4,
+                source=source,
+                line_width=1,
+            )
+            tinted(bar.glyph, fill_color=palette(parts[0].colour), line_color="paper")
+            drawn.append(bar)
+            tips.extend(part.tip for part in parts)
+    hover(made, drawn, tips, {"name": "part", "interval": "is", "value": "takes"})
+
+
+def _reached(parts: Sequence[Part]) -> list[float]:
+    """Where each part begins, and where the last ends."""
+    reached = [0.0]
+    for part in parts:
+        reached.append(reached[-1] + part.value)
+    return reached

@@ -1,0 +1,41 @@
+"""PURE. A result as what its page says: verdict, sections, tables, what charts draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iobench.report.model import (
+    against,
+    definitions,
+    environment,
+    sweeps,
+    training,
+    trials,
+    verdict,
+)
+from iobench.report.model.shapes import Report
+from iobench.result import Result
+
+__all__ = ["Report", "build"]
+
+
+def build(result: Result, series: Mapping[str, Mapping[str, Sequence[float]]]) -> Report:
+    """The whole page. ``series``: trial id -> column -> values; empty sections are left out."""
+    parts = (
+        environment.findings(result),
+        against.section(result),
+        training.section(result, series),
+        *sweeps.sections(result),
+        trials.section(result),
+        environment.environment(result),
+        environment.reproduce(result),
+        definitions.section(),
+    )
+    return Report(
+        name=result.name,
+        facts=verdict.facts(result),
+        verdict=verdict.sentence(result),
+        badges=verdict.badges(result),
+        figures=verdict.figures(result),
+        sections=tuple(part for part in parts if part is not None),
+    )

@@ -1,0 +1,73 @@
+"""PURE. What every figure means, and who says so."""
+
+from __future__ import annotations
+
+from iobench.report.model.shapes import Definition, Definitions, Section
+
+_MOHAN = "after Mohan et al., “Analyzing and mitigating data stalls in DNN training”, VLDB 2021"
+_ENTRIES = (
+    Definition(
+        "au_ceiling",
+        "Achieved samples/s ÷ what the device consumes: the same model on the same device, fed "
+        "from its own memory.",
+    ),
+    Definition(
+        "au_mlperf",
+        "Total compute time ÷ total running time, the first step left out. The pass mark for "
+        "ResNet-50 is 90 %. Never to be mixed with au_ceiling: this one counts only what was "
+        "waited for, that one everything which slows the loop.",
+        "MLPerf Storage",
+    ),
+    Definition(
+        "T1, T3, T2",
+        "Wall times of the same loop for the same number of samples: on synthetic data on the "
+        "device already, from a warm page cache, and cold. The device consumes G = N ÷ T1; "
+        "N ÷ T3 and N ÷ T2 are rates achieved, never supplies, since stages overlap.",
+    ),
+    Definition(
+        "preparation stall, fetch stall",
+        "(T3 − T1) ÷ T2 and (T2 − T3) ÷ T2. The formulas assume no overlap; a negative "
+        "difference is shown as it is.",
+        _MOHAN,
+    ),
+    Definition(
+        "supply",
+        "What a loader, a reader or a disk layout gives with nothing behind it but a consumer "
+        "that throws batches away.",
+    ),
+    Definition(
+        "time to first batch, step time, wait share",
+        "From the start of the loop to its first batch; from the end of one step to the end of "
+        "the next; the share of running time in which the loop waited for data.",
+    ),
+    Definition(
+        "interval",
+        "Median over repeats, each in a fresh process, with the exact order-statistic interval: "
+        "6 repeats are the fewest that cover 95 % (minimum to maximum: 96.9 %). A quantile q "
+        "is given only from 10 ÷ (1 − q) samples on.",
+        "Conover, “Practical Nonparametric Statistics”, 3rd ed., section 3.2",
+    ),
+    Definition(
+        "cold (proved), warm, direct, server cache unknown",
+        "Cold: at most 1 % of the pages resident before, and for sequential reads of whole files "
+        "at least 0.95 physical ÷ logical bytes after. What could not be shown cold is labelled "
+        "warm, whatever was asked. Direct: O_DIRECT, past the page cache. A remote store’s own "
+        "cache cannot be seen.",
+    ),
+    Definition(
+        "cache-resident",
+        "The data would fit in memory, so that later epochs come from the page cache: an epoch "
+        "is honest from 5 times the memory on.",
+    ),
+    Definition(
+        "emulated",
+        "A device described by its images per second: no arithmetic was done, and no figure "
+        "beside this word is of a real device.",
+    ),
+    Definition("units", "MB is 10⁶ bytes, MiB 2²⁰. A sample is one image with its label."),
+)
+
+
+def section() -> Section:
+    """The glossary."""
+    return Section("definitions", "What the figures mean", (Definitions(_ENTRIES),))

@@ -1,0 +1,92 @@
+"""PURE. Object stores: where 95 % of the peak begins, and the first byte apart from the body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iobench.report.model.cells import Cell, cells
+from iobench.report.model.numbers import is_number, number, size
+from iobench.report.model.shapes import Entry, Table, Words
+from iobench.result import Result
+
+
+def peaks(result: Result) -> tuple[Words, ...]:
+    """Which object size and how many streams reach 95 % of the peak, in words."""
+    lines = []
+    for stored in result.summary.get("object_stores") or ():
+        if not isinstance(stored, Mapping) or not is_number(stored.get("peak_mb_per_s")):
+            continue
+        client, operation, store = (
+            str(stored.get(key, "")) for key in ("client", "operation", "store")
+        )
+        line = f"{client}, {operation.replace('_', ' ')} at {store}: "
+        line += f"peak {number(stored['peak_mb_per_s'])} MB/s"
+        if stored.get("said"):
+            lines.append(f"{line}; {stored['said']}.")
+            continue
+        reached = []
+        if is_number(stored.get("object_bytes_95")):
+            reached.append(f"objects of {size(stored['object_bytes_95'])}")
+        if is_number(stored.get("connections_95")):
+            count = stored["connections_95"]
+            reached.append(f"{number(count)} connection{'s' * (count != 1)}")
+        if reached:
+            line += f"; 95 % of it is reached from {' and '.join(reached)} on"
+        lines.append(line + ".")
+    return (Words(tuple(lines), listed=True),) if lines else ()
+
+
+def first_bytes(result: Result) -> tuple[Table, ...]:
+    """Time to the first byte apart from the body's, with errors and retries."""
+    measured = [
+        cell
+        for cell in cells(result.trials, "object")
+        if cell.figure("first_byte_s_p50") or cell.figure("body_s_p50")
+    ]
+    if not measured:
+        return ()
+    quantiles = ("p50", "p90", "p99")
+    keys = [
+        (f"{part}_s_{q}", f"{words} {q}, ms")
+        for part, words in (("first_byte", "first byte"), ("body", "body"))
+        for q in quantiles
+        if any(cell.figure(f"{part}_s_{q}") for cell in measured)
+    ]
+    rows = tuple(_latency_row(cell, [key for key, _ in keys]) for cell in measured)
+    columns = (
+        "store",
+        "client",
+        "operation",
+        "object",
+        "connections",
+        "MB/s",
+        *(words for _, words in keys),
+        "retries",
+        "errors",
+        "repeats",
+    )
+    return (Table("First byte and body", columns, rows, folded=len(rows) > 12),)
+
+
+def _latency_row(cell: Cell, keys: Sequence[str]) -> tuple[Entry, ...]:
+    params = cell.params
+    rate = cell.figure("mb_per_s")
+    errors: dict[str, int] = {}
+    for trial in cell.trials:
+        for status, count in (trial.metrics.get("errors") or {}).items():
+            errors[str(status)] = errors.get(str(status), 0) + int(count)
+    retries = sum(int(trial.metrics.get("retries") or 0) for trial in cell.trials)
+    times = [cell.figure(key) for key in keys]
+    return (
+        *(Entry(str(params.get(key, ""))) for key in ("store", "client", "operation")),
+        Entry(size(params.get("object_bytes") or 0), str(params.get("object_bytes")), True),
+        Entry(str(params.get("connections", "")), is_number=True),
+        Entry(number(rate.median), repr(rate.median), True) if rate else Entry(""),
+        *(
+            Entry(number(time.median * 1000), repr(time.median * 1000), True) if time else Entry("")
+            for time in times
+        ),
+        Entry(str(retries), is_number=True),
+        Entry(", ".join(f"{status}: {count}" for status, count in errors.items()) or "none"),
+        Entry(str(len(cell.trials)), is_number=True),
+    )

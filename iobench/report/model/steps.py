@@ -1,0 +1,102 @@
+"""PURE. Steps over time: how long each took, and how long it waited for data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from iobench.report.model.drawings import Curve, Curves, Point, Tip
+from iobench.report.model.numbers import seconds
+from iobench.report.model.shapes import Badge, Chart, Key
+from iobench.result import Result
+from iobench.trial import Trial
+
+_PLACES = {"synthetic": 0, "warm": 1, "cold": 2, "store": 3}
+_COLOURS = {"synthetic": 2, "warm": 0, "cold": 1, "store": 3}
+_MOST_POINTS = 600
+_MOST_LOOPS = 6
+
+
+def step_charts(
+    result: Result, series: Mapping[str, Mapping[str, Sequence[float]]]
+) -> tuple[Chart, ...]:
+    """Two charts a loop, from its first repeat of each input; the first step is left out."""
+    loops: dict[str, dict[str, Trial]] = {}
+    for trial in result.trials:
+        if trial.kind == "train" and trial.status == "done" and trial.id in series:
+            inputs = loops.setdefault(str(trial.params.get("group", "")), {})
+            inputs.setdefault(str(trial.params.get("input", "")), trial)
+    charts: list[Chart] = []
+    for group, inputs in list(loops.items())[:_MOST_LOOPS]:
+        charts.extend(_loop(group, inputs, series))
+    return tuple(charts)
+
+
+def _loop(
+    group: str,
+    inputs: Mapping[str, Trial],
+    series: Mapping[str, Mapping[str, Sequence[float]]],
+) -> list[Chart]:
+    durations, waits = {}, {}
+    for name, trial in inputs.items():
+        columns = series[trial.id]
+        ends = columns.get("step_end_s", ())
+        durations[name] = [after - before for before, after in pairwise(ends)]
+        waits[name] = list(columns.get("wait_s", ()))[1:]
+    emulated = any(trial.metrics.get("emulated") for trial in inputs.values())
+    badges = (Badge("emulated", "alert"),) if emulated else ()
+    made = []
+    for words, values in (("Step time", durations), ("Waiting for data", waits)):
+        chart = _chart(f"{words}: {group}", words.lower(), values, badges)
+        if chart is not None:
+            made.append(chart)
+    return made
+
+
+def _chart(
+    title: str, words: str, values: Mapping[str, Sequence[float]], badges: tuple[Badge, ...]
+) -> Chart | None:
+    curves, thinned = [], False
+    for name in sorted(values, key=lambda name: (_PLACES.get(name, 4), name)):
+        column = values[name]
+        if len(column) < 2:
+            continue
+        points, group = _thin(column)
+        thinned = thinned or group > 1
+        colour = _COLOURS.get(name, 6)
+        curves.append(Curve(name, colour, tuple(_point(name, *point) for point in points)))
+    if not curves:
+        return None
+    note = "The first repeat of each input."
+    if thinned:
+        note += " Of neighbouring steps the slowest and the fastest are drawn."
+    largest = max(point.y for curve in curves for point in curve.points)
+    scale, unit = (1.0, "s") if largest >= 2 else (1e3, "ms")
+    scaled = tuple(
+        Curve(
+            curve.name,
+            curve.colour,
+            tuple(Point(p.x, p.y * scale, p.y * scale, p.y * scale, p.tip) for p in curve.points),
+        )
+        for curve in curves
+    )
+    keys = tuple(Key(curve.name, "━", curve.colour) for curve in scaled)
+    drawing = Curves("step", f"{words} ({unit})", scaled, markers=False)
+    return Chart(title, drawing, keys, note, badges)
+
+
+def _thin(column: Sequence[float]) -> tuple[list[tuple[int, float]], int]:
+    """At most a few hundred points, outliers kept: each group's least and most, in order."""
+    group = -(-len(column) * 2 // _MOST_POINTS) if len(column) > _MOST_POINTS else 1
+    if group == 1:
+        return list(enumerate(column, start=2)), 1
+    kept: list[tuple[int, float]] = []
+    for start in range(0, len(column), group):
+        places = range(start, min(start + group, len(column)))
+        ends = {min(places, key=column.__getitem__), max(places, key=column.__getitem__)}
+        kept.extend((place + 2, column[place]) for place in sorted(ends))
+    return kept, group
+
+
+def _point(name: str, step: int, value: float) -> Point:
+    return Point(step, value, value, value, Tip(f"{name}, step {step}", seconds(value)))

@@ -1,0 +1,101 @@
+"""PURE. What loaders, readers and layouts can give, and what devices take; in samples/s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from iobench.report.model.cells import PROVED, Cell, cells
+from iobench.report.model.numbers import as_estimate
+from iobench.report.model.params import joined
+from iobench.report.model.verdict import device, title, training_groups
+from iobench.result import Result
+from iobench.stats import Estimate
+
+# Kinds of supply in the order of their bars, each with its colour.
+STAGES = ("loader, warm", "loader, cold or remote", "raw (read only)", "disk layout (no loader)")
+_SETTINGS = ("workers", "batch_size", "prefetch", "decode", "augment", "parallelism")
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The best of several settings of one stage."""
+
+    stage: int
+    label: str
+    at: str
+    found: Estimate
+    cache: str
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one device consumes."""
+
+    letter: str
+    name: str
+    found: Estimate
+    emulated: bool
+
+
+def supplies_of(result: Result) -> list[Supply]:
+    """By stage, the fastest first. ``null`` and ``mock`` supply nothing real."""
+    found = [
+        *_best(
+            (
+                cell
+                for cell in cells(result.trials, "loader")
+                if cell.params.get("loader") not in ("null", "mock")
+            ),
+            ("loader", "data"),
+        ),
+        *_best(cells(result.trials, "layout"), ("access", "data")),
+    ]
+    return sorted(found, key=lambda supply: (supply.stage, -supply.found.median))
+
+
+def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
+    groups: dict[tuple[str, ...], list[tuple[Estimate, Cell]]] = {}
+    for cell in measured:
+        figure = cell.figure("samples_per_s")
+        if figure is not None:
+            key = (*(str(cell.params.get(name)) for name in identity), cell.cache)
+            groups.setdefault(key, []).append((figure, cell))
+    best = []
+    for group in groups.values():
+        figure, cell = max(group, key=lambda pair: pair[0].median)
+        reads = "access" in cell.params
+        cache = "cold" if cell.cache == PROVED else cell.cache
+        names = [str(cell.params.get(name)) for name in identity]
+        label = ", ".join(filter(None, (*names, cache)))
+        at = joined(cell.params, [key for key in _SETTINGS if key in cell.params])
+        best.append(
+            Supply(_stage(cell), f"read {label}" if reads else label, at, figure, cell.cache)
+        )
+    return best
+
+
+def _stage(cell: Cell) -> int:
+    if "access" in cell.params:
+        return 3
+    if cell.params.get("loader") == "raw":
+        return 2
+    return 1 if cell.cache.startswith((PROVED, "server")) else 0
+
+
+def demands_of(result: Result) -> list[Demand]:
+    """Distinct consumptions; loops that share model and device share a line."""
+    found: dict[str, Demand] = {}
+    for group in training_groups(result):
+        consumes = as_estimate(group.get("consumes"))
+        name = device(group) or title(group)
+        if consumes is None or consumes.median <= 0:
+            continue
+        same = found.get(name)
+        if same and not (consumes.low <= same.found.high and same.found.low <= consumes.high):
+            name, same = f"{name}, {title(group)}", None
+        if same is None:
+            letter = ascii_uppercase[len(found) % 26]
+            found[name] = Demand(letter, name, consumes, bool(group.get("emulated")))
+    return list(found.values())

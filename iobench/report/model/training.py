@@ -1,0 +1,196 @@
+"""PURE. The training loop: where its time goes, synthetic, warm and cold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from iobench.report.model.cells import cells
+from iobench.report.model.drawings import Part, Pile, Piles, Tip
+from iobench.report.model.numbers import as_estimate, interval, number, percent
+from iobench.report.model.params import worded
+from iobench.report.model.shapes import Block, Chart, Entry, Key, Section, Table, Words
+from iobench.report.model.steps import step_charts
+from iobench.report.model.verdict import device, farthest, group_badges, title, training_groups
+from iobench.result import Result
+
+Series = Mapping[str, Mapping[str, Sequence[float]]]
+
+_UNIT = "seconds per 1,000 samples"
+_STAGES = (
+    ("device", "T1: the same loop on data in the device's memory", 2),
+    ("preparation stall", "T3 − T1: decode, augment, collate, copy", 4),
+    ("fetch stall", "T2 − T3: reading from storage", 1),
+    ("stall", "T2 − T1: preparing and reading, not told apart", 3),
+)
+_FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("consumes", "the device consumes, samples/s", number),
+    ("warm", "the loop gets warm, samples/s", number),
+    ("cold", "the loop gets cold, samples/s", number),
+    ("store", "the loop gets from the store, samples/s", number),
+    ("au_ceiling", "au_ceiling", percent),
+    ("au_mlperf", "au_mlperf", percent),
+    ("stall_fraction", "stall fraction", percent),
+    ("preparation_stall", "preparation stall, (T3 − T1) ÷ T2", percent),
+    ("fetch_stall", "fetch stall, (T2 − T3) ÷ T2", percent),
+)
+
+
+def section(result: Result, series: Series) -> Section | None:
+    """Stacked seconds, utilisations and stalls of each loop, and steps over time."""
+    groups = training_groups(result)
+    piles = tuple(pile for group in groups if (pile := _pile(result, group)) is not None)
+    charts: list[Chart] = []
+    if piles:
+        drawn = {part.colour for pile in piles for part in pile.parts}
+        keys = tuple(
+            Key(f"{name} ({meaning})", "■", colour)
+            for name, meaning, colour in _STAGES
+            if colour in drawn
+        )
+        note = (
+            "Differences of wall times of the same loop, so that they add up to the whole loop; "
+            "a negative one is drawn reaching back, not clipped."
+        )
+        charts.append(Chart("Where the time goes", Piles(_UNIT, piles), keys, note, wide=True))
+    tables = [table for table in (_stalls(result, groups), _latencies(result)) if table]
+    steps = step_charts(result, series)
+    blocks: tuple[Block, ...] = (*charts, *tables, *steps, *_notes(result))
+    return Section("training", "The training loop", blocks) if blocks else None
+
+
+def _times(group: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds per 1,000 samples by input: ``consumes``, ``warm``, the farthest; those there are."""
+    inputs = dict.fromkeys(("consumes", "warm", farthest(group)))
+    rates = {key: as_estimate(group.get(key)) for key in inputs}
+    times = {key: 1000 / rate.median for key, rate in rates.items() if rate and rate.median > 0}
+    return times if "consumes" in times else {}
+
+
+def _parts(times: Mapping[str, float]) -> list[tuple[int, float]]:
+    """Which stage takes how long. Without a warm loop the stalls cannot be told apart."""
+    stages = [0, 1, 2] if "warm" in times else [0, 3]
+    reached = list(times.values())
+    return [
+        (stage, after - before)
+        for stage, before, after in zip(stages, [0.0, *reached], reached, strict=False)
+    ]
+
+
+def _pile(result: Result, group: Mapping[str, Any]) -> Pile | None:
+    times = _times(group)
+    if not times:
+        return None
+    name = _named(result, group)
+    far = list(times)[-1]
+    repeats = as_estimate(group.get(far))
+    total = times[far]
+    parts = []
+    for place, step in _parts(times):
+        stage, meaning, colour = _STAGES[place]
+        shown = Tip(
+            f"{name}: {stage}",
+            f"{number(step)} s per 1,000 samples, {percent(step / total)} of the loop",
+            meaning,
+            str(repeats.repeats if repeats else 1),
+            _labels(result, group),
+        )
+        parts.append(Part(step, colour, shown))
+    return Pile(name, tuple(parts), f"{number(total)} s")
+
+
+def _named(result: Result, group: Mapping[str, Any]) -> str:
+    name = title(group)
+    return f"{name} (emulated)" if group.get("emulated") else name
+
+
+def _stalls(result: Result, groups: Sequence[Mapping[str, Any]]) -> Table | None:
+    """A column a loop, a row a figure."""
+    if not groups:
+        return None
+    parts = [dict(_parts(_times(group))) for group in groups]
+    rows: list[tuple[Entry, ...]] = [
+        (Entry("device"), *(Entry(device(group)) for group in groups)),
+        (Entry("fed by"), *(Entry(_fed_by(group)) for group in groups)),
+        (Entry("labels"), *(Entry(_labels(result, group)) for group in groups)),
+    ]
+    for key, words, say in _FIGURES:
+        entries = [_figure(group.get(key), say) for group in groups]
+        if any(entry.text for entry in entries):
+            rows.append((Entry(words), *entries))
+    for place, words in enumerate(("T1", "T3 − T1", "T2 − T3", "T2 − T1")):
+        if any(place in part for part in parts):
+            rows.append((Entry(f"{words}, {_UNIT}"), *(_step(part.get(place)) for part in parts)))
+    columns = ("figure", *(_named(result, group) for group in groups))
+    return Table("Rates, stalls and utilisations", columns, tuple(rows))
+
+
+def _fed_by(group: Mapping[str, Any]) -> str:
+    keys = ("loader", "data", "workers")
+    return ", ".join(worded(key, group[key]) for key in keys if group.get(key))
+
+
+def _labels(result: Result, group: Mapping[str, Any]) -> str:
+    return ", ".join(badge.text for badge in group_badges(result, group))
+
+
+def _latencies(result: Result) -> Table | None:
+    """Step times as percentiles, as far as enough steps stand behind them."""
+    measured = cells(result.trials, "train")
+    keys = [
+        key
+        for key in (
+            "time_to_first_batch_s",
+            *(f"step_s_{q}" for q in ("p50", "p90", "p95", "p99", "p999")),
+            "wait_share",
+        )
+        if any(cell.figure(key) for cell in measured)
+    ]
+    if not keys:
+        return None
+    rows = []
+    for cell in measured:
+        emulated = any(trial.metrics.get("emulated") for trial in cell.trials)
+        row = [
+            Entry(f"{cell.params.get('group', '')}{' (emulated)' if emulated else ''}"),
+            Entry(str(cell.params.get("input", ""))),
+            Entry(cell.cache),
+        ]
+        for key in keys:
+            figure = cell.figure(key)
+            scale = 1 if key == "wait_share" else 1000
+            row.append(
+                Entry(number(figure.median * scale), repr(figure.median), True)
+                if figure
+                else Entry("")
+            )
+        rows.append((*row, Entry(str(len(cell.trials)), is_number=True)))
+    words = {"time_to_first_batch_s": "first batch, ms", "wait_share": "share of time waiting"}
+    columns = [words.get(key) or f"step {key.removeprefix('step_s_')}, ms" for key in keys]
+    return Table(
+        "Step times, medians over repeats",
+        ("loop", "input", "cache", *columns, "repeats"),
+        tuple(rows),
+        folded=True,
+    )
+
+
+def _notes(result: Result) -> tuple[Words, ...]:
+    said = dict.fromkeys(
+        str(note)
+        for trial in result.trials
+        if trial.kind == "train"
+        for note in trial.metrics.get("notes") or ()
+    )
+    return (Words(tuple(said), listed=True),) if said else ()
+
+
+def _figure(stored: Any, say: Callable[[float], str]) -> Entry:
+    found = as_estimate(stored)
+    if found is None:
+        return Entry("")
+    return Entry(say(found.median), repr(found.median), True, interval(found, say))
+
+
+def _step(value: float | None) -> Entry:
+    return Entry("") if value is None else Entry(number(value), repr(value), True)

@@ -1,0 +1,73 @@
+"""A report as one HTML file: everything inlined, every name escaped, no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import pandas as pd
+from bokeh.resources import Resources
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from iobench.report.charts import as_items
+from iobench.report.model import build
+from iobench.report.model.shapes import Report
+from iobench.report.series import by_trial
+from iobench.result import Result
+
+
+def render(result: Result, series: pd.DataFrame | None = None) -> bytes:
+    """The page, UTF-8. A pure function of what was saved.
+
+    ``series`` has a row a step: ``trial`` (its id), ``step_end_s``, ``wait_s``, ``compute_s``.
+    """
+    report = build(result, by_trial(series))
+    page = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            numbered=_numbered(report),
+            charts=embedded_json(as_items(report.charts)),
+            result=embedded_json(json.loads(result.to_json())),
+            bokeh=_bokeh(),
+        )
+    )
+    # Lone surrogates (names that are not UTF-8) cannot be encoded, and must not stop a page.
+    return page.encode("utf-8", "replace")
+
+
+def embedded_json(value: Any) -> Markup:
+    """JSON that nothing in it can end: no ``<``, ``>`` or ``&``, and no line separators."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    escaped = re.sub(r"[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return Markup(escaped)  # noqa: S704
+
+
+def _numbered(report: Report) -> dict[int, int]:
+    """Each chart's element by its identity."""
+    return {id(chart): i for i, chart in enumerate(report.charts)}
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("iobench.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["kind"] = lambda block: type(block).__name__
+    made.filters["identity"] = id
+    return made
+
+
+@cache
+def _bokeh() -> Markup:
+    """BokehJS without widgets; nothing in it may end its element."""
+    (script,) = Resources(mode="inline", components=["bokeh"], minified=True).js_raw[:1]
+    return Markup(re.sub(r"</(script)", r"<\\/\1", script, flags=re.I))  # noqa: S704

@@ -1,0 +1,98 @@
+"""What is handed to Bokeh."""
+
+from __future__ import annotations
+
+import json
+
+from bokeh.models import FixedTicker, HoverTool
+from bokeh.models.annotations import Span
+from bokeh.models.renderers import GlyphRenderer
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from iobench.report.charts import as_items, draw
+from iobench.report.charts.look import log_ticks, plain, round_ticks, shortened
+from iobench.report.model import build
+from iobench.report.model.drawings import Bars
+from iobench.report.series import by_trial
+from tests.iobench.report import results
+
+RUN = results.full(repeats=2)
+REPORT = build(RUN.result(), by_trial(RUN.table()))
+
+
+def test_every_chart_has_units_on_its_axes_and_no_tools_but_hovering() -> None:
+    """A page is scrolled: nothing in it may catch the wheel or the finger."""
+    for chart in REPORT.charts:
+        made = draw(chart.drawing)
+        assert all(axis.axis_label for axis in made.axis if axis.visible)
+        assert all(isinstance(axis.ticker, FixedTicker) for axis in made.axis if axis.visible)
+        assert [type(tool) for tool in made.tools] == [HoverTool]
+        assert made.sizing_mode == "stretch_width"
+
+
+def test_hovering_names_columns_only() -> None:
+    """No name stands in a tooltip's template, and none is let through as markup."""
+    for chart in REPORT.charts:
+        (hover,) = draw(chart.drawing).tools
+        templates = {template for _, template in hover.properties_with_values()["tooltips"]}
+        assert "@name" in templates
+        assert templates <= {"@name", "@value", "@interval", "@repeats", "@cache"}
+
+
+def test_each_demand_is_a_line_across_the_bars() -> None:
+    """At its value."""
+    (drawing,) = [c.drawing for c in REPORT.charts if isinstance(c.drawing, Bars)]
+    spans = [model for model in draw(drawing).center if isinstance(model, Span)]
+    assert [span.location for span in spans] == [line.value for line in drawing.lines]
+    assert spans
+
+
+def test_every_colour_is_a_name_of_the_page() -> None:
+    """So that light, dark and paper can each have their own."""
+    for chart in REPORT.charts:
+        for renderer in draw(chart.drawing).renderers:
+            assert isinstance(renderer, GlyphRenderer)
+            assert renderer.glyph.tags
+
+
+def test_items_are_numbered_anew() -> None:
+    """Bokeh's own counter does not show."""
+    charts = REPORT.charts[:3]
+    first = as_items(charts)
+    assert json.dumps(as_items(charts)) == json.dumps(first)
+    assert [item["target_id"] for item in first] == ["chart-0", "chart-1", "chart-2"]
+
+
+@given(st.text(alphabet="$\\()[]ab", max_size=12))
+@example("$$$")
+def test_no_text_is_a_formula(text: str) -> None:
+    """Bokeh's marks of TeX are taken apart, and all characters stay."""
+    shown = plain(text)
+    assert not any(mark in shown for mark in ("$$", "\\(", "\\)", "\\[", "\\]"))
+    assert shown.replace("\u2060", "") == text
+
+
+@given(st.text(), st.integers(2, 60))
+def test_labels_are_short_and_on_one_line(text: str, most: int) -> None:
+    """What is cut ends in an ellipsis."""
+    shown = shortened(text, most)
+    assert len(shown) <= most
+    assert "\n" not in shown
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_ticks_lie_within_their_axis(low: float, span: float) -> None:
+    """At least two, at most eight, each with its word."""
+    ticks, words = round_ticks(low, low + span)
+    assert 2 <= len(ticks) <= 8
+    assert all(low - span * 1e-6 <= tick <= low + span * (1 + 1e-6) for tick in ticks)
+    assert set(words) == set(ticks)
+
+
+@given(st.floats(1e-3, 1e6), st.floats(8, 1e6))
+def test_log_ticks_lie_within_their_axis(low: float, times: float) -> None:
+    """At least one a decade."""
+    ticks, _ = log_ticks(low, low * times)
+    assert ticks
+    assert all(low * 0.98 <= tick <= low * times * 1.02 for tick in ticks)
