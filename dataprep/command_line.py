@@ -71,7 +71,7 @@ def settings(pairs: list[str], example: str) -> dict[str, Any]:
             raise ConfigError(f"--set {pair!r}: write KEY=VALUE, as in --set {example}")
         try:
             found[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):  # ValueError: a date such as 2024-13-01
             raise ConfigError(f"--set {pair!r}: the value is not valid YAML") from None
     return found
 

@@ -23,8 +23,9 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
             lines[f"unknown key {dotted!r}"] = [hint]
         elif problem["type"] == "missing":
-            flag = dotted.replace("_", "-")
-            lines[f"{dotted!r} is missing"] = [f"give --{flag}, or the key in a config file"]
+            # Only keys of the top have an option of their own.
+            option = "" if len(keys) > 1 else f"--{dotted.replace('_', '-')}, or "
+            lines[f"{dotted!r} is missing"] = [f"give {option}the key in a config file"]
         else:
             message = problem["msg"].removeprefix("Value error, ")
             lines.setdefault(dotted or "config", []).append(message)
@@ -34,6 +35,8 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
 
 def _known_keys(model: type[BaseModel], path: list[str]) -> list[str]:
     for key in path:
+        if key.isdecimal():  # a place in a list: of models that were found one key before
+            continue
         annotation = model.model_fields[key].annotation if key in model.model_fields else None
         candidates = [annotation, *getattr(annotation, "__args__", ())]
         inner = next(

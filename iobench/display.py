@@ -46,11 +46,11 @@ class Meter:
         self.trials = trials
         self.ended = done
         self._seconds: dict[str, list[float]] = {}
-        self._left: dict[str, int] = {}
         self._begun_s = now_s
         self._kind = ""
         self._rate = ""
         self.last = ""
+        self._skipped: set[str] = set()
 
     def begin(self, spec: TrialSpec, now_s: float) -> None:
         """A trial begins."""
@@ -66,7 +66,12 @@ class Meter:
         """A trial ended; one that was skipped says nothing of how long others take."""
         self.ended += 1
         self.last = result_words(trial)
-        if trial.status != "skipped":
+        if trial.status == "skipped":
+            # Once for a point: its other repeats say the same.
+            point = trial.id.rpartition("/")[0]
+            self.last = "" if point in self._skipped else self.last
+            self._skipped.add(point)
+        else:
             self._seconds.setdefault(self._kind, []).append(now_s - self._begun_s)
 
     def left_s(self) -> float | None:
@@ -112,7 +117,8 @@ class Lines:
     def end(self, trial: Trial) -> None:
         """Print how the trial came out."""
         self._meter.end(trial, self._clock.now_s())
-        self.note(f"{self._meter.ended}/{self._meter.trials}  {self._meter.last}")
+        if self._meter.last:
+            self.note(f"{self._meter.ended}/{self._meter.trials}  {self._meter.last}")
 
     def stop(self) -> None:
         """Nothing."""
@@ -163,7 +169,8 @@ class Bar:
         """Leave the result above the bar."""
         with self._lock:
             self._meter.end(trial, self._clock.now_s())
-        self.note(self._meter.last)
+        if self._meter.last:
+            self.note(self._meter.last)
         self._rich.update(self._task, completed=self._meter.ended)
         self._show()
 

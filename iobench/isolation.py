@@ -20,6 +20,7 @@ from iobench.trial import Cold, Outcome, Place, Status, TrialSpec
 
 _TAIL_BYTES = 4096
 _LOOK_EVERY_S = 0.5
+_GRACE_S = 2.0
 Verdict = tuple[Status, Outcome | None, str]
 
 
@@ -47,11 +48,12 @@ def run_isolated(
             start_new_session=True,
         )
         os.close(write_end)
+        message = None
         try:
             _hand_over(process, child.request(spec, places))
             message = _listen(lines, process, time.monotonic() + timeout_s, progress)
         finally:
-            _end(process)
+            _end(process, 0 if message is None else _GRACE_S)
         return _verdict(message, process.returncode, timeout_s, log)
 
 
@@ -90,10 +92,10 @@ def _listen(
     return None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait a moment for the process, then kill whatever is left of its group."""
+def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
+    """Wait so long for the process to end, then kill whatever is left of its group."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(0 if process.returncode is not None else 2)
+        process.wait(grace_s)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -117,7 +119,8 @@ def _verdict(
 
 def _how(code: int | None) -> str:
     if code is not None and code < 0:
-        name = signal.Signals(-code).name
+        # Real-time signals have numbers only.
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     return f"ended with exit code {code}"
 

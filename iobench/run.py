@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dataprep.errors import DataprepError
+from dataprep.names import escape
 from iobench.config import BenchConfig
 from iobench.display import Display
 from iobench.environment import describe
@@ -43,7 +44,7 @@ class Run:
         lines = [f"{sum(trial.status == 'done' for trial in trials)} trials done"]
         for status in ("skipped", "failed"):
             reasons = Counter(trial.reason for trial in trials if trial.status == status)
-            lines += [f"{count} {status}: {reason}" for reason, count in reasons.items()]
+            lines += [f"{count} {status}: {escape(why)}" for why, count in reasons.items()]
         return "\n".join(lines)
 
 
@@ -77,10 +78,9 @@ def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = F
 
 
 def _begun(config: BenchConfig) -> Result:
-    targets = (
-        {target.label: Path(target.path) for target in config.disk.targets} if (config.disk) else {}
-    )
-    targets["data"] = Path(config.data.folder)
+    disks = config.disk.targets if config.disk else ()
+    targets = {"data": Path(config.data.folder).expanduser()}
+    targets |= {target.label: Path(target.path).expanduser() for target in disks}
     return Result(
         name=config.name,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, StoreError
 from iobench.config import BenchConfig, dump
 from iobench.errors import ResultError, RunConflict
 from iobench.result import Result
@@ -65,14 +65,21 @@ class RunDirectory:
         if (self.folder / SERIES).exists():
             import pandas as pd
 
-            self._series = [pd.read_parquet(self.folder / SERIES)]
+            # Without those of a trial that was stopped before it was in the result.
+            kept = pd.read_parquet(self.folder / SERIES)
+            known = {_text(trial.id) for trial in found.trials}
+            self._series = [kept[kept["trial"].isin(known)]]
         return found
 
     def save(self, result: Result, trial: str = "", outcome: Outcome | None = None) -> None:
-        """Replace ``result.json``; keep the series of ``trial`` for the end."""
+        """Replace ``result.json``, and the table of series by one with those of ``trial``.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
         if outcome is not None and outcome.series:
             self._series.append(_table(trial, outcome.series))
-            self._all_series().to_parquet(self.folder / SERIES)
+            self._write(SERIES, self._all_series().to_parquet())
         self._write(RESULT, result.to_json())
 
     def finish(self, result: Result) -> None:
@@ -82,11 +89,9 @@ class RunDirectory:
         from iobench.report import render
 
         self.save(result)
-        trials = pd.json_normalize([asdict(trial) for trial in result.trials])
-        for column in trials.select_dtypes("object"):
-            trials[column] = trials[column].map(_plain)
-        trials.to_parquet(self.folder / TRIALS)
-        self._all_series().to_parquet(self.folder / SERIES)
+        trials = pd.json_normalize([_plain(asdict(trial)) for trial in result.trials])
+        self._write(TRIALS, trials.to_parquet())
+        self._write(SERIES, self._all_series().to_parquet())
         self._write(REPORT, render(result, self._all_series()))
 
     def _all_series(self) -> pd.DataFrame:
@@ -97,8 +102,11 @@ class RunDirectory:
 
     def _write(self, name: str, data: bytes) -> None:
         partial = self.folder / f"{name}.partial"
-        partial.write_bytes(data)
-        partial.replace(self.folder / name)
+        try:
+            partial.write_bytes(data)
+            partial.replace(self.folder / name)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.folder / name}: {error.strerror}") from None
 
 
 _SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
@@ -147,17 +155,22 @@ def _table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:
 
     table = pd.DataFrame({name: list(values) for name, values in series.items()})
     table.insert(0, "step", range(len(table)))
-    table.insert(0, "trial", trial)
+    table.insert(0, "trial", _text(trial))
     return table
 
 
 def _plain(value: Any) -> Any:
-    """Lists and mappings of different shapes have no column type in Parquet."""
-    return (
-        yaml.safe_dump(value, default_flow_style=True).strip()
-        if (isinstance(value, (list, dict)))
-        else value
-    )
+    """Mappings become columns; lists of different shapes have no column type in Parquet."""
+    if isinstance(value, dict) and value:
+        return {_text(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, dict)):
+        return yaml.safe_dump(value, default_flow_style=True).strip()
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(value: str) -> str:
+    """Bytes that are no text (lone surrogates) as ``\\udcff``: Parquet holds UTF-8 only."""
+    return value.encode(errors="backslashreplace").decode()
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Sequence[str]:
@@ -166,6 +179,8 @@ def _differences(old: Any, new: Any, path: str = "") -> Sequence[str]:
         return [
             found
             for key in keys
-            for found in _differences(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))
+            for found in _differences(
+                old.get(key, ...), new.get(key, ...), f"{path}.{key}".lstrip(".")
+            )
         ]
     return [] if old == new else [path]

@@ -47,10 +47,8 @@ class Check:
         if self.expected is None or self.limit is None:
             return f"      {self.name}: {self.found:.4g} {self.unit}"
         mark = "ok   " if self.ok else "WRONG"
-        return (
-            f"{mark} {self.name}: {self.found:.4g} {self.unit}, "
-            f"expected {self.expected:.4g} within {self.limit:.2g}"
-        )
+        found = f"{self.found:.4g} {self.unit}".rstrip()
+        return f"{mark} {self.name}: {found}, expected {self.expected:.4g} within {self.limit:.2g}"
 
 
 def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:

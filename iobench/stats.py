@@ -96,4 +96,4 @@ def quantiles(values: Sequence[float]) -> Mapping[str, float]:
 
 def _coverage(count: int, outside: int) -> float:
     """Of the 2**count ways in which values lie about the median, all but ``outside`` a side."""
-    return max(0.0, 1 - 2 * outside / 2**count)
+    return max(0.0, 1 - 2 * outside / (1 << count))

@@ -8,6 +8,7 @@ from pathlib import Path
 from dataprep.dataset import open_dataset
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.errors import Unavailable
+from iobench.image_files import image_files
 from iobench.trial import Place
 
 
@@ -33,10 +34,19 @@ def stored(place: Place, reads: str) -> Stored:
         Unavailable: the place holds something else.
         DatasetError, SourceError: nothing there.
     """
+    check_form(place, reads)
+    return _of_files(place) if reads == "files" else _of_shards(place, reads)
+
+
+def check_form(place: Place, reads: str) -> None:
+    """Refuse data of a form that a reader of ``reads`` does not take.
+
+    Raises:
+        Unavailable: shards for one of files, or the other way round.
+    """
     wanted = "files" if reads == "files" else "shards"
     if place.holds != wanted:
         raise Unavailable(f"this loader reads {wanted}; these data are {place.holds}")
-    return _of_files(place) if reads == "files" else _of_shards(place, reads)
 
 
 def _of_shards(place: Place, format_name: str) -> Stored:
@@ -52,12 +62,11 @@ def _of_shards(place: Place, format_name: str) -> Stored:
 
 
 def _of_files(place: Place) -> Stored:
-    listing = ImageFolder(place.uri, place.store).list()
+    found = image_files(ImageFolder(place.uri, place.store).list())
     root = Path(place.uri)
-    rows = [row for row in range(len(listing)) if row not in listing.problems]
     return Stored(
-        samples=len(rows),
-        bytes=int(listing.sizes[rows].sum()),
-        classes=len({listing.classes[row] for row in rows}),
-        files=() if place.is_remote else tuple(root / listing.names[row] for row in rows),
+        samples=len(found.names),
+        bytes=int(found.sizes.sum()),
+        classes=found.classes,
+        files=() if place.is_remote else tuple(root / name for name in found.names),
     )

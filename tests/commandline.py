@@ -28,11 +28,12 @@ class Finished:
     code: int
     out: str
     err: str
+    program: str = "dataprep"
 
     @property
     def complaints(self) -> list[str]:
         """The lines that say what is wrong."""
-        return [line for line in self.err.splitlines() if line.startswith("dataprep: ")]
+        return [line for line in self.err.splitlines() if line.startswith(f"{self.program}: ")]
 
     @property
     def one_object(self) -> Any:
@@ -40,31 +41,46 @@ class Finished:
         return json.loads(self.out)
 
 
-def command(*arguments: str | os.PathLike[str]) -> list[str]:
-    """``dataprep ARGUMENTS`` for this interpreter."""
-    return [sys.executable, "-m", "dataprep", *(os.fspath(argument) for argument in arguments)]
+def command(*arguments: str | os.PathLike[str], program: str = "dataprep") -> list[str]:
+    """``dataprep ARGUMENTS``, or another program's, for this interpreter."""
+    return [sys.executable, "-m", program, *(os.fspath(argument) for argument in arguments)]
 
 
 def dataprep(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Finished:
     """Run a command to its end."""
+    return _finished("dataprep", *arguments, env=env)
+
+
+def iobench(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Finished:
+    """Run a command of the benchmark to its end."""
+    return _finished("iobench", *arguments, env=env)
+
+
+def _finished(
+    program: str, *arguments: str | os.PathLike[str], env: Mapping[str, str] | None
+) -> Finished:
     done = subprocess.run(
-        command(*arguments),
+        command(*arguments, program=program),
         capture_output=True,
         env={**os.environ, **(env or {})},
         timeout=PATIENCE_S,
         check=False,
     )
-    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode(), program)
 
 
 class Running:
     """A command under way, in a process group of its own."""
 
     def __init__(
-        self, *arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None
+        self,
+        *arguments: str | os.PathLike[str],
+        env: Mapping[str, str] | None = None,
+        program: str = "dataprep",
     ) -> None:
+        self._program = program
         self._process = subprocess.Popen(
-            command(*arguments),
+            command(*arguments, program=program),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **(env or {})},
@@ -118,7 +134,7 @@ class Running:
     def finish(self) -> Finished:
         """Wait for the end."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
-        return Finished(self._process.returncode, out.decode(), err.decode())
+        return Finished(self._process.returncode, out.decode(), err.decode(), self._program)
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:

@@ -22,8 +22,9 @@ ORDER = {
         *("adapters", "sample", "examples", "command_line", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "several", "trial", "words", "environment"),
-        *("residency", "coldness", "pagecache", "data", "stored", "loaders", "consumers"),
+        *("errors", "clock", "stats", "several", "trial", "words", "mounts", "memory"),
+        *("environment", "residency", "coldness", "pagecache", "data", "image_files", "stored"),
+        *("loaders", "consumers"),
         *("probes", "loops", "config", "plan", "result", "summary", "report", "rundir"),
         *("child", "isolation", "s3_server", "places", "display", "run", "selftest", "cli"),
         *("__main__", "faults", "demo", "bench_shard"),
@@ -120,14 +121,15 @@ def test_the_drawn_tree_is_the_real_one() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     block = re.search(r"<!-- tree -->\n```\n(.*?)```", text, re.S)
     assert block, "ARCHITECTURE.md has no tree"
-    drawn, folder = set(), ""
+    drawn: set[str] = set()
+    folders: list[str] = []
     for line in block[1].splitlines():
-        indent, name = len(line) - len(line.lstrip()), line.split()[0]
+        depth, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
+        folders = folders[:depth]
         if name.endswith("/"):
-            folder = name if indent == 0 else folder.split("/")[0] + "/" + name
+            folders.append(name)
         else:
-            top = folder.split("/")[0] + "/"
-            drawn.add((top if indent == 2 else folder) + name)
+            drawn.add("".join(folders) + name)
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "dataprep", "iobench"],
         cwd=ROOT,

@@ -50,7 +50,7 @@ class Maker:
             if remote:
                 self._made[name] = self._remote(form, size_bytes)
             elif form == "photos":
-                self._made[name] = Place(self._photos(), "files")
+                self._made[name] = Place(self._photos(), "files", self._settings.store)
             elif form == "files":
                 self._made[name] = Place(str(self._files()), "files")
             else:
@@ -134,8 +134,9 @@ class Maker:
         """``folder/key``, made anew unless an earlier run made it to its end."""
         dest = self._folder / key
         done = self._folder / f"{key}.{_COMPLETE}"
-        if not done.exists():
+        if not (done.exists() and dest.exists()):
             self._note(note)
+            done.unlink(missing_ok=True)
             shutil.rmtree(dest, ignore_errors=True)
             dest.parent.mkdir(parents=True, exist_ok=True)
             make(dest)

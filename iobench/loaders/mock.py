@@ -8,7 +8,6 @@ is taken. Without workers a batch is made when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from iobench.clock import Clock
 from iobench.loaders.null import SAMPLES, placeholder
@@ -20,7 +19,7 @@ class MockLoader:
     """``workers`` of them supply ``workers / item_s`` samples a second; without any, 1 / item_s."""
 
     framework: Framework = "none"
-    reads: Literal["tfrecord", "recordio", "files"] | None = None
+    reads: str | None = None
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._settings = settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dataprep.adapters import to_mxnet
 from iobench.clock import Clock
@@ -27,7 +27,7 @@ class MXNetRecordLoader:
     """``workers`` threads decode, ``prefetch`` batches ahead."""
 
     framework: Framework = "mxnet"
-    reads: Literal["tfrecord", "recordio", "files"] | None = "recordio"
+    reads: str | None = "recordio"
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._place = need_place(place, "mxnet-record", "shards")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -24,7 +23,7 @@ class NullLoader:
     """The same empty batch again and again; the last of an epoch may be smaller."""
 
     framework: Framework = "none"
-    reads: Literal["tfrecord", "recordio", "files"] | None = None
+    reads: str | None = None
     notes: Sequence[str] = ()
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:

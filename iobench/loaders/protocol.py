@@ -56,7 +56,7 @@ class Loader(Protocol):
     """Batches of one place.
 
     The class is what an entry point of group ``iobench.loaders`` names. Constructing one reads
-    nothing; the first ``epoch`` opens what it needs.
+    no sample; the first ``epoch`` opens what it needs.
 
     Attributes:
         framework: whose arrays the batches hold; ``none`` for bytes or nothing.
@@ -65,7 +65,7 @@ class Loader(Protocol):
     """
 
     framework: Framework
-    reads: Literal["tfrecord", "recordio", "files"] | None
+    reads: str | None
     notes: Sequence[str]
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from dataprep.formats.records import Buffer
 from dataprep.ordered import in_order
 from dataprep.sources import open_source
 from iobench.clock import Clock
-from iobench.loaders.folder import labelled
+from iobench.image_files import image_files
 from iobench.loaders.protocol import Batch, Framework, LoaderSettings
 from iobench.trial import Place
 
@@ -38,10 +37,9 @@ class RawLoader:
             raise ConfigError("loader 'raw' reads shards or files: give it data")
         self._place = place
         self._settings = settings
-        files = place.holds == "files"
-        self.reads: Literal["tfrecord", "recordio", "files"] | None = (
-            "files" if files else "tfrecord"
-        )
+        self.reads: str | None = "files"
+        if place.holds != "files":
+            self.reads = open_dataset(place.uri, place.split, options=place.store).format
         self._read: _Read | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -81,7 +79,7 @@ class RawLoader:
 
     def _of_files(self) -> _Read:
         source = open_source(self._place.uri, options=self._place.store)
-        names, labels = labelled(source.list())
+        names, _, labels, _ = image_files(source.list())
 
         def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
             chosen = order(len(names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from dataprep.adapters import to_tf
 from iobench.clock import Clock
@@ -22,7 +22,7 @@ class TFDataLoader:
     """``workers`` threads prepare images, ``prefetch`` batches ahead; 0 for none of either."""
 
     framework: Framework = "tensorflow"
-    reads: Literal["tfrecord", "recordio", "files"] | None = "tfrecord"
+    reads: str | None = "tfrecord"
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._place = need_place(place, "tf-data", "shards")

@@ -9,7 +9,7 @@ from typing import Any
 from dataprep.augment import Augmentation
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
-from iobench.loaders.folder import labelled
+from iobench.image_files import image_files
 from iobench.loaders.torch_loader import Readable, TorchLoader
 
 
@@ -27,7 +27,7 @@ class TorchFolderLoader(TorchLoader):
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
-        names, labels = labelled(listing)
+        names, _, labels, _ = image_files(listing)
         epoch = Epoch(0)
         files = FolderImages(
             self.place.uri, self.place.store, names, Items(labels, transform, settings.seed), epoch

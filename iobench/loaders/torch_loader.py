@@ -34,7 +34,7 @@ class TorchLoader(ABC):
     name: ClassVar[str]
     holds: ClassVar[Literal["shards", "files"]] = "shards"
     framework: Framework = "torch"
-    reads: Literal["tfrecord", "recordio", "files"] | None = "tfrecord"
+    reads: str | None = "tfrecord"
     notes: Sequence[str] = ()
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:

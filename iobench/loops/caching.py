@@ -7,7 +7,8 @@ from pathlib import Path
 
 from iobench import pagecache
 from iobench.coldness import judge, judge_remote
-from iobench.environment import file_system, memory_bytes
+from iobench.memory import memory_bytes
+from iobench.mounts import file_system
 from iobench.stored import Stored
 from iobench.trial import Cold, Place
 

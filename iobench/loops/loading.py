@@ -17,8 +17,8 @@ from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.several import Several, grid
 from iobench.stats import quantiles
-from iobench.stored import Stored, stored
-from iobench.trial import Context, Outcome, TrialSpec
+from iobench.stored import Stored, check_form, stored
+from iobench.trial import Context, Outcome, Place, TrialSpec
 
 DataName = Annotated[str, AfterValidator(check_name)]
 _NO_DATA = frozenset({"mock", "null"})
@@ -84,7 +84,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     params = spec.params
     settings = loader_settings(params)
     place = context.places[params["data"]] if params["data"] else None
-    loader = get_loader(params["loader"])(place, settings, context.clock)
+    loader = built(params["loader"], place, settings, context)
     data = stored(place, loader.reads) if place is not None and loader.reads else None
     cache = prepared(params["cache"], place, data) if place is not None and data else None
     try:
@@ -95,6 +95,19 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         metrics={**loop_metrics(times, data), "notes": list(loader.notes)},
         cold=cache.judged(params["loader"], times.samples) if cache else None,
     )
+
+
+def built(name: str, place: Place | None, settings: LoaderSettings, context: Context) -> Loader:
+    """The loader of that name, for data that it reads.
+
+    Raises:
+        Unavailable: the data have another form, or what it needs is not there.
+    """
+    kind = get_loader(name)
+    reads = getattr(kind, "reads", None)  # some only know once they have a place
+    if place is not None and reads is not None:
+        check_form(place, reads)
+    return kind(place, settings, context.clock)
 
 
 def _driven(

@@ -12,10 +12,17 @@ from iobench.consumers import Consumer, ConsumerSettings, Model, consumer_names,
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
 from iobench.errors import TrialFailed
-from iobench.loaders import Batch, get_loader
+from iobench.loaders import Batch, Loader
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.loading import LoaderName, check_frameworks, loader_settings, loop_metrics
+from iobench.loops.loading import (
+    LoaderName,
+    built,
+    check_frameworks,
+    loader_settings,
+    loop_metrics,
+)
+from iobench.loops.threads import limit_threads
 from iobench.several import Several
 from iobench.stats import quantiles
 from iobench.stored import Stored, stored
@@ -47,7 +54,8 @@ class Training(BaseModel):
     ``synthetic`` data lies on the device; ``warm`` comes from the page cache, ``cold`` from the
     disk, ``store`` from the object store. ``data`` is ``shards``, ``shards-16MB``, ``files`` or
     ``photos``. At most one epoch is run. ``preset`` or ``images_per_s`` belong to the consumer
-    ``paced``, an emulated device; ``item_s`` to the loader ``mock``.
+    ``paced``, an emulated device; ``item_s`` to the loader ``mock``. ``threads`` is how many the
+    framework computes with; unless told, a CPU leaves one processor to each of the workers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +81,7 @@ class Training(BaseModel):
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
     item_s: Annotated[float, Field(ge=0)] = 0.0
     steps: Annotated[int, Field(ge=4)] = 100
+    threads: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _paced_is_described(self) -> Training:
@@ -83,6 +92,8 @@ class Training(BaseModel):
             )
         if self.preset is not None and self.preset not in PRESETS:
             raise ValueError(f"no preset {self.preset!r}: known are {', '.join(sorted(PRESETS))}")
+        if self.preset is not None and self.model != "resnet50":
+            raise ValueError(f"preset {self.preset!r} is a figure for resnet50, not {self.model}")
         return self
 
     @property
@@ -107,7 +118,7 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
             "steps": settings.steps,
         }
         point |= {key: getattr(settings, key) for key in (*_CONSUMER_KEYS, *_LOADER_KEYS)}
-        for key in ("preset", "images_per_s"):
+        for key in ("preset", "images_per_s", "threads"):
             if getattr(settings, key) is not None:
                 point[key] = getattr(settings, key)
         if settings.item_s:
@@ -118,21 +129,23 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One training loop with one input."""
     params = spec.params
-    kind = get_loader(params["loader"])
+    limit_threads(params.get("threads"), params["workers"])
     over = context.places[params["over"]] if params["over"] else None
-    data = stored(over, kind.reads) if over is not None and kind.reads else None
+    place = context.places[params["data"]] if params["data"] else None
+    loader = built(params["loader"], place or over, loader_settings(params), context)
+    data = stored(over, loader.reads) if over is not None and loader.reads else None
     steps, leave_out = _steps(params, data)
     consumer = _consumer(params, data, context)
     consumer.warm_up()
     if params["input"] == "synthetic":
         times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
         return _outcome(times, consumer, notes=())
-    place = context.places[params["data"]] if params["data"] else None
-    loader = kind(place, loader_settings(params), context.clock)
     check_frameworks(loader, consumer.framework)
     cache = prepared(params["input"], place, data) if place is not None and data else None
     try:
-        times = _drive(lambda: loader.epoch(0), consumer, context, steps, leave_out)
+        times = _drive(
+            lambda: _whole(loader, params["batch_size"]), consumer, context, steps, leave_out
+        )
     finally:
         loader.close()
     return _outcome(
@@ -142,6 +155,11 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         data=data,
         cold=cache.judged(params["loader"], times.samples) if cache else None,
     )
+
+
+def _whole(loader: Loader, batch_size: int) -> Iterator[Batch]:
+    """One epoch without its short batches, for each size of which a GPU would tune anew."""
+    return (batch for batch in loader.epoch(0) if batch.samples == batch_size)
 
 
 def _steps(params: Mapping[str, Any], data: Stored | None) -> tuple[int, int]:

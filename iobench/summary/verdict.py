@@ -45,6 +45,8 @@ def _of_training(group: Mapping[str, Any]) -> str:
     if group["emulated"]:
         subject = "The training loop, on an emulated device,"
     got = f"{subject} gets {_percent(share)} of what this device can consume"
+    if share > 1 + _SMALL:
+        return f"{got}: its data keeps up, and repeats differ by more than it waits."
     if share >= _FINE:
         return f"{got}: its data keeps up."
     return f"{got}; {_cause(group)}."

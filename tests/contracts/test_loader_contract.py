@@ -303,10 +303,10 @@ def test_nothing_to_read(data: Data, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_missing_data_is_told_by_the_first_epoch(tmp_path: Path, name: str) -> None:
-    """Making a loader reads nothing; where nothing lies, the epoch says so in one line."""
+def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
+    """Where nothing lies, making the loader or its first epoch says so in one line."""
     place = Place(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
-    with opened(name, place) as loader, pytest.raises(OSError, match="gone") as caught:
+    with pytest.raises(OSError, match="gone") as caught, opened(name, place) as loader:
         next(iter(loader.epoch(0)))
     assert "\n" not in str(caught.value)
 

@@ -13,6 +13,7 @@ from dataprep.dataset import Dataset, open_dataset
 from dataprep.manifest import ShardEntry
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.errors import TrialFailed
+from iobench.image_files import image_files
 from iobench.trial import Place
 
 
@@ -85,11 +86,10 @@ def _records(place: Place, at_most: int, seed: int) -> Items:
 
 
 def _files(place: Place, at_most: int, seed: int) -> Items:
-    listing = ImageFolder(place.uri, place.store).list()
-    rows = np.array([row for row in range(len(listing)) if row not in listing.problems], np.int64)
-    chosen = np.random.default_rng(seed).permutation(rows)[:at_most].tolist()
-    names = [listing.names[row] for row in chosen]
-    sizes = listing.sizes[chosen].tolist()
+    found = image_files(ImageFolder(place.uri, place.store).list())
+    chosen = np.random.default_rng(seed).permutation(len(found.names))[:at_most].tolist()
+    names = [found.names[row] for row in chosen]
+    sizes = found.sizes[chosen].tolist()
     reads = [Item(name, 0, size, 1, True) for name, size in zip(names, sizes, strict=True)]
     return Items(reads, names)
 

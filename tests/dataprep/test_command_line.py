@@ -1,0 +1,190 @@
+"""What both programs share: one-line errors, exit codes, signals."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from dataprep.command_line import Commands, one_line, settings
+from dataprep.errors import ConfigError, DataprepError
+
+
+class ToyCommands(Commands):
+    """Those of a program that only fails."""
+
+    program = "toy"
+    interrupted = "stopped by hand"
+
+
+def invoked(raised: BaseException, *arguments: str) -> Any:
+    """What a command that raises ends with."""
+    app = typer.Typer(cls=ToyCommands, pretty_exceptions_enable=False)
+
+    @app.callback()
+    def root(debug: bool = typer.Option(False, "--debug")) -> None:
+        """Take options."""
+
+    @app.command()
+    def fail() -> None:
+        """Raise."""
+        raise raised
+
+    return CliRunner().invoke(app, [*arguments, "fail"])
+
+
+class TestErrors:
+    def test_known_errors_are_one_line(self) -> None:
+        """On stderr, after the program's name, with the error's own exit code."""
+        done = invoked(ConfigError("no such\nkey"))
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == "toy: no such\\nkey\n"
+
+    def test_an_error_ends_with_its_code(self) -> None:
+        """1, unless its class says otherwise."""
+        assert invoked(DataprepError("x")).exit_code == 1
+
+    def test_debug_shows_where(self) -> None:
+        """The error itself comes through, for its traceback."""
+        error = ConfigError("x")
+        assert invoked(error, "--debug").exception is error
+
+    def test_bugs_are_not_dressed_up(self) -> None:
+        """What nobody foresaw keeps its traceback."""
+        error = ZeroDivisionError("x")
+        assert invoked(error).exception is error
+
+    def test_an_interrupt_is_130(self) -> None:
+        """And says what a person can do now."""
+        before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        try:
+            done = invoked(KeyboardInterrupt())
+        finally:
+            signal.signal(signal.SIGINT, before[0])
+            signal.signal(signal.SIGTERM, before[1])
+        assert (done.exit_code, done.stderr) == (130, "toy: stopped by hand\n")
+
+
+class TestSettings:
+    def test_values_are_yaml(self) -> None:
+        """Numbers, lists and mappings are what they look like; the first ``=`` divides."""
+        pairs = ["a=1", "b.c=[x, 2]", "d=", "e=k=v", "f={g: true}"]
+        assert settings(pairs, "x=1") == {
+            "a": 1,
+            "b.c": ["x", 2],
+            "d": None,
+            "e": "k=v",
+            "f": {"g": True},
+        }
+
+    def test_the_last_of_a_key_wins(self) -> None:
+        """As with any option."""
+        assert settings(["a=1", "a=2"], "x=1") == {"a": 2}
+
+    @pytest.mark.parametrize("pair", ["", "a", "=1", "a: 1"])
+    def test_no_pair_is_refused_with_an_example(self, pair: str) -> None:
+        """It shows how one is written."""
+        with pytest.raises(ConfigError, match=r"write KEY=VALUE, as in --set x\.y=1"):
+            settings([pair], "x.y=1")
+
+    @pytest.mark.parametrize("value", ["[1", "{a: ", "'", "!!python/name:os.getcwd"])
+    def test_broken_yaml_is_refused(self, value: str) -> None:
+        """With the pair that holds it."""
+        with pytest.raises(ConfigError, match=r"a=.*: the value is not valid YAML"):
+            settings([f"a={value}"], "x=1")
+
+    def test_an_impossible_date_is_refused(self) -> None:
+        """YAML reads a date there, and there is no such date."""
+        with pytest.raises(ConfigError, match="not valid YAML"):
+            settings(["a=2024-13-01"], "x=1")
+
+
+@given(st.text())
+def test_one_line_is_one_line(text: str) -> None:
+    """Nothing in it moves a cursor; printable text stays as it is."""
+    shown = one_line(text)
+    assert shown.isprintable()
+    assert len(shown.splitlines()) <= 1
+    if text.isprintable():
+        assert shown == text
+
+
+SCRIPT = """
+import os, signal, sys, time, typer
+from dataprep.command_line import Commands, start
+
+class Toy(Commands):
+    program, interrupted = "toy", "stopped by hand"
+
+app = typer.Typer(cls=Toy)
+
+@app.callback()
+def root(debug: bool = typer.Option(False, "--debug")):
+    pass
+
+@app.command()
+def wait(how: str):
+    number = getattr(signal, how.split("-")[0])
+    try:
+        os.kill(os.getpid(), number)
+        time.sleep(0 if how.endswith("ignored") else 60)
+    finally:
+        if how.endswith("twice"):
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+        print("cleaned up")
+
+@app.command()
+def fail():
+    raise ZeroDivisionError
+
+start(app, Toy)
+"""
+
+
+def toy(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The program above, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+class TestSignals:
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    def test_the_first_ends_in_order(self, name: str) -> None:
+        """Blocks are left as by an exception; the code is 130."""
+        done = toy("wait", name)
+        assert (done.returncode, done.stdout) == (130, "cleaned up\n")
+        assert done.stderr == "toy: stopped by hand\n"
+
+    def test_a_second_ends_at_once(self) -> None:
+        """Whatever is still being cleaned up."""
+        done = toy("wait", "SIGTERM-twice")
+        assert (done.returncode, done.stdout) == (130, "")
+        assert done.stderr == "toy: stopped by hand\n"
+
+    def test_what_is_ignored_stays_so(self) -> None:
+        """A job under ``nohup`` or in the background is not ended by Ctrl-C."""
+
+        def ignore() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+        done = toy("wait", "SIGINT-ignored", preexec_fn=ignore)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "cleaned up\n", "")
+
+    def test_debug_may_stand_anywhere(self) -> None:
+        """After the command as before it."""
+        for arguments in (("--debug", "fail"), ("fail", "--debug")):
+            assert "ZeroDivisionError" in toy(*arguments).stderr

@@ -1,0 +1,277 @@
+"""Data by name: made once, used again, whole or made anew."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataprep.dataset import open_dataset
+from dataprep.errors import ConfigError, DataprepError
+from dataprep.stores import StoreOptions, open_store
+from iobench.data import making
+from iobench.data.making import Maker
+from iobench.data.settings import DataSettings
+from iobench.s3_server import MotoServer
+from iobench.trial import Place
+
+DRAWN = {"images": 60, "classes": 2, "size": 256, "shard_size": "2MB"}
+
+
+def nowhere() -> Place:
+    """For tests in which no store may be asked for."""
+    raise AssertionError("no bucket is needed")
+
+
+class Made:
+    """A maker, and what it said."""
+
+    def __init__(self, folder: Path, bucket: Any = nowhere, **given: Any) -> None:
+        self.notes: list[str] = []
+        settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
+        self.maker = Maker(settings, bucket, self.notes.append)
+
+    def place(self, name: str) -> Place:
+        """By name."""
+        return self.maker.place(name)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where everything was made once: shards of two sizes, and their files. Read only."""
+    root = tmp_path_factory.mktemp("making") / "data"
+    made = Made(root)
+    for name in ("shards@disk", "shards-1MB@disk", "files@disk", "photos@disk"):
+        made.place(name)
+    assert made.notes == [
+        "sharding at 2 MB",
+        "drawing 60 images",
+        "sharding at 1 MB",
+        "writing the images of the shards as files",
+    ]
+    return root
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return Path(shutil.copytree(folder, tmp_path / "data"))
+
+
+def images(place: Place) -> list[tuple[str, str]]:
+    """Class and digest of every image, sorted."""
+    if place.holds == "files":
+        found = [(p.parent.name, p.read_bytes()) for p in Path(place.uri).rglob("*") if p.is_file()]
+    else:
+        dataset = open_dataset(place.uri, place.split, options=place.store)
+        labels = dataset.label_space.labels
+        found = [(labels[sample.label].synset, bytes(sample.image)) for sample in dataset]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """When each file was written."""
+    return {str(p): p.stat().st_mtime_ns for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+class TestMade:
+    def test_what_was_made_is_used_again(self, folder: Path) -> None:
+        """A later run says nothing and writes nothing."""
+        before = stamps(folder)
+        again = Made(folder)
+        places = [again.place(n) for n in ("shards@disk", "shards-1MB@disk", "files@disk")]
+        assert [place.holds for place in places] == ["shards", "shards", "files"]
+        assert again.notes == []
+        assert stamps(folder) == before
+
+    def test_shards_of_two_sizes_hold_the_same_images(self, folder: Path) -> None:
+        """In more of them where they are smaller."""
+        made = Made(folder)
+        two, one = made.place("shards@disk"), made.place("shards-1MB@disk")
+        assert two.uri != one.uri
+        assert images(two) == images(one)
+        assert len(images(one)) == 60
+        counts = [
+            len(open_dataset(place.uri, place.split).manifest.formats["tfrecord"].shards)
+            for place in (one, two)
+        ]
+        assert counts[0] > counts[1]
+
+    def test_the_configs_own_size_by_name_is_the_same_place(self, folder: Path) -> None:
+        """``shards-2MB`` are ``shards`` where ``shard_size`` is 2 MB."""
+        made = Made(folder)
+        assert made.place("shards-2MB@disk") == made.place("shards@disk")
+        assert made.notes == []
+
+    def test_both_formats_are_there(self, folder: Path) -> None:
+        """Every loader finds its own."""
+        place = Made(folder).place("shards@disk")
+        assert set(open_dataset(place.uri, "train").manifest.formats) == {"tfrecord", "recordio"}
+
+    def test_files_are_the_images_of_the_shards(self, folder: Path) -> None:
+        """Byte by byte, each in its class: what is compared differs in packing alone."""
+        made = Made(folder)
+        assert images(made.place("files@disk")) == images(made.place("shards@disk"))
+
+    def test_photos_are_the_source(self, folder: Path) -> None:
+        """As they are before they are resized."""
+        photos = Made(folder).place("photos@disk")
+        assert photos.holds == "files"
+        assert len(images(photos)) == 60
+        assert images(photos) != images(Made(folder).place("files@disk"))
+
+    @pytest.mark.parametrize("changed", [{"seed": 1}, {"size": 64}, {"quality": 50}])
+    def test_other_settings_are_other_data(self, folder: Path, changed: dict[str, Any]) -> None:
+        """Nothing that was made otherwise is taken for them."""
+        plans: list[str] = []
+
+        class Planned(Maker):
+            def _once(self, key: str, note: str, make: Any) -> Path:
+                plans.append(key)
+                return folder / key
+
+        for given in ({}, changed):
+            settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
+            Planned(settings, nowhere, print).place("shards@disk")
+        assert plans[0] != plans[1]
+
+
+def interrupted(folder: Path) -> None:
+    """A run that is stopped halfway through unpacking."""
+    whole = making._unpack
+
+    def half(source: Place, dest: Path) -> None:
+        whole(source, dest)
+        next(path for path in dest.rglob("*.jpg")).unlink()
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(making, "_unpack", half)
+        with pytest.raises(KeyboardInterrupt):
+            Made(folder).place("files@disk")
+
+
+class TestInterrupted:
+    def test_half_made_data_are_made_anew(self, copied: Path) -> None:
+        """What an interrupted run left is no data, and adds nothing to what comes."""
+        shutil.rmtree(Made(copied).place("files@disk").uri)
+        interrupted(copied)
+        made = Made(copied)
+        place = made.place("files@disk")
+        assert made.notes == ["writing the images of the shards as files"]
+        assert images(place) == images(made.place("shards@disk"))
+
+    def test_data_that_were_removed_are_made_anew(self, copied: Path) -> None:
+        """Their marker alone is nothing to read."""
+        made = Made(copied)
+        shutil.rmtree(made.place("files@disk").uri)
+        again = Made(copied)
+        assert len(images(again.place("files@disk"))) == 60
+        assert again.notes == ["writing the images of the shards as files"]
+
+    def test_a_marker_outlives_no_failure(self, copied: Path) -> None:
+        """Removed data that fail to be made again do not pass for complete."""
+        files = Path(Made(copied).place("files@disk").uri)
+        assert files.with_name(f"{files.name}.complete").exists()
+        shutil.rmtree(files)
+        interrupted(copied)
+        assert not files.with_name(f"{files.name}.complete").exists()
+
+
+class TestGiven:
+    """An output of ``dataprep shard``, or class folders."""
+
+    def test_shards_are_read_where_they_lie(self, folder: Path, tmp_path: Path) -> None:
+        """Nothing is made; other sizes and photographs need a source."""
+        shards = Made(folder).place("shards@disk").uri
+        made = Made(tmp_path / "data", shards=shards)
+        assert made.place("shards@disk") == Place(shards, "shards")
+        for name in ("shards-4MB@disk", "photos@disk"):
+            with pytest.raises(ConfigError, match=r"data\.source"):
+                made.place(name)
+        assert not (tmp_path / "data").exists()
+
+    def test_files_of_given_shards(self, folder: Path, tmp_path: Path) -> None:
+        """Unpacked below the folder, the shards left alone."""
+        shards = Made(folder).place("shards@disk")
+        before = stamps(folder)
+        files = Made(tmp_path / "data", shards=shards.uri).place("files@disk")
+        assert Path(files.uri).is_relative_to(tmp_path)
+        assert images(files) == images(shards)
+        assert stamps(folder) == before
+
+    def test_class_folders_are_sharded(self, tree: Path, tmp_path: Path) -> None:
+        """In their own classes."""
+        made = Made(tmp_path / "data", source=str(tree), size=64)
+        assert made.place("photos@disk").uri == str(tree)
+        shards = images(made.place("shards@disk"))
+        assert len(shards) == 120
+        assert {name for name, _ in shards} == {path.name for path in tree.iterdir()}
+        assert made.notes == ["sharding at 2 MB"]
+
+    @pytest.mark.parametrize("given", [{"source": "missing"}, {"shards": "missing"}])
+    def test_what_is_not_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+    ) -> None:
+        """Is an error that names it, and leaves no marker."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(DataprepError, match="missing"):
+            Made(tmp_path / "data", **given).place("files@disk")
+        assert not list(tmp_path.rglob("*.complete"))
+
+
+class TestRemote:
+    @pytest.fixture
+    def store(self, s3_server: MotoServer, bucket: str) -> Place:
+        """Where copies go."""
+        options = StoreOptions(endpoint_url=s3_server.url)
+        return Place(f"s3://{bucket}/some/prefix/", "empty", options)
+
+    @pytest.mark.parametrize("name", ["shards@s3", "shards-1MB@s3", "files@s3"])
+    def test_copies_hold_the_same(self, folder: Path, store: Place, name: str) -> None:
+        """Every object of what lies on the disk, below the prefix, in its form."""
+        made = Made(folder, lambda: store)
+        remote, local = made.place(name), made.place(name.replace("@s3", "@disk"))
+        assert remote.uri.startswith(store.uri + "iobench-data/")
+        assert (remote.holds, remote.is_remote) == (local.holds, True)
+        there, here = open_store(remote.uri, remote.store), open_store(local.uri)
+        found = {info.key: there.get(info.key) for info in there.list()}
+        assert found == {info.key: here.get(info.key) for info in here.list()}
+
+    def test_what_is_there_is_not_copied_again(
+        self, folder: Path, store: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only what is missing, or has another size."""
+        first = Made(folder, lambda: store).place("files@s3")
+        there = open_store(first.uri, first.store)
+        keys = sorted(info.key for info in there.list())
+        there.delete(keys[0])
+        there.put(keys[1], b"short")
+        copied: list[str] = []
+        put = type(there).put
+
+        def counting(self: Any, key: str, *given: Any, **options: Any) -> Any:
+            copied.append(key)
+            return put(self, key, *given, **options)
+
+        monkeypatch.setattr(type(there), "put", counting)
+        Made(folder, lambda: store).place("files@s3")
+        assert sorted(copied) == keys[:2]
+
+    def test_shards_on_a_store_are_read_there(
+        self, folder: Path, store: Place, tmp_path: Path
+    ) -> None:
+        """And copied here once where a trial wants them on the disk."""
+        remote = Made(folder, lambda: store).place("shards@s3")
+        given = {"shards": remote.uri, "store": remote.store.model_dump()}
+        made = Made(tmp_path / "data", **given)
+        assert made.place("shards@s3") == remote
+        local = made.place("shards@disk")
+        assert not local.is_remote
+        assert images(local) == images(remote)
+        again = Made(tmp_path / "data", **given)
+        again.place("shards@disk")
+        assert again.notes == []

@@ -1,0 +1,89 @@
+"""What images are read, and what their forms are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from iobench.data.settings import BucketSettings, DataSettings, check_name, split_name
+
+stores = st.sampled_from(["disk", "s3"])
+
+
+@given(st.sampled_from(["photos", "files", "shards"]), stores)
+def test_plain_names(form: str, store: str) -> None:
+    """Each form on each storage, of the size that the config gives."""
+    name = f"{form}@{store}"
+    assert check_name(name) == name
+    assert split_name(name) == (form, None, store == "s3")
+
+
+@given(st.integers(1, 128), stores)
+def test_shards_of_a_size(size: int, store: str) -> None:
+    """Whole MB, of 10^6 bytes."""
+    assert split_name(check_name(f"shards-{size}MB@{store}")) == (
+        "shards",
+        size * 1_000_000,
+        store == "s3",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "shards", "@disk", "shards@", "shards@gcs", "Shards@disk", "shards@disk "),
+        *("files-4MB@disk", "photos-4MB@s3", "shards-4@disk", "shards-4GB@disk", "shards-4.5MB@s3"),
+        *("shards-0MB@disk", "shards-129MB@disk", "shards--4MB@disk", "shards@disk\n", None, 3),
+    ],
+)
+def test_what_is_no_name(name: Any) -> None:
+    """The message shows it."""
+    with pytest.raises(ValueError, match=r"shards") as caught:
+        check_name(name)
+    assert repr(name) in str(caught.value)
+
+
+@given(st.text())
+def test_no_text_passes_by_mistake(name: str) -> None:
+    """What is accepted can be taken apart, what is refused cannot."""
+    try:
+        check_name(name)
+    except ValueError:
+        return
+    assert split_name(name)[0] in ("photos", "files", "shards")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"images": 9},
+        {"classes": 1},
+        {"size": 31},
+        {"quality": 0},
+        {"shard_size": "999kB"},
+        {"shard_size": "129MB"},
+        {"imagse": 40},
+        {"bucket": {"uri": "bucket/prefix"}},
+        {"bucket": {"uri": "s3://"}},
+        {"bucket": {"uri": "gs://bucket"}},
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    """Before anything is drawn."""
+    with pytest.raises(ValidationError):
+        DataSettings.model_validate(wrong)
+
+
+def test_shard_sizes_are_bytes() -> None:
+    """However they are written."""
+    assert DataSettings.model_validate({"shard_size": "4MB"}).shard_size == 4_000_000
+
+
+@pytest.mark.parametrize("uri", ["local", "s3://bucket", "s3://bucket/", "s3://bucket/a/b"])
+def test_buckets(uri: str) -> None:
+    """One's own, with or without a prefix, or a server of the run's."""
+    assert BucketSettings(uri=uri).uri == uri

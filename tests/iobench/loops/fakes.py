@@ -1,0 +1,106 @@
+"""Loaders and consumers that let time pass on a clock that stands still otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iobench.clock import Clock, VirtualClock
+from iobench.consumers.protocol import ConsumerSettings
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.trial import Place
+
+START_S, WAIT_S, STEP_S, SAMPLES = 3.0, 0.25, 0.5, 10
+
+
+class SlowLoader:
+    """``batches`` an epoch; opening takes ``START_S``, each batch ``WAIT_S``."""
+
+    framework: Framework = "none"
+    reads: str | None = None
+    notes: Sequence[str] = ("a fake",)
+    batches = 8
+    last_samples = SAMPLES
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self.place, self.settings, self.clock = place, settings, clock
+        self.epochs: list[int] = []
+        self.closed = False
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of ``SAMPLES`` samples."""
+        self.epochs.append(number)
+        if number == 0:
+            self.clock.sleep(START_S)
+        for index in range(self.batches):
+            self.clock.sleep(WAIT_S)
+            last = index == self.batches - 1
+            yield Batch(None, None, self.last_samples if last else SAMPLES)
+
+    def close(self) -> None:
+        """Remember."""
+        self.closed = True
+
+
+class SlowConsumer:
+    """Hands each step over at once; the device is done ``STEP_S`` later, seen by ``finish``."""
+
+    framework: Framework = "none"
+    emulated = False
+    device = "a fake device"
+    precision = "float32"
+    notes: Sequence[str] = ("no work",)
+    asynchronous = False
+
+    def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
+        self.settings, self.clock = settings, clock
+        self.steps = 0
+        self.pending = 0
+        self.warm = False
+
+    def synthetic(self) -> Batch:
+        """A batch of the configured size."""
+        return Batch(None, None, self.settings.batch_size)
+
+    def warm_up(self) -> None:
+        """Takes long, and is in no figure."""
+        self.clock.sleep(100)
+        self.warm = True
+
+    def step(self, batch: Batch) -> None:
+        """Compute, now or later."""
+        assert self.warm
+        self.steps += 1
+        if self.asynchronous:
+            self.pending += 1
+        else:
+            self.clock.sleep(STEP_S)
+
+    def finish(self) -> None:
+        """Wait for what was handed over."""
+        self.clock.sleep(self.pending * STEP_S)
+        self.pending = 0
+
+    def compute_s(self) -> Sequence[float]:
+        """``STEP_S`` for each step."""
+        return [STEP_S] * self.steps
+
+
+class AsynchronousConsumer(SlowConsumer):
+    """Its device computes behind the loop's back."""
+
+    asynchronous = True
+
+
+def looped(batches: int, last_samples: int = SAMPLES) -> tuple[SlowLoader, VirtualClock]:
+    """A loader with so many batches an epoch, and its clock."""
+    clock = VirtualClock()
+    loader = SlowLoader(None, LoaderSettings(batch_size=SAMPLES), clock)
+    loader.batches, loader.last_samples = batches, last_samples
+    return loader, clock
+
+
+def warm(kind: type[SlowConsumer], clock: Clock) -> SlowConsumer:
+    """A consumer that is ready."""
+    consumer = kind(ConsumerSettings(batch_size=SAMPLES), clock)
+    consumer.warm_up()
+    return consumer

@@ -1,0 +1,103 @@
+"""Cold or warm, for the files that a loop reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iobench import pagecache
+from iobench.coldness import IN_MEMORY
+from iobench.loops import caching
+from iobench.loops.caching import prepared
+from iobench.mounts import file_system
+from iobench.stored import Stored
+from iobench.trial import Place
+
+BYTES = 1_000_000
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Stored:
+    """10 samples in one file."""
+    path = tmp_path / "shard"
+    path.write_bytes(bytes(BYTES))
+    return Stored(samples=10, bytes=BYTES, classes=2, files=(path,))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Physical bytes as the kernel will tell them, the next one each time."""
+    told: list[int] = []
+    monkeypatch.setattr(pagecache, "physical_read_bytes", lambda: told.pop(0))
+    monkeypatch.setattr(caching, "file_system", lambda path: "ext4")
+    return told
+
+
+@pytest.fixture
+def resident(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done to the page cache; nothing is resident after an eviction."""
+    done: list[str] = []
+    monkeypatch.setattr(pagecache, "evict", lambda paths: done.append("evict"))
+    monkeypatch.setattr(pagecache, "warm", lambda paths: done.append("warm"))
+    monkeypatch.setattr(pagecache, "residency", lambda paths: float(done[-1] == "warm"))
+    return done
+
+
+def local(data: Stored) -> Place:
+    """Where the file lies."""
+    return Place(str(data.files[0].parent), "shards")
+
+
+def test_all_bytes_from_storage_are_cold(
+    data: Stored, counted: list[int], resident: list[str]
+) -> None:
+    """Evicted before, read once: physical bytes are the samples' bytes."""
+    counted += [5000, 5000 + BYTES]
+    cold = prepared("cold", local(data), data).judged("raw", samples=10)
+    assert resident == ["evict"]
+    assert (cold.label, cold.resident_before, cold.physical_ratio) == ("cold", 0.0, 1.0)
+
+
+def test_bytes_that_never_came_from_storage_are_warm(
+    data: Stored, counted: list[int], resident: list[str]
+) -> None:
+    """Half of them shown is not cold, whatever was asked."""
+    counted += [0, BYTES // 2]
+    cold = prepared("cold", local(data), data).judged("raw", samples=10)
+    assert (cold.label, cold.physical_ratio) == ("warm", 0.5)
+    assert "50 %" in cold.why
+
+
+def test_physical_bytes_are_of_the_samples_that_were_read(
+    data: Stored, counted: list[int], resident: list[str]
+) -> None:
+    """A trial that stops halfway owes half of the bytes."""
+    counted += [0, BYTES // 2]
+    assert prepared("cold", local(data), data).judged("raw", samples=5).label == "cold"
+
+
+def test_warm_files_are_read_before(data: Stored, counted: list[int], resident: list[str]) -> None:
+    """And labelled warm."""
+    counted += [0, 0]
+    assert prepared("warm", local(data), data).judged("raw", samples=10).label == "warm"
+    assert resident == ["warm"]
+
+
+def test_a_store_is_left_alone(data: Stored, counted: list[int], resident: list[str]) -> None:
+    """Its cache cannot be seen, and is said so."""
+    counted += [0]
+    place = Place("s3://bucket/prefix", "shards")
+    remote = Stored(10, BYTES, 2, ())
+    cold = prepared("store", place, remote).judged("raw", samples=10)
+    assert cold.label == "server cache unknown"
+    assert resident == []
+
+
+def test_eviction_is_real(data: Stored) -> None:
+    """What the kernel says of a file that was warmed, then evicted, is what is kept."""
+    place = local(data)
+    if file_system(Path(place.uri)) in IN_MEMORY:
+        pytest.skip("temporary files lie in memory")
+    assert prepared("warm", place, data).resident_before in (1.0, None)
+    assert prepared("cold", place, data).resident_before in (0.0, None)

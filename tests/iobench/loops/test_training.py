@@ -1,0 +1,178 @@
+"""Kind ``train``: its inputs, and one trial of it on a clock that stands still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from iobench.clock import VirtualClock
+from iobench.errors import TrialFailed
+from iobench.loops import loading, training
+from iobench.loops.training import Training, plan
+from iobench.stored import Stored
+from iobench.summary.training import training as summarised
+from iobench.trial import Context, Outcome, Trial, TrialSpec
+from tests.iobench.loops.fakes import (
+    SAMPLES,
+    START_S,
+    STEP_S,
+    WAIT_S,
+    AsynchronousConsumer,
+    SlowConsumer,
+    SlowLoader,
+)
+
+PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
+
+
+def points(**given: Any) -> list[dict[str, Any]]:
+    """The points of one group."""
+    return list(plan(Training.model_validate(given)))
+
+
+def test_one_point_an_input() -> None:
+    """In the order given; resident data has no place, the others have theirs."""
+    found = points(inputs=["synthetic", "warm", "cold", "store"], data="shards-4MB")
+    assert [(point["input"], point["data"]) for point in found] == [
+        ("synthetic", ""),
+        ("warm", "shards-4MB@disk"),
+        ("cold", "shards-4MB@disk"),
+        ("store", "shards-4MB@s3"),
+    ]
+    assert {point["over"] for point in found} == {"shards-4MB@disk"}
+
+
+def test_loaders_without_data_need_none() -> None:
+    """No shard is made for ``mock`` and ``null``."""
+    assert all(point["data"] == point["over"] == "" for point in points(**PACED))
+
+
+def test_a_label_tells_groups_apart() -> None:
+    """``group`` where it is given, else model, device and loader."""
+    assert Training(group="mine").label == "mine"
+    assert Training().label == "resnet50 on torch, torch-iterable"
+    assert Training.model_validate(PACED).label == "resnet50 on paced, mock"
+    preset = Training(consumer="paced", preset="H100", loader="null")
+    assert preset.label == "resnet50 on H100, null"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"consumer": "nobody"},
+        {"loader": "nobody"},
+        {"consumer": "paced"},
+        {"consumer": "paced", "preset": "H100", "images_per_s": 9},
+        {"consumer": "paced", "preset": "H9000"},
+        {"inputs": []},
+        {"inputs": "lukewarm"},
+        {"data": "shards@disk"},
+        {"steps": 3},
+        {"model": "resnet"},
+        {"bacth_size": 3},
+    ],
+)
+def test_wrong_groups_are_refused(wrong: dict[str, Any]) -> None:
+    """Before anything is measured."""
+    with pytest.raises(ValidationError):
+        Training.model_validate(wrong)
+
+
+class TestRun:
+    """One trial, its loader and its consumer replaced."""
+
+    @pytest.fixture(autouse=True)
+    def replaced(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Fakes under every name."""
+        monkeypatch.setattr(loading, "get_loader", lambda name: SlowLoader)
+        monkeypatch.setattr(training, "get_consumer", lambda name: SlowConsumer)
+
+    def trial(self, source: str, **changed: Any) -> Outcome:
+        """8 steps from ``source``, of which 2 do not count."""
+        given = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
+        (params,) = points(inputs=source, **given)
+        context = Context({}, VirtualClock(), lambda done, unit: None)
+        return training.run(TrialSpec("train", params), context)
+
+    def test_resident_data_costs_the_computation_alone(self) -> None:
+        """Without waiting the device is busy all of the time."""
+        metrics = self.trial("synthetic").metrics
+        assert metrics["steps"] == 6
+        assert metrics["samples_per_s"] == SAMPLES / STEP_S
+        assert metrics["au_mlperf"] == 1
+        assert metrics["wait_share"] == 0
+
+    def test_real_data_are_waited_for(self) -> None:
+        """Shares of the running time; the first steps are in none of them."""
+        metrics = self.trial("warm").metrics
+        assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
+        assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
+        assert metrics["wait_share"] == pytest.approx(WAIT_S / (STEP_S + WAIT_S))
+        assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+
+    def test_a_trial_says_what_it_ran_on(self) -> None:
+        """Device, precision, and the notes of both."""
+        metrics = self.trial("warm").metrics
+        assert metrics["device"] == "a fake device"
+        assert metrics["precision"] == "float32"
+        assert metrics["emulated"] is False
+        assert metrics["notes"] == ["no work", "a fake"]
+        assert self.trial("synthetic").metrics["notes"] == ["no work"]
+
+    def test_series_have_a_value_a_step(self) -> None:
+        """Equally long columns, and the time at which each step ended."""
+        series = self.trial("warm").series
+        assert {name: len(column) for name, column in series.items()} == {
+            "step_end_s": 6,
+            "wait_s": 6,
+            "compute_s": 6,
+        }
+        assert list(series["step_end_s"]) == pytest.approx(
+            [(STEP_S + WAIT_S) * n for n in range(1, 7)]
+        )
+
+    def test_a_device_behind_the_loop_is_measured_whole(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Handing over is not computing: the rate is that of the device."""
+        monkeypatch.setattr(training, "get_consumer", lambda name: AsynchronousConsumer)
+        assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
+
+    def test_both_utilisations_agree_without_overlap(self) -> None:
+        """Three trials summarised: ceiling and computing share are one figure here."""
+        trials = [
+            Trial(source, "train", params, 0, "done", self.trial(source).metrics)
+            for source in ("synthetic", "warm")
+            for params in points(inputs=source, group="g", **PACED)
+        ]
+        (group,) = summarised(trials)
+        share = STEP_S / (STEP_S + WAIT_S)
+        assert group["au_ceiling"]["median"] == pytest.approx(share)
+        assert group["au_mlperf"]["median"] == pytest.approx(share)
+        assert group["stall_fraction"]["median"] == pytest.approx(1 - share)
+
+    def test_an_empty_loader_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With the reason that any loop gives."""
+        monkeypatch.setattr(SlowLoader, "batches", 0)
+        with pytest.raises(TrialFailed, match="the loader gave no batch"):
+            self.trial("warm")
+
+
+class TestSteps:
+    """``_steps``: the same for every input of a group."""
+
+    PARAMS = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2}  # noqa: RUF012
+
+    def test_data_limit_them(self) -> None:
+        """At most one epoch is run, of whole batches."""
+        data = Stored(samples=408, bytes=1, classes=2, files=())
+        assert training._steps(self.PARAMS, data) == (40, 5)
+        assert training._steps(self.PARAMS, None) == (100, 5)
+
+    def test_few_images_are_refused_with_what_to_do(self) -> None:
+        """One batch has nothing that counts."""
+        data = Stored(samples=19, bytes=1, classes=2, files=())
+        with pytest.raises(TrialFailed, match="19 images are 1 batches of 10: give more images or"):
+            training._steps(self.PARAMS, data)

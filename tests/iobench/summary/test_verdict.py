@@ -1,0 +1,140 @@
+"""The run in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.summary import summarise
+from iobench.trial import Trial
+from tests.iobench.summary.made import UNPROVED, loop, loops, one, result
+from tests.iobench.summary.test_supplies import disk, get
+
+
+def verdict(*trials: Any) -> str:
+    """What is said of these trials."""
+    found: str = summarise(result([trial for part in trials for trial in part]))["verdict"]
+    return found
+
+
+GOT = "The training loop gets"
+COULD = "of what this device can consume"
+
+
+@pytest.mark.parametrize(
+    ("t1", "t3", "t2", "said"),
+    [
+        (4.0, 4.0, 4.0, f"{GOT} 100 % {COULD}: its data keeps up."),
+        (4.0, 4.0, 4.2, f"{GOT} 95 % {COULD}: its data keeps up."),
+        (4.0, 8.0, 8.0, f"{GOT} 50 % {COULD}; decoding and augmenting cost the rest."),
+        (4.0, 9.0, 8.0, f"{GOT} 50 % {COULD}; decoding and augmenting cost the rest."),
+        (4.0, 4.0, 8.0, f"{GOT} 50 % {COULD}; waiting for the disk costs the rest."),
+        (
+            4.0,
+            6.0,
+            10.0,
+            f"{GOT} 40 % {COULD}; reading and decoding cost the rest: preparation 20 % of the "
+            "time, waiting for the disk 40 %.",
+        ),
+    ],
+)
+def test_verdict_of_a_training_loop(t1: float, t3: float, t2: float, said: str) -> None:
+    """Fine, bound by decoding, by the disk, by both."""
+    assert verdict(loops([t1], [t3], [t2])) == said
+
+
+def test_without_a_cold_run_nothing_is_said_of_the_disk() -> None:
+    """The rest is not split."""
+    said = f"{GOT} 50 % {COULD}; reading and decoding cost the rest."
+    assert verdict(loops([4.0], [8.0])) == said
+
+
+def test_emulated_is_said() -> None:
+    """On every figure, so here too."""
+    said = verdict(loops([4.0], [4.0], [4.0], emulated=True))
+    assert said.startswith("The training loop, on an emulated device, gets 100 %")
+
+
+def test_a_disk_that_was_not_shown_cold_is_not_accused() -> None:
+    """It is storage, with the doubt beside it."""
+    said = verdict(loops([4.0], [4.0]), loop("cold", [8.0], cold=UNPROVED))
+    assert "waiting for storage, which was not shown to be cold, costs the rest" in said
+
+
+def test_the_store_is_named() -> None:
+    """Where data came from a store, the store is what was waited for."""
+    said = verdict(loops([4.0], [4.0], [4.0]), loop("store", [8.0]))
+    assert "waiting for the object store costs the rest" in said
+
+
+def test_the_first_loop_with_a_ceiling_speaks() -> None:
+    """A group without one is passed over."""
+    said = verdict(loops([], [8.0], group="a"), loops([4.0], [8.0], group="b"))
+    assert said.startswith(f"{GOT} 50 %")
+
+
+class TestWithoutTraining:
+    RAW = one(  # an entry with data
+        "loader", {"loader": "raw", "data": "shards@disk"}, samples_per_s=1234.0
+    )
+
+    def test_the_fastest_loader(self) -> None:
+        """By its median, with the data that it reads."""
+        null = one("loader", {"loader": "torch-map", "data": "files@disk"}, samples_per_s=99.0)
+        said = verdict([null, self.RAW], [disk("nvme", 4096, 9.0)])
+        assert said == "The fastest loader is raw from shards@disk: 1,234 samples/s."
+
+    def test_the_object_store(self) -> None:
+        """Its peak, by client and operation."""
+        said = verdict([get(1000, 1, 90.0), get(1000, 4, 450.0)], [disk("nvme", 4096, 9.0)])
+        assert said == "The object store s3 gives at most 450 MB/s (boto3, get)."
+
+    def test_the_disk(self) -> None:
+        """Its best read, before any write."""
+        said = verdict([disk("a", 4096, 100.0), disk("b", 4096, 1600.0)])
+        assert said == "The disk b gives at most 1,600 MB/s (sequential read, direct)."
+        written = verdict([disk("a", 4096, 100.0), disk("b", 4096, 900.0, operation="write")])
+        assert written.startswith("The disk a gives")
+        assert verdict([disk("b", 4096, 900.0, operation="write")]).startswith("The disk b")
+
+    def test_layouts_alone(self) -> None:
+        """There is a figure, if none for this sentence."""
+        params = {"data": "files@disk", "access": "files", "cache": "warm", "parallelism": 1}
+        assert verdict([one("layout", params, samples_per_s=1.0)]).startswith("Measured;")
+
+    def test_nothing(self) -> None:
+        """Neither trials nor failed ones can be measured by."""
+        assert verdict() == verdict(loops([None], [None])) == "Nothing could be measured."
+
+
+seconds = st.none() | st.floats(0.1, 100)
+columns = st.lists(st.tuples(seconds, seconds, seconds), max_size=5)
+
+
+@given(columns, st.booleans())
+def test_there_is_always_one_sentence(
+    given_s: list[tuple[float | None, ...]], emulated: bool
+) -> None:
+    """Whatever failed, the summary is JSON without NaN and its verdict one sentence."""
+    device, warm, cold = zip(*given_s, strict=True) if given_s else ((), (), ())
+    made = result(loops(device, warm, cold, emulated=emulated))
+    summary = summarise(made)
+    assert summary["verdict"].endswith(".")
+    assert summary["verdict"].count(". ") == 0
+    assert replace(made, summary=summary).to_json()
+
+
+def test_the_first_loops_figures_stand_at_the_top() -> None:
+    """For whoever reads ``result.json`` with a script; None where there is no loop."""
+    summary = summarise(result(loops([4.0], [6.0], [10.0])))
+    assert summary["au_ceiling"] == pytest.approx(0.4)
+    assert summary["stall_fraction"] == pytest.approx(0.6)
+    assert summary["samples_per_second"] == 10
+    assert summary["au_mlperf"] == 0.5
+    nothing: list[Trial] = []
+    empty = summarise(result(nothing))
+    assert empty["au_ceiling"] is empty["samples_per_second"] is None

@@ -1,0 +1,127 @@
+"""Names in trials to places, while a run lasts."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataprep.stores import open_store
+from iobench import places as places_module
+from iobench.config import BenchConfig
+from iobench.errors import Unavailable
+from iobench.places import Places
+from iobench.s3_server import MotoServer
+from tests.iobench.small_runs import Configs
+
+
+def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Places:
+    """Those of a config."""
+    said = [] if notes is None else notes
+    return Places(BenchConfig.model_validate(configs.values(**given)), said.append)
+
+
+def test_disk_targets_are_where_they_say(
+    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By label; ``~`` is the home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    targets = [{"label": "here", "path": "."}, {"label": "home", "path": "~/disk"}]
+    with placed(configs, disk={"targets": targets}) as places:
+        assert places.get("disk/here").uri == "."
+        assert places.get("disk/home").uri == str(tmp_path / "disk")
+        assert places.environment(["disk/here"]) == {}
+
+
+def test_what_probes_leave_behind_is_removed(
+    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every target that was asked for, also when the run fails."""
+    cleaned: list[Path] = []
+    monkeypatch.setattr("iobench.places.disk.clean", cleaned.append)
+    targets = [{"label": name, "path": str(tmp_path / name)} for name in ("a", "b")]
+    places = placed(configs, disk={"targets": targets})
+
+    def stopped() -> None:
+        with places:
+            places.get("disk/a")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert cleaned == [tmp_path / "a"]
+
+
+class TestOwnServer:
+    @pytest.fixture
+    def started(self, monkeypatch: pytest.MonkeyPatch) -> list[MotoServer]:
+        """The servers that were started."""
+        found: list[MotoServer] = []
+
+        class Kept(MotoServer):
+            def __enter__(self) -> MotoServer:
+                found.append(self)
+                return super().__enter__()
+
+        monkeypatch.setattr(places_module, "MotoServer", Kept)
+        for name in MotoServer.ENVIRONMENT:
+            monkeypatch.setenv(name, "mine")
+        return found
+
+    def test_one_for_the_whole_run(
+        self, configs: Configs, started: list[MotoServer], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """For copies and probes; its credentials are given to trials, not left in this process."""
+        notes: list[str] = []
+        store = {"targets": [{"label": "own", "uri": "local"}]}
+        with placed(configs, notes, object_store=store) as places:
+            assert started == []
+            probe = places.get("store/own")
+            copy = places.get("shards@s3")
+            assert len(started) == 1
+            assert probe.store.endpoint_url == copy.store.endpoint_url == started[0].url
+            assert places.environment(["store/own"]) == MotoServer.ENVIRONMENT
+            assert places.environment(["shards@disk", "shards@s3"]) == MotoServer.ENVIRONMENT
+            assert places.environment(["shards@disk"]) == {}
+            assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
+            with monkeypatch.context() as patched:
+                for name, value in MotoServer.ENVIRONMENT.items():
+                    patched.setenv(name, value)
+                assert list(open_store(copy.uri, copy.store).list())
+        assert "starting an S3 server (moto) on this machine" in notes
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(started[0].url, timeout=1)
+
+    def test_without_moto_its_trials_are_skipped(
+        self, configs: Configs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With the extra that brings it, looked for once."""
+        tried: list[int] = []
+
+        class Missing(MotoServer):
+            def __enter__(self) -> MotoServer:
+                tried.append(1)
+                raise RuntimeError("install it with pip install 'dataprep-iobench[demo]'")
+
+        monkeypatch.setattr(places_module, "MotoServer", Missing)
+        store = {"targets": [{"label": "own", "uri": "local"}]}
+        with placed(configs, object_store=store) as places:
+            for _ in range(2):
+                with pytest.raises(Unavailable, match=r"dataprep-iobench\[demo\]"):
+                    places.get("store/own")
+        assert tried == [1]
+
+
+def test_a_bucket_of_ones_own_keeps_its_credentials(configs: Configs) -> None:
+    """Nothing is added for trials that use it."""
+    target = {"label": "real", "uri": "s3://bucket/prefix"}
+    with placed(configs, object_store={"targets": [target]}) as places:
+        place = places.get("store/real")
+        assert (place.uri, place.holds) == ("s3://bucket/prefix", "empty")
+        assert places.environment(["store/real"]) == {}
+        # It is not there: nothing is to be cleaned up in it.
+        places._found.clear()

@@ -1,0 +1,142 @@
+"""A config into trials: every point, every repeat, interleaved."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.config import BenchConfig, load
+from iobench.plan import places_of, trials
+from iobench.trial import TrialSpec
+from tests.iobench.test_config import SHIPPED
+from tests.iobench.test_words import EVERYTHING
+
+
+def planned(**values: Any) -> list[TrialSpec]:
+    """The trials of a config."""
+    return trials(BenchConfig.model_validate(values))
+
+
+def point(spec: TrialSpec) -> tuple[str, str]:
+    """What is measured, without the repeat."""
+    return spec.kind, repr(spec.params)
+
+
+grids = st.lists(
+    st.fixed_dictionaries(
+        {
+            "loader": st.lists(
+                st.sampled_from(["raw", "null", "torch-map"]), min_size=1, max_size=3
+            ),
+            "workers": st.lists(st.integers(0, 3), min_size=1, max_size=4),
+            "cache": st.lists(st.sampled_from(["cold", "warm"]), min_size=1, max_size=2),
+        }
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(grids, st.integers(1, 7))
+def test_every_point_is_repeated(loaders: list[dict[str, Any]], repeats: int) -> None:
+    """Each as often as asked, numbered from 0, under an id of its own; overlaps count once."""
+    specs = planned(loaders=loaders, repeats=repeats)
+    assert set(Counter(map(point, specs)).values()) == {repeats}
+    assert len({spec.id for spec in specs}) == len(specs)
+    for _, numbers in sorted((point(spec), spec.repeat) for spec in specs):
+        assert 0 <= numbers < repeats
+
+
+@given(grids, st.integers(2, 7))
+def test_conditions_are_interleaved(loaders: list[dict[str, Any]], repeats: int) -> None:
+    """A round holds every point once, before any point comes again."""
+    specs = planned(loaders=loaders, repeats=repeats)
+    points = len(specs) // repeats
+    rounds = [specs[start : start + points] for start in range(0, len(specs), points)]
+    for number, members in enumerate(rounds):
+        assert {spec.repeat for spec in members} == {number}
+        assert len(set(map(point, members))) == points
+
+
+def test_each_round_begins_one_later() -> None:
+    """No point always follows the same other."""
+    specs = planned(loaders=[{"loader": "raw", "workers": [1, 2, 3]}], repeats=4)
+    assert [spec.params["workers"] for spec in specs] == [1, 2, 3, 2, 3, 1, 3, 1, 2, 1, 2, 3]
+
+
+def test_parts_are_not_mixed() -> None:
+    """All of a part, all its repeats, then the next; each training group by itself."""
+    specs = planned(**EVERYTHING)
+    kinds = list(dict.fromkeys(spec.kind for spec in specs))
+    assert kinds == ["disk", "layout", "object", "loader", "train"]
+    order = [spec.kind for spec in specs]
+    assert order == sorted(order, key=kinds.index)
+
+
+def test_overlapping_grids_are_run_once() -> None:
+    """The same point in two grids is one point."""
+    one = {"loader": "raw", "workers": [1, 2]}
+    specs = planned(loaders=[one, {"loader": "raw", "workers": [2, 3]}], repeats=1)
+    assert [spec.params["workers"] for spec in specs] == [1, 2, 3]
+
+
+def test_nothing_is_planned_for_nothing() -> None:
+    """An empty config, or a disk without a target, has no trial."""
+    assert planned() == []
+    assert planned(disk={}) == []
+
+
+def test_a_plan_is_the_same_every_time() -> None:
+    """Ids name trials across runs of a config."""
+    assert [spec.id for spec in planned(**EVERYTHING)] == [
+        spec.id for spec in planned(**EVERYTHING)
+    ]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_configs_have_trials_with_ids_of_their_own(path: Path) -> None:
+    """Each trial of each config that comes with the package."""
+    specs = trials(load(path, {}))
+    assert specs
+    assert len({spec.id for spec in specs}) == len(specs)
+    assert not [spec for spec in specs if "/tmp" in spec.id]
+
+
+def test_planning_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PURE: neither what is read nor what is written is looked at."""
+    config = BenchConfig.model_validate(EVERYTHING)
+    expected = trials(config)
+
+    def touched(*given: object, **options: object) -> None:
+        raise AssertionError(f"a file was touched: {given}")
+
+    with monkeypatch.context() as patched:
+        for owner, names in ((builtins, ["open"]), (os, ["open", "stat", "scandir", "mkdir"])):
+            for name in names:
+                patched.setattr(owner, name, touched)
+        found = trials(config)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "names"),
+    [
+        ("disk", {"target": "nvme"}, ["disk/nvme"]),
+        ("layout", {"data": "files@disk"}, ["files@disk"]),
+        ("object", {"store": "s3"}, ["store/s3"]),
+        ("loader", {"data": ""}, []),
+        ("train", {"data": "shards@s3", "over": "shards@disk"}, ["shards@disk", "shards@s3"]),
+        ("train", {"data": "shards@disk", "over": "shards@disk"}, ["shards@disk"]),
+        ("train", {"data": "", "over": "shards@disk"}, ["shards@disk"]),
+    ],
+)
+def test_places_of_a_trial(kind: str, params: dict[str, str], names: list[str]) -> None:
+    """What must be there before it can run, each once."""
+    assert places_of(TrialSpec(kind, params)) == names

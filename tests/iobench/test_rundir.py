@@ -1,0 +1,170 @@
+"""RUN_DIR: each file whole or as it was, whatever it is that stops a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import ConfigError, StoreError
+from iobench.config import BenchConfig, load
+from iobench.errors import ResultError, RunConflict
+from iobench.result import Result
+from iobench.rundir import RunDirectory, _differences, default_folder, read, redraw
+from iobench.trial import Outcome, Trial
+from tests.strategies import json_values
+
+CONFIG = BenchConfig(name="small")
+SERIES = {"step_end_s": [1.0, 2.0], "wait_s": [0.5, 0.5], "compute_s": [0.25, 0.25]}
+
+
+def begun(config: BenchConfig = CONFIG) -> Result:
+    """A run without a trial."""
+    return Result("small", "2026-11-21T12:00:00+00:00", {}, config.model_dump(mode="json"))
+
+
+def trial(name: str = "a", **metrics: Any) -> Trial:
+    """A loader trial that is done."""
+    params = {"loader": name, "data": "", "cache": "warm", "workers": 0, "batch_size": 1}
+    metrics = {"samples_per_s": 5.0, **metrics}
+    return Trial(f"loader/{name}/0", "loader", params, 0, "done", metrics)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> RunDirectory:
+    """An empty run's."""
+    directory = RunDirectory(tmp_path / "a" / "b")
+    assert directory.open(CONFIG, resume=False) is None
+    return directory
+
+
+class TestOpen:
+    def test_a_new_run_keeps_its_config(self, opened: RunDirectory) -> None:
+        """As ``load`` reads it."""
+        assert load(opened.folder / "config.yaml", {}) == CONFIG
+
+    def test_resume_of_nothing_begins(self, tmp_path: Path) -> None:
+        """The same command line is good for the first time and for the next."""
+        assert RunDirectory(tmp_path).open(CONFIG, resume=True) is None
+
+    def test_resume_gives_the_result(self, opened: RunDirectory) -> None:
+        """As it was saved."""
+        saved = begun().with_trial(trial())
+        opened.save(saved)
+        assert RunDirectory(opened.folder).open(CONFIG, resume=True) == saved
+
+    def test_conflicts_name_what_differs(self, opened: RunDirectory) -> None:
+        """The dotted keys, whatever --resume says."""
+        opened.save(begun())
+        other = load(None, {"repeats": 2, "data.images": 50})
+        for resume in (True, False):
+            with pytest.raises(RunConflict, match=r"data\.images, name, repeats differ"):
+                RunDirectory(opened.folder).open(other, resume=resume)
+
+    def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
+        """Is a wrong request."""
+        (tmp_path / "file").touch()
+        with pytest.raises(ConfigError, match="cannot make"):
+            RunDirectory(tmp_path / "file" / "run").open(CONFIG, resume=False)
+
+
+class TestSave:
+    def test_series_are_kept_by_trial_and_step(self, opened: RunDirectory) -> None:
+        """At once, so that they survive what kills the run."""
+        opened.save(begun(), "t/0", Outcome({}, series=SERIES))
+        opened.save(begun(), "t/1", Outcome({}, series=SERIES))
+        found = pd.read_parquet(opened.folder / "series.parquet")
+        assert list(found["trial"]) == ["t/0", "t/0", "t/1", "t/1"]
+        assert list(found["step"]) == [0, 1, 0, 1]
+        assert list(found["wait_s"]) == [0.5] * 4
+
+    def test_series_go_on_with_a_resumed_run(self, opened: RunDirectory) -> None:
+        """Those of its trials; one that was stopped before it was saved has none."""
+        kept = begun().with_trial(trial("kept"))
+        opened.save(kept, "loader/kept/0", Outcome({}, series=SERIES))
+        opened.save(kept, "loader/torn/0", Outcome({}, series=SERIES))
+        again = RunDirectory(opened.folder)
+        again.open(CONFIG, resume=True)
+        again.save(kept, "loader/torn/0", Outcome({}, series=SERIES))
+        found = pd.read_parquet(opened.folder / "series.parquet")
+        assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/torn/0"] * 2
+
+    @pytest.mark.parametrize("name", ["result.json", "series.parquet"])
+    def test_files_are_whole_or_as_they_were(self, opened: RunDirectory, name: str) -> None:
+        """A disk that is full leaves what was saved before, and the error says which file."""
+        opened.save(begun().with_trial(trial()), "t/0", Outcome({}, series=SERIES))
+        before = (opened.folder / name).read_bytes()
+        (opened.folder / f"{name}.partial").symlink_to("/dev/full")
+        with pytest.raises(StoreError, match=f"{name}: No space left on device"):
+            opened.save(begun(), "t/1", Outcome({}, series=SERIES))
+        assert (opened.folder / name).read_bytes() == before
+
+
+class TestFinish:
+    def test_rows_hold_what_columns_cannot(self, opened: RunDirectory) -> None:
+        """Lists, mappings, odd names and mixed types all have a place in the table."""
+        made = begun()
+        every: tuple[dict[str, Any], ...] = (
+            {"notes": ["a", "b"], "errors": {"503": 2}, "emulated": True, "x": 1},
+            {"notes": [], "errors": {}, "device": "\udcff", "x": 2.5},
+        )
+        for number, metrics in enumerate(every):
+            made = made.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
+        opened.finish(made)
+        rows = pd.read_parquet(opened.folder / "trials.parquet").set_index("id")
+        assert rows.loc["t/0", "metrics.notes"] == "[a, b]"
+        assert rows.loc["t/0", "metrics.errors.503"] == 2
+        assert rows.loc["t/1", "metrics.device"] == "\\udcff"
+        assert list(rows["metrics.x"]) == [1, 2.5]
+        assert list(rows["params.loader"]) == ["a", "a"]
+        assert read(opened.folder).trials[1].reason == "\udcff"
+
+    def test_a_run_without_a_trial_has_its_files(self, opened: RunDirectory) -> None:
+        """Empty tables and a page."""
+        opened.finish(begun())
+        for name in ("trials", "series"):
+            assert len(pd.read_parquet(opened.folder / f"{name}.parquet")) == 0
+        assert b"</html>" in opened.report.read_bytes()
+
+    def test_it_is_drawn_again_as_it_was(self, opened: RunDirectory) -> None:
+        """From files alone, and with no trace in the others."""
+        made = begun().with_trial(trial("<script>"))
+        opened.save(made, "loader/<script>/0", Outcome({}, series=SERIES))
+        opened.finish(made)
+        before = {path.name: path.read_bytes() for path in opened.folder.iterdir()}
+        opened.report.unlink()
+        redraw(opened.folder)
+        assert {path.name: path.read_bytes() for path in opened.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("function", [read, redraw])
+def test_no_run(tmp_path: Path, function: Callable[[Path], object]) -> None:
+    """The folder is named, and nothing is written into it."""
+    with pytest.raises(ResultError, match="no run in"):
+        function(tmp_path / "nowhere")
+    with pytest.raises(ResultError, match="no run in"):
+        function(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.text(max_size=30))
+def test_default_folder_is_one_plain_name(name: str) -> None:
+    """Below reports/, whatever a run is called."""
+    folder = default_folder(name)
+    assert folder.parts[0] == "reports"
+    assert len(folder.parts) == 2
+    assert folder.name.isascii()
+    assert not folder.name.startswith((".", "-"))
+
+
+@given(json_values, json_values)
+def test_differences_are_found(old: Any, new: Any) -> None:
+    """None between equals; at least one between others."""
+    assert _differences(old, old) == []
+    assert bool(_differences(old, new)) == (old != new)

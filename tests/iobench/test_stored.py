@@ -1,0 +1,87 @@
+"""What a place holds, before anything of it is read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import DatasetError, SourceError
+from iobench.data.making import Maker
+from iobench.data.settings import DataSettings
+from iobench.errors import Unavailable
+from iobench.stored import Stored, check_form, stored
+from iobench.trial import Place
+
+
+@pytest.fixture(scope="module")
+def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Maker:
+    """Shards and files of the drawn tree."""
+    folder = str(tmp_path_factory.mktemp("stored"))
+    settings = DataSettings(source=str(tree), size=64, folder=folder)
+
+    def nowhere() -> Place:
+        raise AssertionError
+
+    return Maker(settings, nowhere, lambda note: None)
+
+
+@pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
+def test_shards(maker: Maker, reads: str) -> None:
+    """Samples, classes, and the files of that format alone with their sizes."""
+    found = stored(maker.place("shards@disk"), reads)
+    assert (found.samples, found.classes) == (120, 6)
+    assert found.files
+    assert all(reads in str(path) for path in found.files)
+    assert found.bytes == sum(path.stat().st_size for path in found.files)
+    assert found.sample_bytes == found.bytes / 120
+
+
+def test_files(maker: Maker) -> None:
+    """One a sample."""
+    found = stored(maker.place("files@disk"), "files")
+    assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
+    assert found.bytes == sum(path.stat().st_size for path in found.files)
+
+
+def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
+    """Notes and lists beside the images are neither read nor counted."""
+    root = Path(shutil.copytree(tree, tmp_path / "photos"))
+    for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:
+        path.write_text("not an image")
+    place = Place(str(root), "files")
+    found, before = stored(place, "files"), stored(Place(str(tree), "files"), "files")
+    assert (found.samples, found.bytes, found.classes) == (
+        before.samples,
+        before.bytes,
+        before.classes,
+    )
+    assert {path.suffix for path in found.files} == {path.suffix for path in before.files}
+
+
+@pytest.mark.parametrize(("name", "reads"), [("files@disk", "tfrecord"), ("shards@disk", "files")])
+def test_another_form_is_not_available(maker: Maker, name: str, reads: str) -> None:
+    """Both are named."""
+    with pytest.raises(Unavailable, match=r"this loader reads .*; these data are"):
+        stored(maker.place(name), reads)
+
+
+@pytest.mark.parametrize("holds", ["shards", "files"])
+def test_an_empty_place(tmp_path: Path, holds: str) -> None:
+    """Nothing there is an error."""
+    reads = "files" if holds == "files" else "tfrecord"
+    place = Place(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
+    with pytest.raises((DatasetError, SourceError)):
+        stored(place, reads)
+
+
+def test_forms_that_fit_pass() -> None:
+    """Any record format is read from shards."""
+    check_form(Place("x", "shards"), "recordio")
+    check_form(Place("x", "files"), "files")
+
+
+def test_no_samples_have_no_size() -> None:
+    """And divide by nothing."""
+    assert Stored(0, 0, 0, ()).sample_bytes == 0

@@ -1,0 +1,153 @@
+"""Trials in words that a person can tell apart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.config import BenchConfig
+from iobench.plan import trials
+from iobench.trial import Cold, Trial, TrialSpec
+from iobench.words import params_words, point_words, rate_words, result_words, size_words
+
+LOADER = {
+    "loader": "raw",
+    "data": "shards@disk",
+    "cache": "cold",
+    "batch_size": 64,
+    "workers": 2,
+    "prefetch": 2,
+    "augment": False,
+    "seconds": 5.0,
+}
+EVERYTHING = {
+    "repeats": 2,
+    "disk": {"targets": [{"label": "here", "path": "."}], "layout_data": ["shards@disk"]},
+    "object_store": {"targets": [{"label": "moto", "uri": "local"}]},
+    "loaders": [{"loader": ["raw", "null"], "workers": [1, 2], "augment": [True, False]}],
+    "training": [{"group": "one", "consumer": "paced", "images_per_s": 9, "loader": "raw"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "words"),
+    [
+        (
+            "disk",
+            {
+                "target": "nvme",
+                "operation": "read",
+                "pattern": "sequential",
+                "block_bytes": 2**20,
+                "parallelism": 4,
+                "cache": "cold",
+            },
+            "disk nvme read sequential 1 MiB x4 cold #2",
+        ),
+        (
+            "layout",
+            {"data": "files@disk", "access": "files", "cache": "warm", "parallelism": 8},
+            "layout files@disk files x8 warm #2",
+        ),
+        (
+            "object",
+            {
+                "store": "s3",
+                "client": "boto3",
+                "operation": "get",
+                "object_bytes": 5000,
+                "connections": 16,
+            },
+            "store s3 boto3 get 5 kB x16 #2",
+        ),
+        ("loader", LOADER, "loader raw shards@disk cold workers=2 batch=64 augment=no #2"),
+        (
+            "train",
+            {"group": "LeNet", "input": "warm", "batch_size": 32},
+            "train LeNet warm batch=32 #2",
+        ),
+        ("something else", {}, "something else #2"),
+    ],
+)
+def test_each_kind_has_its_words(kind: str, params: dict[str, object], words: str) -> None:
+    """What is measured and which repeat, counted from 1."""
+    assert point_words(TrialSpec(kind, params, 1)) == words
+
+
+def test_words_tell_trials_apart() -> None:
+    """No two trials of a config are called the same."""
+    specs = trials(BenchConfig.model_validate(EVERYTHING))
+    assert len({point_words(spec) for spec in specs}) == len(specs) > 20
+
+
+def test_result_has_its_figures_and_its_label() -> None:
+    """Samples/s and MB/s where a trial has them, and what the cache held."""
+    done = Trial("i", "loader", LOADER, 0, "done", {"samples_per_s": 1234.4, "mb_per_s": 12.34})
+    assert result_words(done).endswith("#1: 1,234 samples/s, 12.3 MB/s")
+    cold = Trial("i", "loader", LOADER, 0, "done", {"mb_per_s": 150}, Cold("cold", "cold"))
+    assert result_words(cold).endswith("#1: 150 MB/s (cold)")
+
+
+def test_no_label_where_the_cache_has_no_part() -> None:
+    """``not applicable`` is not said."""
+    trial = Trial("i", "loader", LOADER, 0, "done", {"mb_per_s": 1}, Cold("", "not applicable"))
+    assert result_words(trial).endswith(": 1 MB/s")
+
+
+@pytest.mark.parametrize("status", ["failed", "skipped"])
+def test_what_has_no_figure_has_a_reason(status: str) -> None:
+    """A failed or skipped trial says why, in one line that no terminal obeys."""
+    trial = Trial("i", "loader", LOADER, 2, status, reason="no \x1b[2J\nway")  # type: ignore[arg-type]
+    words = result_words(trial)
+    assert words.startswith(f"{status} loader raw")
+    assert words.endswith("#3: no \\x1b[2J\\x0away")
+
+
+@given(st.text())
+def test_names_of_others_are_shown_in_one_line(group: str) -> None:
+    """A group may be called anything."""
+    shown = params_words("train", {"group": group, "input": "warm", "batch_size": 1})
+    assert len(shown.splitlines()) == 1
+    assert shown.isprintable() or not group.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (5000, "5 kB"),
+        (2**16, "64 KiB"),
+        (2**20, "1 MiB"),
+        (128_000_000, "128 MB"),
+        (2**30, "1 GiB"),
+        (3 * 10**9, "3 GB"),
+        (4097, "4,097 B"),
+        (1024**2 + 1, "1,048,577 B"),
+        (0, "0 B"),
+    ],
+)
+def test_sizes_are_exact(count: int, words: str) -> None:
+    """The largest unit in which a size is whole: MB and MiB are not mixed up."""
+    assert size_words(count) == words
+
+
+@given(st.integers(1, 2**40))
+def test_size_says_exactly_how_many(count: int) -> None:
+    """Number times unit is the size."""
+    number, unit = size_words(count).split(" ")
+    factors = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    assert int(number.replace(",", "")) * factors[unit] == count
+
+
+@pytest.mark.parametrize(
+    ("per_s", "unit", "words"),
+    [
+        (1234.4, "samples", "1,234 samples/s"),
+        (12_340_000, "bytes", "12.3 MB/s"),
+        (0.5, "samples", "0.5 samples/s"),
+        (99.96, "requests", "100 requests/s"),
+    ],
+)
+def test_rates(per_s: float, unit: str, words: str) -> None:
+    """Three digits, or whole numbers from 100 on."""
+    assert rate_words(per_s, unit) == words
