@@ -6,7 +6,7 @@
     └── IobenchError
         ├── Unavailable    RuntimeError   what a trial needs is not on this machine: skipped
         ├── TrialFailed    RuntimeError   a trial ran and has no figure
-        ├── RequestFailed  RuntimeError   an object store refused (probes.object_store.clients)
+        ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
         ├── NothingRan     RuntimeError   no trial of the config could run
         ├── RunConflict    RuntimeError   the run directory belongs to another config
         └── ResultError    ValueError     no run, or none that this version can read

@@ -86,13 +86,14 @@ class Maker:
         wanted = size_bytes or int(settings.shard_size)
         key = f"shards-{wanted}-{_digest(self._content())}"
         note = f"sharding at {wanted / 1e6:g} MB"
-        made = self._once(key, note, partial(self._shard, wanted))
+        photos = self._photos()  # before the note: what is drawn is drawn first
+        made = self._once(key, note, partial(self._shard, photos, wanted))
         return Place(str(made), "shards", split=settings.split)
 
-    def _shard(self, size_bytes: int, dest: Path) -> None:
+    def _shard(self, photos: str, size_bytes: int, dest: Path) -> None:
         settings = self._settings
         config = ShardConfig(
-            source=self._photos(),
+            source=photos,
             output=str(dest),
             split=settings.split,
             format=("tfrecord", "recordio"),
@@ -106,11 +107,11 @@ class Maker:
     def _files(self) -> Path:
         note = "writing the images of the shards as files"
         source = self._shards(None)
-        key = f"files-{_digest({'uri': source.uri, 'split': source.split})}"
+        key = f"files-{_edition(source)}"
         return self._once(key, note, partial(_unpack, source))
 
     def _downloaded(self, place: Place) -> Place:
-        key = f"copy-{_digest({'uri': place.uri, 'split': place.split})}"
+        key = f"copy-{_edition(place)}"
         copy = partial(_copy, place, StoreOptions())
         dest = self._once(key, f"copying {place.uri} here", lambda dest: copy(str(dest)))
         return Place(str(dest), "shards", split=place.split)
@@ -151,9 +152,9 @@ class Maker:
 
 def _unpack(source: Place, dest: Path) -> None:
     dataset = open_dataset(source.uri, source.split, options=source.store)
-    classes = dataset.label_space.labels
     for number, sample in enumerate(dataset):
-        folder = dest / classes[sample.label].synset
+        # By number, in the order of the labels: a class may have any name.
+        folder = dest / f"{sample.label:06d}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number:07d}.jpg").write_bytes(sample.image)
 
@@ -166,6 +167,13 @@ def _copy(source: Place, target_store: StoreOptions, target: str) -> None:
     for info in origin.list():
         if there.get(info.key) != info.bytes:
             dest.put(info.key, origin.get(info.key))
+
+
+def _edition(place: Place) -> str:
+    """What tells one output of ``dataprep shard`` from a later one at the same place."""
+    manifest = open_dataset(place.uri, place.split, options=place.store).manifest
+    made = {"fingerprint": manifest.fingerprint, "created": manifest.created}
+    return _digest({"uri": place.uri, "split": place.split, **made})
 
 
 def _digest(content: dict[str, object]) -> str:

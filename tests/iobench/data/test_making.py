@@ -47,8 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("shards@disk", "shards-1MB@disk", "files@disk", "photos@disk"):
         made.place(name)
     assert made.notes == [
-        "sharding at 2 MB",
         "drawing 60 images",
+        "sharding at 2 MB",
         "sharding at 1 MB",
         "writing the images of the shards as files",
     ]
