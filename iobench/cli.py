@@ -10,6 +10,7 @@ import typer
 
 from dataprep._version import __version__
 from dataprep.command_line import Commands, settings, start
+from dataprep.counted import counted
 
 
 class IobenchCommands(Commands):
@@ -77,7 +78,7 @@ def run(
         specs = trials(loaded)
         for spec in specs:
             typer.echo(point_words(spec))
-        typer.echo(f"{len(specs)} trials", err=True)
+        typer.echo(counted(len(specs), "trial"), err=True)
         return
     if resume and output is None:
         raise ConfigError("--resume needs --output: the folder of the run to go on with")

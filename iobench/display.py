@@ -67,10 +67,9 @@ class Meter:
         self.ended += 1
         self.last = result_words(trial)
         if trial.status == "skipped":
-            # Once for a point: its other repeats say the same.
-            point = trial.id.rpartition("/")[0]
-            self.last = "" if point in self._skipped else self.last
-            self._skipped.add(point)
+            # Once for a reason: the end says how many trials had the same.
+            self.last = "" if trial.reason in self._skipped else self.last
+            self._skipped.add(trial.reason)
         else:
             self._seconds.setdefault(self._kind, []).append(now_s - self._begun_s)
 

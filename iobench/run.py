@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dataprep.counted import counted
 from dataprep.errors import DataprepError
 from dataprep.names import escape
 from iobench.config import BenchConfig
@@ -41,7 +42,7 @@ class Run:
     def counts(self) -> str:
         """``12 trials done, 3 skipped, 1 failed``, with the reasons."""
         trials = self.result.trials
-        lines = [f"{sum(trial.status == 'done' for trial in trials)} trials done"]
+        lines = [f"{counted(sum(trial.status == 'done' for trial in trials), 'trial')} done"]
         for status in ("skipped", "failed"):
             reasons = Counter(trial.reason for trial in trials if trial.status == status)
             lines += [f"{count} {status}: {escape(why)}" for why, count in reasons.items()]

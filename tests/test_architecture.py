@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
-        *("_version", "errors", "names", "keys", "ordered", "schema"),
+        *("_version", "errors", "names", "counted", "keys", "ordered", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         *("stores", "sources", "manifest", "sample_table", "config_errors", "config_file"),
         *("config", "spool", "read_ahead", "worker", "job", "verification", "dataset"),
@@ -30,8 +30,9 @@ ORDER = {
         *("__main__", "faults", "demo", "bench_shard"),
     ),
 }
-PURE = ("image", "augment", "formats", "plan", "estimate", "keys", "names", "labels", "receipt")
-PURE_BENCH = ("stats", "words", "coldness", "summary", "report", "plan")
+PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE |= {"receipt"}
+PURE_BENCH = {"stats", "words", "coldness", "summary", "report", "plan"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dataprep import keys, plan
 from dataprep.config import ShardConfig
+from dataprep.counted import counted
 from dataprep.errors import (
     ConfigError,
     SourceNotFound,
@@ -136,7 +137,10 @@ def _new(
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     label_space = _label_space(config, store, listing, remove)
-    note(f"{config.source}: {len(listing):,} files, {len(label_space.labels):,} classes")
+    note(
+        f"{config.source}: {counted(len(listing), 'file')}, "
+        f"{counted(len(label_space.labels), 'class')}"
+    )
     _note_strays(listing, note)
     calibration = calibrate(listing, sample_rows(listing), source, config)
     plans = make_plans(listing, label_space, calibration, config)
@@ -185,7 +189,8 @@ def _note_strays(listing: Listing, note: Note) -> None:
         if problem.reason == NO_CLASS and promises_image(listing.names[row])
     ]
     if strays:
-        note(f"{len(strays):,} images are in no class folder and skipped, such as {strays[0]!r}")
+        lost = counted(len(strays), "image is")
+        note(f"{lost} in no class folder and skipped, such as {strays[0]!r}")
 
 
 def _label_space(
@@ -217,8 +222,8 @@ def _require_space(
         raise _full(store, needed, free)
     shards = sum(part.shard_count for part in plans.values())
     note(
-        f"plan: {shards:,} shards a format, about {predicted / 1e6 / shards:,.1f} MB each, "
-        f"{needed / 1e6:,.0f} MB in all"
+        f"plan: {counted(shards, 'shard')} a format, "
+        f"about {predicted / 1e6 / shards:,.1f} MB each, {needed / 1e6:,.0f} MB in all"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from dataprep.counted import counted
 from dataprep.job.summary import Summary
 from dataprep.manifest import spread
 
@@ -31,7 +32,7 @@ def _one(summary: Summary) -> str:
     for name, entry in summary.manifest.formats.items():
         mean = entry.bytes / len(entry.shards) / 1e6
         lines.append(
-            f"  {name}: {len(entry.shards):,} shards, {entry.bytes / 1e6:,.1f} MB, "
+            f"  {name}: {counted(len(entry.shards), 'shard')}, {entry.bytes / 1e6:,.1f} MB, "
             f"{mean:,.1f} MB each; labels in records from {entry.label_offset}"
         )
     if max(len(entry.shards) for entry in summary.manifest.formats.values()) > 1:
@@ -40,7 +41,7 @@ def _one(summary: Summary) -> str:
     if summary.made_shards:
         kept = f", {summary.kept_shards:,} kept from before" if summary.kept_shards else ""
         lines.append(
-            f"  {summary.made_shards:,} shards made{kept} in {summary.seconds:,.1f} s, "
+            f"  {counted(summary.made_shards, 'shard')} made{kept} in {summary.seconds:,.1f} s, "
             f"{summary.images_per_s:,.0f} img/s"
         )
     if summary.manifest.warnings:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dataprep import keys, manifest
 from dataprep.config import ShardConfig, allowed_failures
+from dataprep.counted import counted
 from dataprep.errors import JobError, TooManyFailures
 from dataprep.formats import get_format
 from dataprep.job import progress
@@ -232,8 +233,8 @@ def _too_many(
 ) -> TooManyFailures:
     shown = "; ".join(f"{name}: {reason}" for name, reason in examples)
     return TooManyFailures(
-        f"{failed:,} samples failed, --max-failures {config.max_failures} allows {allowed:,}: "
-        f"{state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
+        f"{counted(failed, 'sample')} failed, "
+        f"--max-failures {config.max_failures} allows {allowed:,}: {state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
         "resumes"
     )
 

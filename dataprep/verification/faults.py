@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from dataprep.counted import counted
+
 Depth = Literal["quick", "full", "deep"]
 
 
@@ -52,8 +54,8 @@ class Verification:
     def __str__(self) -> str:
         verdict = "ok" if self.ok else f"{len(self.faults):,} faults"
         head = (
-            f"{self.split} ({self.depth}): {verdict}: {self.samples:,} samples in "
-            f"{self.shards:,} shards, as {' and '.join(self.formats)}, "
+            f"{self.split} ({self.depth}): {verdict}: {counted(self.samples, 'sample')} in "
+            f"{counted(self.shards, 'shard')}, as {' and '.join(self.formats)}, "
             f"{self.bytes / 1e6:,.1f} MB in {self.output}"
         )
         return "\n".join([head, *(f"  {fault}" for fault in self.faults), *self._remarks()])

@@ -47,7 +47,7 @@ class TestRun:
         verdict, report = done.stdout.splitlines()
         assert verdict.startswith("The fastest loader is null: ")
         assert report == str(folder / "report.html")
-        assert done.stderr.splitlines()[-1] == "1 trials done"
+        assert done.stderr.splitlines()[-1] == "1 trial done"
 
     def test_its_folder_has_a_name_and_a_time(self, configs: Configs, here: Path) -> None:
         """Below reports/, unless it is told."""

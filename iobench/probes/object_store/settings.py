@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from iobench.data.settings import BucketSettings
+from iobench.probes.object_store.clients import client_names
 from iobench.several import Several
 
 Operation = Literal["get", "range_get", "put", "multipart"]
@@ -14,6 +23,15 @@ Operation = Literal["get", "range_get", "put", "multipart"]
 _SIZES = (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000)
 _MAX_OBJECT_BYTES = 5 * 10**9  # S3's limit for one PUT
 _MIN_PART_BYTES = 5 * 2**20  # S3's limit for every part but the last
+
+
+def _known(name: str) -> str:
+    if name not in client_names():
+        raise ValueError(f"no object-store client {name!r}: known are {', '.join(client_names())}")
+    return name
+
+
+ClientName = Annotated[str, AfterValidator(_known)]
 
 
 class StoreTarget(BucketSettings):
@@ -34,7 +52,7 @@ class ObjectStoreSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     targets: tuple[StoreTarget, ...] = (StoreTarget(),)
-    clients: Several[str] = ("boto3", "obstore")
+    clients: Several[ClientName] = ("boto3", "obstore")
     operations: Several[Operation] = ("get", "range_get", "put", "multipart")
     object_bytes: Several[Annotated[ByteSize, Field(ge=1, le=_MAX_OBJECT_BYTES)]] = tuple(
         map(ByteSize, _SIZES)

@@ -59,7 +59,7 @@ def test_what_did_not_happen_is_not_told() -> None:
         failures=(),
     )
     assert summary_text([quiet]).splitlines()[1:] == [
-        "  recordio: 1 shards, 60.0 MB, 60.0 MB each; labels in records from 0",
+        "  recordio: 1 shard, 60.0 MB, 60.0 MB each; labels in records from 0",
         "  in s3://bucket/out",
     ]
 
@@ -67,7 +67,7 @@ def test_what_did_not_happen_is_not_told() -> None:
 def test_resumed_work_is_told_apart() -> None:
     """Shards kept from an earlier run are told beside those made."""
     text = summary_text([replace(SUMMARY, made_shards=1, kept_shards=1_001)])
-    assert "  1 shards made, 1,001 kept from before in 12.3 s, 154 img/s" in text.splitlines()
+    assert "  1 shard made, 1,001 kept from before in 12.3 s, 154 img/s" in text.splitlines()
 
 
 def test_many_failures_are_cut() -> None:
