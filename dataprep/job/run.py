@@ -234,8 +234,8 @@ def _too_many(
     shown = "; ".join(f"{name}: {reason}" for name, reason in examples)
     return TooManyFailures(
         f"{counted(failed, 'sample')} failed, "
-        f"--max-failures {config.max_failures} allows {allowed:,}: {state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
-        "resumes"
+        f"--max-failures {config.max_failures} allows {allowed:,}: {state}. Such as {shown}. "
+        "To accept them, run again with a higher --max-failures: it resumes"
     )
 
 
