@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dataprep.adapters.mxnet_records import RecordBatches
 
 CACHE_BYTES = 1_000_000_000
+_NOT_IN_PATHS = set(";#?")
 
 
 def to_mxnet(
@@ -40,7 +41,8 @@ def to_mxnet(
 
     ImageRecordIter takes several files but only one index. It is given none, and shuffles
     chunks and the records within each, over files in random order. It cannot open ``s3://``:
-    remote shards are copied ahead into a directory and removed once they were read.
+    remote shards are copied ahead into files without names, which are gone once they were read
+    or this process ends. Order and augmentation depend on seed, epoch and ``threads``.
 
     ImageRecordIter uses its memory again: a batch holds what it held until ``prefetch`` more
     were taken.
@@ -55,12 +57,13 @@ def to_mxnet(
         epoch: the first.
         threads: that decode.
         prefetch: batches ahead.
-        cache_dir: where remote shards are copied to; a temporary directory if not given.
+        cache_dir: on whose disk remote shards are copied; that of temporary files if not given.
         cache_bytes: what remote shards may take there at a time; two must fit.
 
     Raises:
         ImportError: MXNet is not installed.
-        ConfigError: the data set has another format, or the cache is too small.
+        ConfigError: the data set has another format or a path that MXNet takes for something
+            else, or the cache is too small.
     """
     if dataset.format != "recordio":
         raise ConfigError(
@@ -69,9 +72,13 @@ def to_mxnet(
     augmentation = augmentation or Augmentation()
     if augmentation.layout != "CHW":
         raise ConfigError("ImageRecordIter gives channels first: use layout='CHW'")
-    remote = not isinstance(dataset.store, LocalStore)
+    store = dataset.store
+    if isinstance(store, LocalStore) and (found := set(os.fspath(store.root)) & _NOT_IN_PATHS):
+        raise ConfigError(
+            f"MXNet gives {min(found)!r} in a path a meaning of its own: rename {store.uri}"
+        )
     largest = max((s.bytes for s in dataset.manifest.formats["recordio"].shards), default=0)
-    if remote and cache_bytes < 2 * largest:
+    if not isinstance(store, LocalStore) and cache_bytes < 2 * largest:
         raise ConfigError(
             f"cache_bytes of {cache_bytes:,} do not hold two shards of {largest:,} bytes"
         )

@@ -16,6 +16,7 @@ from dataprep.adapters.shard_cache import copied_ahead
 from dataprep.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation
 from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE
 from dataprep.dataset import Dataset
+from dataprep.errors import DatasetError
 from dataprep.manifest import ShardEntry
 from dataprep.stores.local import LocalStore
 
@@ -45,7 +46,8 @@ class Reading:
             "preprocess_threads": max(1, self.threads),
             "prefetch_buffer": self.prefetch,
             "round_batch": False,
-            "seed": seed,
+            "seed": seed,  # of the order; crops and colours have one of their own
+            "seed_aug": seed,
             "verbose": False,
             **_augmentation_arguments(self.augmentation),
         }
@@ -113,6 +115,8 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         if self._reading.shuffle:
             shards = [shards[place] for place in rng.permutation(len(shards))]
         seeds = iter(rng.integers(1, 2**31 - 1, len(shards) + 1).tolist())
+        if not shards:
+            return
         if isinstance(self._store, LocalStore):
             root = self._store.root
             yield from self._of_group([(root / shard.key, shard) for shard in shards], next(seeds))
@@ -123,7 +127,14 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             yield from _refilled(batches, self.batch_size)
 
     def _of_group(self, group: _Local, seed: int) -> Iterator[tuple[Any, Any]]:
-        """Batches of files on this machine, of which the last may be short."""
+        """Batches of files on this machine, of which the last may be short.
+
+        Raises:
+            ObjectNotFound: a file is missing. ImageRecordIter would pass over it in silence,
+            DatasetError: or has another size. ImageRecordIter would end the process.
+        """
+        for path, shard in group:
+            self._check(path, shard)
         paths = [os.fspath(path) for path, _ in group]
         source = mx.io.ImageRecordIter(path_imgrec=";".join(paths), **self._reading.arguments(seed))
         left = sum(shard.records for _, shard in group)
@@ -135,6 +146,19 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             if self._entry.label_offset:
                 labels = labels - self._entry.label_offset
             yield images, labels
+        if left > 0:
+            raise DatasetError(f"{left:,} samples are missing from {', '.join(paths)}")
+
+    def _check(self, path: Path, shard: ShardEntry) -> None:
+        try:
+            found = path.stat().st_size
+        except FileNotFoundError:
+            found = self._store.head(shard.key).bytes  # raises what the store says to it
+        if found != shard.bytes:
+            raise DatasetError(
+                f"{shard.key} has {found:,} bytes, not the {shard.bytes:,} of the manifest: "
+                "fetch or make it again"
+            )
 
 
 def _refilled(batches: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, Any]]:

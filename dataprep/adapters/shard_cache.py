@@ -1,16 +1,30 @@
-"""Remote shards copied ahead into a local directory, a bounded number of bytes at a time."""
+"""Remote shards copied ahead into local files, a bounded number of bytes at a time.
+
+The files have no names: they are gone when this process ends, however it ends. What wants a
+path is given the one that Linux has for an open file.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import tempfile
+import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import IO, NamedTuple
 
 from dataprep.manifest import ShardEntry
 from dataprep.stores import Store
+
+_MOST_FILES = 64  # a group: two groups are open at a time, and descriptors are few
+
+
+class _Copy(NamedTuple):
+    file: IO[bytes]
+    shard: ShardEntry
 
 
 def copied_ahead(
@@ -21,31 +35,39 @@ def copied_ahead(
 ) -> Generator[list[tuple[Path, ShardEntry]], None, None]:
     """Groups of shards as local files, the next group being copied meanwhile.
 
-    A group takes at most half of ``limit_bytes`` (or is a single shard). Its files are there
-    until the next one is asked for; all are gone when the iterator is closed.
+    The first group is one shard, so that reading begins soon; others take at most half of
+    ``limit_bytes``. Files are there until the next group is asked for or the iterator closed.
+
+    Raises:
+        StoreError: a shard cannot be had.
+        OSError: no space, or no such directory.
     """
     groups = _groups(shards, limit_bytes // 2)
-    folder = Path(tempfile.mkdtemp(prefix="dataprep-shards-", dir=directory))
-    try:
-        with ThreadPoolExecutor(1) as thread:
-            coming = thread.submit(_copy, store, groups[0], folder) if groups else None
-            for number in range(len(groups)):
-                assert coming is not None  # noqa: S101  for the type checker
-                group = coming.result()
-                if number + 1 < len(groups):
-                    coming = thread.submit(_copy, store, groups[number + 1], folder)
-                yield group
-                for path, _ in group:
-                    path.unlink()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if not groups:
+        return
+    stop = threading.Event()
+    copy = partial(_copies, store, directory, stop)
+    with contextlib.ExitStack() as held, ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(copy, groups[0])
+        # After the thread has ended: what it copied last is closed too.
+        held.callback(lambda: _close(coming.result()) if coming.exception() is None else None)
+        for following in [*groups[1:], []]:
+            group = coming.result()
+            coming = thread.submit(copy, following)
+            try:
+                yield [(Path(f"/proc/self/fd/{file.fileno()}"), shard) for file, shard in group]
+            except GeneratorExit:
+                stop.set()
+                raise
+            finally:
+                _close(group)
 
 
 def _groups(shards: Sequence[ShardEntry], limit_bytes: int) -> list[list[ShardEntry]]:
-    groups: list[list[ShardEntry]] = []
-    size = 0
-    for shard in shards:
-        if not groups or size + shard.bytes > limit_bytes:
+    groups = [[shard] for shard in shards[:1]]
+    size = limit_bytes
+    for shard in shards[1:]:
+        if size + shard.bytes > limit_bytes or len(groups[-1]) == _MOST_FILES:
             groups.append([])
             size = 0
         groups[-1].append(shard)
@@ -53,12 +75,27 @@ def _groups(shards: Sequence[ShardEntry], limit_bytes: int) -> list[list[ShardEn
     return groups
 
 
-def _copy(
-    store: Store, shards: Sequence[ShardEntry], folder: Path
-) -> list[tuple[Path, ShardEntry]]:
-    copies = []
-    for shard in shards:
-        path = folder / shard.key.replace("/", "-")
-        path.write_bytes(store.get(shard.key))
-        copies.append((path, shard))
+def _copies(
+    store: Store,
+    directory: str | os.PathLike[str] | None,
+    stop: threading.Event,
+    shards: Sequence[ShardEntry],
+) -> list[_Copy]:
+    copies: list[_Copy] = []
+    try:
+        for shard in shards:
+            if stop.is_set():
+                break
+            file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  closed by who takes it
+            copies.append(_Copy(file, shard))
+            file.write(store.get(shard.key))
+            file.flush()
+    except BaseException:
+        _close(copies)
+        raise
     return copies
+
+
+def _close(copies: Sequence[_Copy]) -> None:
+    for copy in copies:
+        copy.file.close()

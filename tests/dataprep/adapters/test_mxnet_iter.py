@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 import dataprep
 from dataprep.adapters.frameworks import import_framework
 from dataprep.augment import Augmentation, sample_rng
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, DatasetError, ObjectNotFound
 from dataprep.stores import StoreOptions, open_store
 from iobench.s3_server import MotoServer
+from tests.open_files import unnamed_bytes
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 
@@ -131,11 +133,6 @@ def test_normalised(local: dataprep.Dataset) -> None:
     assert np.allclose(normalised, expected, atol=1e-4)
 
 
-def held_bytes(folder: Path) -> int:
-    """Bytes of all files below."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def test_remote(remote: dataprep.Dataset, tmp_path: Path) -> None:
     """Copied shard by shard it is the same epoch in the same whole batches."""
     limit = 2 * max(shard.bytes for shard in remote.manifest.formats["recordio"].shards)
@@ -147,13 +144,12 @@ def test_remote(remote: dataprep.Dataset, tmp_path: Path) -> None:
         cache_dir=tmp_path,
         cache_bytes=limit,
     )
-    assert list(tmp_path.iterdir()) == []
     place = 0
     held = []
     for _ in range(2):
         sizes = []
         for batch in batches:
-            held.append(held_bytes(tmp_path))
+            held.append(unnamed_bytes(tmp_path))
             sizes.append(batch.data[0].shape[0])
             for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True):
                 sample = remote[place % 120]
@@ -162,7 +158,7 @@ def test_remote(remote: dataprep.Dataset, tmp_path: Path) -> None:
                 assert np.abs(image - expected).mean() < 2
                 place += 1
         assert sizes == [16] * 7 + [8]
-        assert list(tmp_path.iterdir()) == []
+        assert unnamed_bytes(tmp_path) == 0
         batches.reset()
     assert place == 240
     assert 0 < max(held) <= limit
@@ -174,9 +170,53 @@ def test_closed_early(remote: dataprep.Dataset, tmp_path: Path) -> None:
         remote, batch_size=16, augmentation=Augmentation(size=32), cache_dir=tmp_path
     )
     batches.next()
-    assert held_bytes(tmp_path) > 0
+    assert unnamed_bytes(tmp_path) > 0
     batches.close()
-    assert list(tmp_path.iterdir()) == []
+    assert unnamed_bytes(tmp_path) == 0
+
+
+def test_augmentation_is_of_seed_and_epoch(remote: dataprep.Dataset, tmp_path: Path) -> None:
+    """Crops come back with seed and epoch, differ with either, and from group to group."""
+
+    def images(seed: int, epoch: int) -> Any:
+        batches = dataprep.to_mxnet(
+            remote,
+            batch_size=120,
+            augmentation=Augmentation(size=32),
+            shuffle=False,
+            seed=seed,
+            epoch=epoch,
+            threads=2,
+            cache_bytes=2 * max(s.bytes for s in remote.manifest.formats["recordio"].shards),
+        )
+        return batches.next().data[0].asnumpy()
+
+    first = images(1, 0)
+    assert np.array_equal(images(1, 0), first)
+    for other in (images(1, 1), images(2, 0)):
+        assert not any(np.array_equal(*pair) for pair in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("damage", ["missing", "short"])
+def test_damaged_shards(mx: Any, output: Path, tmp_path: Path, damage: str) -> None:
+    """What ImageRecordIter passes over, or dies of, is an error that names the shard."""
+    copy = Path(shutil.copytree(output, tmp_path / "out"))
+    dataset = dataprep.open(copy, format="recordio")
+    shard = copy / dataset.manifest.formats["recordio"].shards[1].key
+    if damage == "missing":
+        shard.unlink()
+    else:
+        shard.write_bytes(shard.read_bytes()[:-100])
+    batches = dataprep.to_mxnet(dataset, batch_size=8, augmentation=Augmentation(size=32))
+    with pytest.raises((ObjectNotFound, DatasetError), match=shard.name):
+        batches.next()
+
+
+def test_a_path_that_means_something_else(mx: Any, output: Path, tmp_path: Path) -> None:
+    """Semicolons part paths and the like; that is said at once."""
+    copy = Path(shutil.copytree(output, tmp_path / "a;b"))
+    with pytest.raises(ConfigError, match="';' in a path"):
+        dataprep.to_mxnet(dataprep.open(copy, format="recordio"), batch_size=8)
 
 
 def test_refused(local: dataprep.Dataset, remote: dataprep.Dataset, output: Path) -> None:

@@ -11,6 +11,7 @@ from dataprep.adapters.shard_cache import copied_ahead
 from dataprep.errors import ObjectNotFound
 from dataprep.manifest import ShardEntry
 from dataprep.stores.memory import MemoryStore
+from tests.open_files import unnamed_bytes
 
 
 @pytest.fixture
@@ -25,31 +26,43 @@ def store() -> MemoryStore:
 SHARDS = [ShardEntry(f"recordio/{number}", 10, 1, "") for number in range(5)]
 
 
-def held_bytes(folder: Path) -> int:
-    """Bytes of all files below."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@pytest.mark.parametrize(("limit", "sizes"), [(20, [1] * 5), (40, [2, 2, 1]), (200, [5])], ids=str)
+@pytest.mark.parametrize(
+    ("limit", "sizes"), [(20, [1] * 5), (40, [1, 2, 2]), (200, [1, 4])], ids=str
+)
 def test_groups(store: MemoryStore, tmp_path: Path, limit: int, sizes: list[int]) -> None:
     """All shards come once, in order, as files; never more than the limit lies there."""
     seen = []
     for group in copied_ahead(store, SHARDS, tmp_path, limit):
-        assert held_bytes(tmp_path) <= limit
+        assert unnamed_bytes(tmp_path) <= limit
         assert all(path.read_bytes() == store.get(shard.key) for path, shard in group)
         seen.append([shard for _, shard in group])
     assert [len(group) for group in seen] == sizes
     assert [shard for group in seen for shard in group] == SHARDS
-    assert list(tmp_path.iterdir()) == []
+    assert unnamed_bytes(tmp_path) == 0
+
+
+def test_no_names(store: MemoryStore, tmp_path: Path) -> None:
+    """Nothing lies in the directory that could stay behind when the process is killed."""
+    for _ in copied_ahead(store, SHARDS, tmp_path, 40):
+        assert unnamed_bytes(tmp_path) > 0
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_few_files(store: MemoryStore, tmp_path: Path) -> None:
+    """However small the shards, few files are open."""
+    many = [SHARDS[number % 5] for number in range(300)]
+    groups = [len(group) for group in copied_ahead(store, many, tmp_path, 10**9)]
+    assert sum(groups) == 300
+    assert max(groups) <= 64
 
 
 def test_closed_early(store: MemoryStore, tmp_path: Path) -> None:
     """Nothing stays behind when the rest is not wanted."""
     groups = copied_ahead(store, SHARDS, tmp_path, 20)
     next(groups)
-    assert held_bytes(tmp_path) > 0
+    assert unnamed_bytes(tmp_path) > 0
     groups.close()
-    assert list(tmp_path.iterdir()) == []
+    assert unnamed_bytes(tmp_path) == 0
 
 
 def test_a_shard_that_is_gone(store: MemoryStore, tmp_path: Path) -> None:
@@ -60,7 +73,7 @@ def test_a_shard_that_is_gone(store: MemoryStore, tmp_path: Path) -> None:
     next(groups)
     with pytest.raises(ObjectNotFound, match="recordio/2"):
         next(groups)
-    assert list(tmp_path.iterdir()) == []
+    assert unnamed_bytes(tmp_path) == 0
 
 
 def test_no_shards(store: MemoryStore, tmp_path: Path) -> None:
