@@ -15,18 +15,18 @@ from dataprep.augment.normalise import affine
 tf: Any = import_framework("tensorflow")
 
 
-def preparation(augmentation: Augmentation, seeds: tuple[int, Any]) -> Any:
-    """A function of (number, (JPEG, label)) to (image, label); ``seeds`` is (seed, epoch).
+def preparation(augmentation: Augmentation, seed: int) -> Any:
+    """A function of ((JPEG, label), draw) to (image, label); see ``with_draws``.
 
-    Where ten tries find no crop the whole image is taken, as TensorFlow has it.
+    Crops are drawn by TensorFlow's own operation, as TensorFlow's pipelines do it. It draws the
+    height where the others draw the area: on ImageNet's shapes its crops have 0.38 of the image
+    on average, the others' 0.44. Where ten tries find none, the whole image is taken. (The rule
+    of ``random_crop`` in TensorFlow's operations costs a seventh of the whole preparation.)
     """
 
-    def prepare(number: Any, sample: tuple[Any, Any]) -> tuple[Any, Any]:
+    def prepare(sample: tuple[Any, Any], draw: Any) -> tuple[Any, Any]:
         encoded, label = sample
-        # One stream for each sample of each epoch: the key mixes (seed, epoch) with its place.
-        key = tf.random.fold_in(
-            tf.stack([tf.cast(part, tf.int64) for part in seeds]), tf.cast(number, tf.int64)
-        )
+        key = tf.stack([tf.constant(seed, tf.int64), draw])
         image = _part(encoded, augmentation, key)
         if augmentation.random:
             image = _varied(image, augmentation, tf.random.fold_in(key, 1))
@@ -54,7 +54,8 @@ def _part(encoded: Any, augmentation: Augmentation, key: Any) -> Any:
         short = tf.cast(tf.minimum(shape[0], shape[1]), tf.float32)
         side = tf.maximum(1, tf.cast(tf.round(short * EVALUATION_SHARE), tf.int32))
         window = tf.stack([(shape[0] - side) // 2, (shape[1] - side) // 2, side, side])
-    image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
+    # The default of TensorFlow's wheel is the fast inverse DCT, which no other decoder here uses.
+    image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3, dct_method="INTEGER_ACCURATE")
     return tf.image.resize(image, (augmentation.size, augmentation.size))
 
 

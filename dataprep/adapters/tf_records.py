@@ -16,34 +16,64 @@ tf: Any = import_framework("tensorflow")
 _READ_BYTES = 4 * 2**20
 
 
-def encoded_samples(dataset: Dataset, seeds: tuple[int, Any], shuffle: bool, readers: int) -> Any:
-    """(JPEG, int64 label from 0) of every sample; ``seeds`` is (seed, epoch).
+def epochs(epoch: Any) -> Any:
+    """One epoch's number, int64: that of a variable, or one more for each iteration.
 
-    ``readers`` shards are read at a time, a record of each in turn; 0 for one after the other.
+    It is read when iteration begins, so that a variable's value of that moment counts.
     """
-    entry = dataset.manifest.formats[dataset.format]
-    order = _shard_order(len(entry.shards), seeds, shuffle)
-    if isinstance(dataset.store, LocalStore):
-        root = dataset.store.root
-        paths = tf.constant([os.fspath(root / shard.key) for shard in entry.shards])
-
-        def read(shard: Any) -> Any:
-            return tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES)
-
-        records = _interleaved(order, read, readers)
-        return records.map(_parser(entry.label_offset), num_parallel_calls=readers or None)
-    return _interleaved(order, _generated(Records(dataset)), readers)
+    if isinstance(epoch, tf.Variable):
+        return tf.data.Dataset.from_tensors(0).map(lambda _: tf.cast(epoch, tf.int64))
+    following = tf.Variable(epoch - 1, dtype=tf.int64, trainable=False)
+    return tf.data.Dataset.from_tensors(0).map(lambda _: following.assign_add(1))
 
 
-def _shard_order(shards: int, seeds: tuple[int, Any], shuffle: bool) -> Any:
-    numbers = tf.range(shards, dtype=tf.int64)
+def encoded_samples(dataset: Dataset, seed: int, buffer: int, readers: int) -> Any:
+    """A function of an epoch's number to a data set of (JPEG, label from 0).
 
-    def ordered(_: Any) -> Any:
-        # Read when iteration begins, so that a variable's value of that moment counts.
-        key = tf.stack([tf.cast(part, tf.int64) for part in seeds])
-        return tf.random.experimental.stateless_shuffle(numbers, key) if shuffle else numbers
+    ``buffer`` records are shuffled, and the shards; with 0 neither is. ``readers`` shards are
+    read at a time, a record of each in turn; 0 for one after the other.
+    """
+    shards = tf.range(len(dataset.manifest.formats[dataset.format].shards), dtype=tf.int64)
+    read = _shard_reader(dataset)
 
-    return tf.data.Dataset.from_tensors(0).map(ordered).unbatch()
+    def samples(epoch: Any) -> Any:
+        key = tf.stack([tf.constant(seed, tf.int64), epoch])
+        order = tf.random.experimental.stateless_shuffle(shards, key) if buffer else shards
+        records = _interleaved(tf.data.Dataset.from_tensor_slices(order), read, readers)
+        if not buffer:
+            return records
+        drawn = tf.random.stateless_uniform((), key, 1, 2**31 - 1, tf.int64)
+        return records.shuffle(buffer, seed=drawn, reshuffle_each_iteration=False)
+
+    return samples
+
+
+def with_draws(samples: Any) -> Any:
+    """The same function to a data set of ((JPEG, label), draw).
+
+    ``draw``, int64, is another for each sample of each epoch: with the seed it makes the key of
+    a stream of random numbers.
+    """
+
+    def drawn(epoch: Any) -> Any:
+        # Counting in the data set costs a tenth of computing the same in a function.
+        return tf.data.Dataset.zip((samples(epoch), tf.data.Dataset.counter(epoch * 2**32)))
+
+    return drawn
+
+
+def _shard_reader(dataset: Dataset) -> Any:
+    """A function of a shard's number to a data set of its (JPEG, label from 0)."""
+    if not isinstance(dataset.store, LocalStore):
+        return _generated(Records(dataset))
+    root, entry = dataset.store.root, dataset.manifest.formats[dataset.format]
+    paths = tf.constant([os.fspath(root / shard.key) for shard in entry.shards], tf.string)
+    parse = _parser(entry.label_offset)
+
+    def read(shard: Any) -> Any:
+        return tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES).map(parse)
+
+    return read
 
 
 def _interleaved(order: Any, read: Any, readers: int) -> Any:

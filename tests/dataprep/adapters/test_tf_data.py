@@ -79,9 +79,7 @@ def test_epoch_by_number(tf: Any, dataset: dataprep.Dataset) -> None:
     """Images and order are those of seed and epoch."""
 
     def made(**options: Any) -> tuple[list[int], Any]:
-        found = samples(
-            dataprep.to_tf(dataset, augmentation=Augmentation(size=16), shuffle_buffer=1, **options)
-        )
+        found = samples(dataprep.to_tf(dataset, augmentation=Augmentation(size=16), **options))
         return [label for _, label in found], np.stack([image for image, _ in found])
 
     labels, images = made(seed=1, epoch=0)
@@ -95,11 +93,25 @@ def test_epoch_by_number(tf: Any, dataset: dataprep.Dataset) -> None:
 def test_epoch_by_variable(tf: Any, local: dataprep.Dataset) -> None:
     """A variable that is assigned before an iteration makes it that epoch."""
     epoch = tf.Variable(0, dtype=tf.int64)
-    options: dict[str, Any] = {"decode": False, "shuffle_buffer": 1}
+    options: dict[str, Any] = {"decode": False}
     made = dataprep.to_tf(local, epoch=epoch, **options)
     for number in (2, 0, 5):
         epoch.assign(number)
         assert samples(made) == samples(dataprep.to_tf(local, epoch=number, **options))
+
+
+def test_each_iteration_is_an_epoch(dataset: dataprep.Dataset) -> None:
+    """Iterating again is the next epoch, and one that begins there is the same."""
+    options: dict[str, Any] = {"augmentation": Augmentation(size=16), "batch_size": 120}
+    made = dataprep.to_tf(dataset, epoch=3, **options)
+    assert len(made) == 1
+    passes = [next(iter(made.as_numpy_iterator())) for _ in range(2)]
+    for number, (images, labels) in enumerate(passes):
+        again = dataprep.to_tf(dataset, epoch=3 + number, **options)
+        expected = next(iter(again.as_numpy_iterator()))
+        assert np.array_equal(images, expected[0])
+        assert np.array_equal(labels, expected[1])
+    assert not np.array_equal(passes[0][1], passes[1][1])
 
 
 @pytest.mark.parametrize("normalise", [True, False])
