@@ -17,6 +17,7 @@ from dataprep._version import __version__
 
 if TYPE_CHECKING:
     from dataprep.adapters import to_mxnet, to_tf, to_torch
+    from dataprep.augment import Augmentation
     from dataprep.config import ShardConfig
     from dataprep.dataset import Dataset
     from dataprep.dataset import open_dataset as open
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dataprep.verification import verify
 
 _HOMES = {
+    "Augmentation": "dataprep.augment",
     "Converted": "dataprep.image",
     "DataprepError": "dataprep.errors",
     "Dataset": "dataprep.dataset",
@@ -52,6 +54,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Augmentation",
     "Converted",
     "DataprepError",
     "Dataset",

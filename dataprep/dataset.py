@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.errors import CorruptRecord, DatasetError, ManifestMissing, ObjectNotFound
+from dataprep.errors import CorruptRecord, FormatMissing, ManifestMissing, ObjectNotFound
 from dataprep.formats import Sample, get_format
 from dataprep.formats.records import RawRecord
 from dataprep.labels import LabelSpace
@@ -36,7 +36,7 @@ class Dataset(Sequence[Sample]):
         names = list(self.manifest.formats)
         self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
         if self.format not in names:
-            raise DatasetError(
+            raise FormatMissing(
                 f"split {split!r} of {store.uri} has no format {format!r}: it has "
                 + ", ".join(names)
             )

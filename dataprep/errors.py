@@ -28,7 +28,8 @@ are translated once, where the foreign library is called.
     │   └── StoredBytesDiffer                     what was stored is not what was sent
     ├── DatasetError           ValueError         an output cannot be read as a data set
     │   ├── ManifestMissing    FileNotFoundError  not there, or not complete
-    │   └── SchemaTooNew                          written by a newer version
+    │   ├── SchemaTooNew                          written by a newer version
+    │   └── FormatMissing                         not made in the format that was asked for
     └── JobError               RuntimeError       the job cannot go on
         ├── OutputConflict                        OUTPUT holds another job
         ├── TooManyFailures                       more failed samples than allowed
@@ -160,6 +161,10 @@ class ManifestMissing(FileNotFoundError, DatasetError):
 
 class SchemaTooNew(DatasetError):
     """Written by a newer version of this package."""
+
+
+class FormatMissing(DatasetError):
+    """The data set was not made in this format."""
 
 
 class JobError(DataprepError, RuntimeError):

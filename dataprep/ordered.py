@@ -14,12 +14,12 @@ Result = TypeVar("Result")
 def in_order(
     call: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """``map(call, items)`` on ``threads`` threads.
+    """``map(call, items)`` on ``threads`` threads, with 0 on the caller's own.
 
     Unlike an executor's ``map`` it takes items as results are taken, so that at most
-    ``threads + 1`` of either exist at a time. With one thread, the caller's is used.
+    ``threads + 1`` of either exist at a time.
     """
-    if threads <= 1:
+    if threads == 0:
         yield from map(call, items)
         return
     with ThreadPoolExecutor(threads) as pool:

@@ -24,7 +24,9 @@ def read_ahead(
     def read(planned: tuple[str, int]) -> bytes | ImageError:
         return _read(source, *planned, max_bytes)
 
-    return in_order(read, zip(names, sizes, strict=True), source.concurrency)
+    # One read at a time hides nothing: it needs no thread either.
+    threads = source.concurrency if source.concurrency > 1 else 0
+    return in_order(read, zip(names, sizes, strict=True), threads)
 
 
 def _read(source: Source, name: str, size: int, max_bytes: int) -> bytes | ImageError:

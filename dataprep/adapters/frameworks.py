@@ -25,9 +25,10 @@ def import_framework(name: str) -> ModuleType:
         if name == "tensorflow":
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise ImportError(f"{_TITLES[name]} cannot be imported: {error}", name=name) from error
-        raise ImportError(
-            f"{_TITLES[name]} is not installed: pip install 'dataprep-iobench[{name}]'", name=name
-        ) from None
+    except Exception as error:  # a broken one raises anything: OSError, AttributeError, ...
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise ImportError(
+                f"{_TITLES[name]} is not installed: pip install 'dataprep-iobench[{name}]'",
+                name=name,
+            ) from None
+        raise ImportError(f"{_TITLES[name]} cannot be imported: {error}", name=name) from error

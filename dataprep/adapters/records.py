@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 _KEY = b"\x0a\x0dimage/encoded\x12"
-_OPEN_FILES = 256
+_OPEN_FILES = 512
 _NOWHERE = 0, -(2**62)
+_OPENING = threading.Lock()
 
 
 class Records:
     """Images and labels of one split in one format.
 
-    Can be pickled and forked: files and connections belong to the process that opened them.
+    Can be pickled, forked, and shared by threads: files and connections belong to the process
+    that opened them.
 
     Attributes:
         labels: int64 (samples,), counted from 0.
@@ -62,6 +65,11 @@ class Records:
         offset, length = int(self._offsets[index]), int(self._lengths[index])
         return handles.find_image(handles.read(key, offset, length), key, offset)
 
+    def name(self, index: int) -> str:
+        """Where a sample lies, in words."""
+        key = self.shard_keys[int(self._shards[index])]
+        return f"sample {index:,} ({key} at byte {int(self._offsets[index]):,})"
+
     def shard(self, number: int) -> bytes:
         """All bytes of one shard: one sequential read."""
         return self._opened().store.get(self.shard_keys[number])
@@ -79,8 +87,12 @@ class Records:
     def _opened(self) -> _Handles:
         handles = self._handles
         if handles is None or handles.process != os.getpid():
-            store = open_store(self._uri, self._options)
-            handles = self._handles = _Handles(store, self._format_name, self._label_offset)
+            with _OPENING:
+                handles = self._handles
+                if handles is None or handles.process != os.getpid():
+                    store = open_store(self._uri, self._options)
+                    handles = _Handles(store, self._format_name, self._label_offset)
+                    self._handles = handles
         return handles
 
 
@@ -100,15 +112,22 @@ class _Handles:
             os.close(descriptor)
 
     def read(self, key: str, offset: int, length: int) -> bytes:
-        """Part of a shard; files stay open, since opening costs more than reading 40 kB."""
+        """Part of a shard; the first files stay open, since opening takes longer than reading."""
         if self._root is None:
             return self.store.get_range(key, offset, length)
         descriptor = self._files.get(key)
-        if descriptor is None:
-            if len(self._files) >= _OPEN_FILES:
-                os.close(self._files.pop(next(iter(self._files))))
-            descriptor = self._files[key] = self._open(self._root / key, key)
-        return os.pread(descriptor, length, offset)
+        if descriptor is not None:
+            return os.pread(descriptor, length, offset)
+        descriptor = self._open(self._root / key, key)
+        with _OPENING:
+            kept = len(self._files) < _OPEN_FILES and key not in self._files
+            if kept:
+                self._files[key] = descriptor
+        try:
+            return os.pread(descriptor, length, offset)
+        finally:
+            if not kept:
+                os.close(descriptor)
 
     def _open(self, path: Path, key: str) -> int:
         try:

@@ -86,7 +86,9 @@ def to_torch(
         seed: of order and transform.
         epoch: the first.
         rank: this process among ``world_size``, each of which gets a part of its own: of the
-            samples (map), or of the shards (iterable). Parts may differ by one.
+            samples, by ``sampler`` (map), or of the shards (iterable). Parts may differ by one
+            sample, or one shard: distributed training ends an epoch with the least of them, or
+            uses ``torch.distributed.algorithms.Join``.
         world_size: how many processes train together.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dataprep.adapters.torch_dataset import Transform
 from dataprep.augment import sample_rng
+from dataprep.errors import ImageError
 from dataprep.formats.records import Buffer
 
 
@@ -31,17 +33,34 @@ class Epoch:
 
 
 class Items:
-    """Encoded images to what torch is given, by number; ``labels`` has one for each."""
+    """Encoded images to what torch is given, by number.
 
-    def __init__(self, labels: NDArray[np.int64], transform: Transform | None, seed: int) -> None:
+    ``labels`` has one for each, ``name`` says which it is where it cannot be decoded.
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.int64],
+        name: Callable[[int], str],
+        transform: Transform | None,
+        seed: int,
+    ) -> None:
         self._labels = labels
+        self._name = name
         self._transform = transform
         self._seed = seed
 
     def item(self, image: Buffer, index: int, epoch: int) -> tuple[Any, int]:
-        """(image, label) of sample ``index``."""
+        """(image, label) of sample ``index``.
+
+        Raises:
+            ImageError: what the transform raised, with the name of the sample.
+        """
         label = int(self._labels[index])
         if self._transform is None:
             return bytes(image), label
-        made = self._transform(image, sample_rng(self._seed, epoch, index))
+        try:
+            made = self._transform(image, sample_rng(self._seed, epoch, index))
+        except ImageError as error:
+            raise type(error)(f"{self._name(index)}: {error}") from error
         return torch.from_numpy(made) if isinstance(made, np.ndarray) else made, label

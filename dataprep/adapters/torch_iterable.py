@@ -32,7 +32,7 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
         share: tuple[int, int],
     ) -> None:
         self._records = Records(dataset)
-        self._items = Items(self._records.labels, transform, seed)
+        self._items = Items(self._records.labels, self._records.name, transform, seed)
         self._epoch = Epoch(epoch)
         self._shuffle, self._seed = shuffle, seed
         self._rank, self._world_size = share

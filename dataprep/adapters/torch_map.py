@@ -31,7 +31,7 @@ class MapRecords(TorchDataset[tuple[Any, int]]):
         share: tuple[int, int],
     ) -> None:
         self._records = Records(dataset)
-        self._items = Items(self._records.labels, transform, seed)
+        self._items = Items(self._records.labels, self._records.name, transform, seed)
         self._epoch = Epoch(epoch)
         self.sampler = EpochSampler(len(self._records), shuffle, seed, self._epoch, share)
 

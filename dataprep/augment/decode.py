@@ -1,7 +1,8 @@
 """An encoded image, or a part of it, as RGB pixels of one size.
 
 JPEGs are decoded by libjpeg-turbo at the smallest of 1, 1/2, 1/4 and 1/8 of their size at which
-the part is not below the target, then interpolated bilinearly. What libjpeg only warns of is
+the part is not below the target, then interpolated bilinearly, as TensorFlow and MXNet do it;
+torchvision filters once more before it shrinks by less than half. What libjpeg only warns of is
 accepted, since a training run should not end for it. EXIF orientation is ignored, as
 TensorFlow's, MXNet's and torchvision's decoders ignore it.
 """

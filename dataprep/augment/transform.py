@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -41,10 +42,11 @@ class Augmentation:
     layout: Literal["CHW", "HWC"] = "CHW"
 
     def __post_init__(self) -> None:
-        if self.size < 1 or not 0 <= self.jitter <= 1 or self.noise < 0:
+        whole = self.size == int(self.size) and self.size >= 1
+        if not whole or not 0 <= self.jitter <= 1 or not 0 <= self.noise < math.inf:
             raise ConfigError(
                 f"augmentation of size {self.size}, jitter {self.jitter}, noise {self.noise}: "
-                "size is at least 1, jitter 0 to 1, noise at least 0"
+                "size is a whole number from 1 on, jitter 0 to 1, noise at least 0"
             )
         if self.layout not in ("CHW", "HWC"):
             raise ConfigError(f"no layout {self.layout!r}: use CHW or HWC")

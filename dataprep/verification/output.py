@@ -98,7 +98,7 @@ def verify_split(
     faults: list[Fault] = []
     receipts: list[Receipt] = []
     table = SampleTable(list(job.label_offsets))
-    for receipt, found in in_order(one, range(job.shards), workers):
+    for receipt, found in in_order(one, range(job.shards), workers if workers > 1 else 0):
         faults.extend(found)
         if receipt is not None:
             table.add(receipt.rows, receipt.shard)

@@ -6,7 +6,7 @@ import importlib.util
 
 from dataprep.adapters.frameworks import import_framework
 from dataprep.dataset import Dataset, open_dataset
-from dataprep.errors import ConfigError, DatasetError, ManifestMissing
+from dataprep.errors import ConfigError, FormatMissing
 from iobench.errors import Unavailable
 from iobench.trial import Place
 
@@ -46,7 +46,5 @@ def open_shards(place: Place, format: str) -> Dataset:
     """
     try:
         return open_dataset(place.uri, place.split, format=format, options=place.store)
-    except ManifestMissing:
-        raise
-    except DatasetError as error:
+    except FormatMissing as error:
         raise Unavailable(f"{error}: shard it with --format {format}") from None

@@ -30,7 +30,11 @@ class TorchFolderLoader(TorchLoader):
         names, _, labels, _ = image_files(listing)
         epoch = Epoch(0)
         files = FolderImages(
-            self.place.uri, self.place.store, names, Items(labels, transform, settings.seed), epoch
+            self.place.uri,
+            self.place.store,
+            names,
+            Items(labels, names.__getitem__, transform, settings.seed),
+            epoch,
         )
         sampler = EpochSampler(len(names), settings.shuffle, settings.seed, epoch, (0, 1))
         return Readable(files, sampler, epoch.set)

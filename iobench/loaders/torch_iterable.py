@@ -16,11 +16,15 @@ class TorchIterableLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
         settings = self.settings
+        dataset = open_shards(self.place, "tfrecord")
         images = to_torch(
-            open_shards(self.place, "tfrecord"),
+            dataset,
             iterable=True,
             transform=transform,
             shuffle=settings.shuffle,
             seed=settings.seed,
         )
+        shards = len(dataset.manifest.formats[dataset.format].shards)
+        if shards < settings.workers:
+            self.notes = (f"{settings.workers} workers share {shards} shards: some have none",)
         return Readable(images, None, images.set_epoch)

@@ -10,7 +10,7 @@ import pytest
 from dataprep.ordered import in_order
 
 
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("threads", [0, 1, 2, 8])
 def test_results_come_in_the_order_of_the_items(threads: int) -> None:
     """However the calls overlap, results stand in the order of their items."""
     first_may_go = threading.Event()
@@ -23,6 +23,14 @@ def test_results_come_in_the_order_of_the_items(threads: int) -> None:
         return item * item
 
     assert list(in_order(call, range(20), threads)) == [item * item for item in range(20)]
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_whose_thread(threads: int) -> None:
+    """With 0 calls run on the caller's thread, with 1 beside it."""
+    found = set(in_order(lambda _: threading.current_thread(), range(5), threads))
+    assert (threading.current_thread() in found) == (threads == 0)
+    assert len(found) == 1
 
 
 def test_no_more_items_are_taken_than_threads_and_one() -> None:

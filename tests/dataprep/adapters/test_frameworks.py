@@ -23,14 +23,23 @@ def test_missing(monkeypatch: pytest.MonkeyPatch, name: str, title: str) -> None
         import_framework(name)
 
 
-def test_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'grpc'", name="grpc"),
+        OSError("libcudart.so: cannot open shared object file"),
+        AttributeError("module 'numpy' has no attribute 'bool'"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_broken(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """A framework whose own imports fail is told with what fails."""
 
     def fail(name: str) -> ModuleType:
-        raise ModuleNotFoundError("No module named 'grpc'", name="grpc")
+        raise error
 
     monkeypatch.setattr("dataprep.adapters.frameworks.importlib.import_module", fail)
-    with pytest.raises(ImportError, match="TensorFlow cannot be imported: No module named 'grpc'"):
+    with pytest.raises(ImportError, match=f"TensorFlow cannot be imported: {error}"):
         import_framework("tensorflow")
 
 

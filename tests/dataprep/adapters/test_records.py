@@ -8,6 +8,7 @@ import os
 import pickle
 import secrets
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,20 @@ def test_pickle(dataset: dataprep.Dataset) -> None:
     copy = pickle.loads(pickle.dumps(records))
     assert copy._handles is None
     assert bytes(copy.image(119)) == bytes(records.image(119))
+
+
+def test_threads(dataset: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share one connection, and few files stay open."""
+    monkeypatch.setattr(module, "_OPEN_FILES", 2)
+    records = Records(dataset)
+    expected = [bytes(sample.image) for sample in dataset]
+    with ThreadPoolExecutor(8) as pool:
+        stores = set(pool.map(lambda _: id(records._opened().store), range(8)))
+        found = list(pool.map(lambda index: bytes(records.image(index)), [*range(120)] * 3))
+    assert len(stores) == 1
+    assert found == expected * 3
+    assert records._handles is not None
+    assert len(records._handles._files) == 2
 
 
 def _in_child(records: Records, answer: multiprocessing.SimpleQueue[tuple[int, bytes]]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import dataprep
 from dataprep.augment import Augmentation, sample_rng
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, CorruptImage
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
@@ -41,6 +41,17 @@ class TestMap:
         assert isinstance(image, torch.Tensor)
         assert np.array_equal(image.numpy(), expected)
         assert label == dataset[17].label
+
+    @pytest.mark.parametrize("iterable", [False, True])
+    def test_a_broken_image(self, dataset: dataprep.Dataset, iterable: bool) -> None:
+        """What cannot be decoded is named: one among a million must be found."""
+
+        def fail(image: Any, rng: np.random.Generator) -> Any:
+            raise CorruptImage("truncated")
+
+        images = dataprep.to_torch(dataset, iterable=iterable, transform=fail, shuffle=False)
+        with pytest.raises(CorruptImage, match=r"^sample 0 \(.*00000.* at byte 0\): truncated$"):
+            next(iter(data_loader(images, batch_size=None)))
 
     def test_another_transform(self, dataset: dataprep.Dataset) -> None:
         """Anything that takes image and generator will do."""

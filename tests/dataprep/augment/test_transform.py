@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -80,7 +81,9 @@ def test_pickle() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"size": 0}, "size is at least 1"),
+        ({"size": 0}, "size is a whole number"),
+        ({"size": 2.5}, "size is a whole number"),
+        ({"noise": math.nan}, "noise at least 0"),
         ({"jitter": 1.5}, "jitter 0 to 1"),
         ({"noise": -1}, "noise at least 0"),
         ({"layout": "NHWC"}, "use CHW or HWC"),
