@@ -129,7 +129,8 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One training loop with one input."""
     params = spec.params
-    limit_threads(params.get("threads"), params["workers"])
+    on_cpu = params["device"] == "cpu"
+    limit_threads(params.get("threads"), params["workers"], on_cpu=on_cpu)
     over = context.places[params["over"]] if params["over"] else None
     place = context.places[params["data"]] if params["data"] else None
     loader = built(params["loader"], place or over, loader_settings(params), context)
