@@ -14,9 +14,9 @@ def limit_threads(threads: int | None, workers: int, *, on_cpu: bool) -> None:
     """Set the frameworks' thread count in this process; before any of them is imported.
 
     Without ``threads``, and ``on_cpu`` or without a GPU, a training loop leaves a processor to
-    each of the loader's ``workers``: threads that wait for each other while a worker has their processor
-    take many times as long, and would look like a stall for data. What the user's environment
-    says stands.
+    each of the loader's ``workers``: threads that wait for each other while a worker has their
+    processor take many times as long, and would look like a stall for data. What the user's
+    environment says stands.
     """
     chosen = _chosen(threads, workers, os.environ, on_cpu)
     if chosen is not None:
