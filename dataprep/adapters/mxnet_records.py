@@ -122,9 +122,19 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             yield from self._of_group([(root / shard.key, shard) for shard in shards], next(seeds))
             return
         groups = copied_ahead(self._store, shards, *self._cache)
-        with contextlib.closing(groups):
-            batches = (batch for group in groups for batch in self._of_group(group, next(seeds)))
+        # Closed from the inside: ImageRecordIter opens files while it lives, and a number of a
+        # closed one may be another's by then.
+        with (
+            contextlib.closing(groups),
+            contextlib.closing(self._of_groups(groups, seeds)) as batches,
+        ):
             yield from _refilled(batches, self.batch_size)
+
+    def _of_groups(
+        self, groups: Iterator[_Local], seeds: Iterator[int]
+    ) -> Generator[tuple[Any, Any], None, None]:
+        for group in groups:
+            yield from self._of_group(group, next(seeds))
 
     def _of_group(self, group: _Local, seed: int) -> Iterator[tuple[Any, Any]]:
         """Batches of files on this machine, of which the last may be short.

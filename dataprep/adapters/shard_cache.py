@@ -35,8 +35,9 @@ def copied_ahead(
 ) -> Generator[list[tuple[Path, ShardEntry]], None, None]:
     """Groups of shards as local files, the next group being copied meanwhile.
 
-    The first group is one shard, so that reading begins soon; others take at most half of
-    ``limit_bytes``. Files are there until the next group is asked for or the iterator closed.
+    The first group is one shard, so that reading begins soon, and each has twice as many as the
+    one before, so that none is waited for long; up to 64, and half of ``limit_bytes``. Files are
+    there until the next group is asked for or the iterator closed.
 
     Raises:
         StoreError: a shard cannot be had.
@@ -64,12 +65,12 @@ def copied_ahead(
 
 
 def _groups(shards: Sequence[ShardEntry], limit_bytes: int) -> list[list[ShardEntry]]:
-    groups = [[shard] for shard in shards[:1]]
-    size = limit_bytes
-    for shard in shards[1:]:
-        if size + shard.bytes > limit_bytes or len(groups[-1]) == _MOST_FILES:
+    groups: list[list[ShardEntry]] = []
+    size = most = 0
+    for shard in shards:
+        if not groups or size + shard.bytes > limit_bytes or len(groups[-1]) >= most:
             groups.append([])
-            size = 0
+            size, most = 0, min(_MOST_FILES, 2 ** (len(groups) - 1))
         groups[-1].append(shard)
         size += shard.bytes
     return groups

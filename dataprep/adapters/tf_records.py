@@ -42,6 +42,9 @@ def encoded_samples(dataset: Dataset, seed: int, buffer: int, readers: int) -> A
         records = _interleaved(tf.data.Dataset.from_tensor_slices(order), read, readers)
         if not buffer:
             return records
+        # Of this function's graph alone: the program's global seed has no part in the order
+        # (and with 0 for it, shuffle does not take a seed that is drawn).
+        tf.random.set_seed(1)
         drawn = tf.random.stateless_uniform((), key, 1, 2**31 - 1, tf.int64)
         return records.shuffle(buffer, seed=drawn, reshuffle_each_iteration=False)
 

@@ -90,6 +90,17 @@ def test_epoch_by_number(tf: Any, dataset: dataprep.Dataset) -> None:
     assert made(seed=2, epoch=0)[0] != labels
 
 
+@pytest.mark.parametrize("global_seed", [0, 7])
+def test_the_global_seed_has_no_part(tf: Any, local: dataprep.Dataset, global_seed: int) -> None:
+    """Order is of seed and epoch, whatever seed the program has for other things."""
+    expected = samples(dataprep.to_tf(local, decode=False))
+    tf.random.set_seed(global_seed)
+    try:
+        assert samples(dataprep.to_tf(local, decode=False)) == expected
+    finally:
+        tf.random.set_seed(None)
+
+
 def test_epoch_by_variable(tf: Any, local: dataprep.Dataset) -> None:
     """A variable that is assigned before an iteration makes it that epoch."""
     epoch = tf.Variable(0, dtype=tf.int64)
