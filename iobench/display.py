@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from typing import IO, Protocol
 
+from dataprep.counted import counted
 from iobench.clock import Clock, SystemClock
 from iobench.trial import Trial, TrialSpec
 from iobench.words import point_words, rate_words, result_words
@@ -14,8 +17,8 @@ from iobench.words import point_words, rate_words, result_words
 class Display(Protocol):
     """Shows a run's progress."""
 
-    def start(self, trials: int, done: int) -> None:
-        """A run begins; ``done`` of its trials are there already."""
+    def start(self, kinds: Sequence[str], done: int) -> None:
+        """A run begins: the kinds of the trials to come; ``done`` are there already."""
         ...
 
     def note(self, line: str) -> None:
@@ -42,9 +45,10 @@ class Display(Protocol):
 class Meter:
     """PURE. Trials against a clock that is passed in."""
 
-    def __init__(self, trials: int, done: int, now_s: float) -> None:
-        self.trials = trials
+    def __init__(self, kinds: Sequence[str], done: int, now_s: float) -> None:
+        self.trials = done + len(kinds)
         self.ended = done
+        self._to_come = Counter(kinds)
         self._seconds: dict[str, list[float]] = {}
         self._begun_s = now_s
         self._kind = ""
@@ -65,6 +69,7 @@ class Meter:
     def end(self, trial: Trial, now_s: float) -> None:
         """A trial ended; one that was skipped says nothing of how long others take."""
         self.ended += 1
+        self._to_come[trial.kind] -= 1
         self.last = result_words(trial)
         if trial.status == "skipped":
             # Once for a reason: the end says how many trials had the same.
@@ -74,11 +79,16 @@ class Meter:
             self._seconds.setdefault(self._kind, []).append(now_s - self._begun_s)
 
     def left_s(self) -> float | None:
-        """Seconds left if the rest take as long as those that ended; None before the first."""
-        spans = [span for spans in self._seconds.values() for span in spans]
-        if not spans:
+        """Seconds left; None before the first has ended.
+
+        Each trial to come takes as long as those of its kind, or of all kinds, took on average.
+        """
+        known = {kind: sum(spans) / len(spans) for kind, spans in self._seconds.items()}
+        if not known:
             return None
-        return sum(spans) / len(spans) * (self.trials - self.ended)
+        every = [span for spans in self._seconds.values() for span in spans]
+        mean_s = sum(every) / len(every)
+        return sum(count * known.get(kind, mean_s) for kind, count in self._to_come.items())
 
     def line(self) -> str:
         """``12/48  1,234 samples/s so far, 2:10 left``."""
@@ -94,13 +104,13 @@ class Lines:
     def __init__(self, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
         self._stream = stream
         self._clock = clock or SystemClock()
-        self._meter = Meter(0, 0, 0.0)
+        self._meter = Meter((), 0, 0.0)
 
-    def start(self, trials: int, done: int) -> None:
+    def start(self, kinds: Sequence[str], done: int) -> None:
         """A run begins."""
-        self._meter = Meter(trials, done, self._clock.now_s())
+        self._meter = Meter(kinds, done, self._clock.now_s())
         kept = f", {done} of them measured before" if done else ""
-        self.note(f"{trials} trials{kept}")
+        self.note(f"{counted(self._meter.trials, 'trial')}{kept}")
 
     def note(self, line: str) -> None:
         """Print."""
@@ -134,11 +144,11 @@ class Bar:
         self._lock = threading.Lock()
         self._started = False
 
-    def start(self, trials: int, done: int) -> None:
+    def start(self, kinds: Sequence[str], done: int) -> None:
         """A run begins."""
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self._meter = Meter(trials, done, self._clock.now_s())
+        self._meter = Meter(kinds, done, self._clock.now_s())
         self._rich = Progress(
             TextColumn("{task.completed}/{task.total}"),
             BarColumn(bar_width=20),
@@ -146,7 +156,7 @@ class Bar:
             console=self._console,
             refresh_per_second=8,
         )
-        self._task = self._rich.add_task("", total=trials, completed=done, line="")
+        self._task = self._rich.add_task("", total=self._meter.trials, completed=done, line="")
         self._rich.start()
         self._started = True
 

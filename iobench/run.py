@@ -94,7 +94,7 @@ def _measured(
     config: BenchConfig, specs: list[TrialSpec], done: set[str], display: Display
 ) -> Iterator[tuple[Trial, Outcome | None]]:
     with contextlib.ExitStack() as stack:
-        display.start(len(specs), len(done))
+        display.start([spec.kind for spec in specs if spec.id not in done], len(done))
         stack.callback(display.stop)
         places = stack.enter_context(Places(config, display.note))
         hopeless: dict[str, str] = {}

@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from iobench.report import render
+from tests.browser.opened import DESKTOP, PHONE, inked_charts, opened
 from tests.iobench.report import results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-DESKTOP, PHONE = (1280, 900), (390, 844)
-
-# Chart pixels that are neither clear nor the page's: what was drawn.
-INKED = """() => [...document.querySelectorAll(".drawing")].map((place) => {
-  const find = (root) => [...root.querySelectorAll("*")].flatMap((element) => [
-    ...(element instanceof HTMLCanvasElement ? [element] : []),
-    ...(element.shadowRoot ? find(element.shadowRoot) : []),
-  ]);
-  return Math.max(0, ...find(place).map((canvas) => {
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let inked = 0;
-    for (let i = 3; i < data.length; i += 4) inked += data[i] > 0;
-    return inked;
-  }));
-})"""
-
-
-class Opened:
-    """A page with what it complained of and what it asked for."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", self._said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-
-    def _said(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """One browser for all tests here."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -77,20 +27,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         result = replace(run.result(), findings=results.FINDINGS)
         made[name].write_bytes(render(result, run.table()))
     return made
-
-
-def opened(
-    browser: Browser, path: Path, size: tuple[int, int] = DESKTOP, scheme: str = "light"
-) -> Opened:
-    """The page when all its charts are drawn."""
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    found = Opened(context.new_page())
-    found.page.goto(path.as_uri())
-    found.page.wait_for_selector("html[data-ready]")
-    return found
 
 
 SCREENS = [
@@ -107,7 +43,7 @@ def test_a_report_opens_without_a_complaint_or_a_request(
     found = opened(chromium, pages[name], size)
     page = found.page
     assert page.locator("#verdict").is_visible()
-    inked = page.evaluate(INKED)
+    inked = inked_charts(page)
     assert len(inked) == page.locator("figure.chart").count()
     assert all(pixels > 500 for pixels in inked), inked
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]

@@ -14,6 +14,14 @@ from iobench.display import Bar, Lines, Meter, choose
 from iobench.trial import Status, Trial, TrialSpec
 
 PARAMS: dict[str, Any] = {"group": "g", "input": "warm", "batch_size": 8}
+DISK: dict[str, Any] = {
+    "target": "t",
+    "operation": "read",
+    "pattern": "random",
+    "block_bytes": 4096,
+    "parallelism": 1,
+    "cache": "direct",
+}
 SPEC = TrialSpec("train", PARAMS)
 
 
@@ -25,28 +33,28 @@ def ended(status: Status = "done", reason: str = "") -> Trial:
 class TestMeter:
     def test_time_left_is_unknown_at_first(self) -> None:
         """Before a trial has ended nobody can tell."""
-        meter = Meter(10, 0, 0.0)
+        meter = Meter(["train"] * 10, 0, 0.0)
         meter.begin(SPEC, 0.0)
         assert meter.left_s() is None
         assert meter.line() == "-:-- left"
 
     def test_rate_so_far(self) -> None:
         """All that the trial did over the time since it began."""
-        meter = Meter(10, 0, 0.0)
+        meter = Meter(["train"] * 10, 0, 0.0)
         meter.begin(SPEC, 100.0)
         meter.progress(3000, "samples", 102.0)
         assert meter.line() == "1,500 samples/s so far, -:-- left"
 
     def test_a_trial_begins_without_a_rate(self) -> None:
         """The rate of the one before is not its own."""
-        meter = Meter(10, 0, 0.0)
+        meter = Meter(["train"] * 10, 0, 0.0)
         meter.progress(3000, "samples", 2.0)
         meter.begin(SPEC, 3.0)
         assert "samples/s" not in meter.line()
 
     def test_no_rate_before_time_passes(self) -> None:
         """Samples at once are no endless rate."""
-        meter = Meter(10, 0, 5.0)
+        meter = Meter(["train"] * 10, 0, 5.0)
         meter.begin(SPEC, 5.0)
         meter.progress(3000, "samples", 5.0)
         assert meter.line() == "-:-- left"
@@ -54,7 +62,7 @@ class TestMeter:
     @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=9), st.integers(0, 5))
     def test_the_rest_takes_as_long_as_what_was_seen(self, spans: list[float], kept: int) -> None:
         """Time left is the mean of the trials so far for each that is left."""
-        meter = Meter(20, kept, 0.0)
+        meter = Meter(["train"] * (20 - kept), kept, 0.0)
         now_s = 0.0
         for span in spans:
             meter.begin(SPEC, now_s)
@@ -63,9 +71,19 @@ class TestMeter:
         mean_s = sum(spans) / len(spans)
         assert meter.left_s() == pytest.approx(mean_s * (20 - kept - len(spans)))
 
+    def test_kinds_take_their_own_time(self) -> None:
+        """What is to come of a kind takes as long as that kind did; others the mean of all."""
+        meter = Meter(["disk", "disk", "train", "object"], 0, 0.0)
+        meter.begin(TrialSpec("disk", {}), 0.0)
+        meter.end(Trial("disk//0", "disk", DISK, 0, "done"), 2.0)
+        assert meter.left_s() == 2.0 * 3
+        meter.begin(SPEC, 2.0)
+        meter.end(ended(), 42.0)
+        assert meter.left_s() == 2.0 + (2.0 + 40.0) / 2
+
     def test_skipped_trials_do_not_shorten_the_rest(self) -> None:
         """One that took no time says nothing of the others."""
-        meter = Meter(3, 0, 0.0)
+        meter = Meter(["train"] * 3, 0, 0.0)
         meter.begin(SPEC, 0.0)
         meter.end(ended(), 60.0)
         meter.begin(SPEC, 60.0)
@@ -78,7 +96,7 @@ class TestMeter:
     )
     def test_time_left_is_a_clock(self, seconds: float, shown: str) -> None:
         """Minutes and seconds, hours where there are any."""
-        meter = Meter(2, 0, 0.0)
+        meter = Meter(["train"] * 2, 0, 0.0)
         meter.begin(SPEC, 0.0)
         meter.end(ended(), seconds)
         assert meter.line() == f"{shown} left"
@@ -89,7 +107,7 @@ class TestLines:
         """How many there are, then each with its number and how it came out."""
         stream = io.StringIO()
         lines = Lines(stream, VirtualClock())
-        lines.start(3, 1)
+        lines.start(["train"] * 2, 1)
         lines.begin(SPEC)
         lines.progress(10, "samples")
         lines.end(ended())
@@ -114,7 +132,7 @@ class TestBar:
         bar = Bar()
         hostile = TrialSpec("train", {**PARAMS, "group": "[bold]x[/nothing]"})
         bar.note("before it starts [/b]")
-        bar.start(2, 0)
+        bar.start(["train"] * 2, 0)
         bar.begin(hostile)
         bar.progress(10, "samples")
         bar.end(Trial(hostile.id, "train", hostile.params, 0, "failed", reason="[/red] no"))

@@ -1,0 +1,66 @@
+"""``iobench run configs/bench/smoke.yaml``, a repeat of each, and its report in a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.opened import inked_charts, opened
+from tests.commandline import Finished, iobench
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CONFIG = Path(__file__).parents[2] / "configs" / "bench" / "smoke.yaml"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run lies."""
+    return tmp_path_factory.mktemp("smoke")
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path) -> Finished:
+    """The command, at its end: real disks, real S3 over HTTP, a real training loop."""
+    pytest.importorskip("torch")
+    settings = {
+        "repeats": "1",
+        "data.images": "200",
+        "data.folder": str(folder / "data"),
+        "disk.targets": f"[{{label: here, path: {folder}}}]",
+    }
+    options = [part for pair in settings.items() for part in ("--set", "=".join(pair))]
+    return iobench("run", CONFIG, "--output", folder / "run", *options)
+
+
+def test_it_ends_with_a_verdict_and_a_report(finished: Finished, folder: Path) -> None:
+    """Exit code 0, everything done, and the two lines that people look for."""
+    assert (finished.code, finished.complaints) == (0, []), finished.err
+    verdict, report = finished.out.splitlines()
+    assert verdict.startswith("The training loop gets ")
+    assert report == str(folder / "run" / "report.html")
+    result = json.loads((folder / "run" / "result.json").read_text())
+    assert {trial["status"] for trial in result["trials"]} == {"done"}
+    assert {trial["kind"] for trial in result["trials"]} == {
+        *("disk", "layout", "object", "loader", "train")
+    }
+    assert result["summary"]["verdict"] == verdict
+
+
+def test_the_report_opens(chromium: Browser, finished: Finished, folder: Path) -> None:
+    """From disk, with the verdict in sight, every chart drawn, no complaint and no request."""
+    found = opened(chromium, folder / "run" / "report.html")
+    page = found.page
+    assert page.locator("#verdict").inner_text() == finished.out.splitlines()[0]
+    inked = inked_charts(page)
+    assert len(inked) == page.locator("figure.chart").count() > 3
+    assert all(pixels > 500 for pixels in inked), inked
+    assert found.complaints == []
+    assert [url for url in found.requests if not url.startswith(("file:", "data:"))] == []
+    assert json.loads(page.locator("#result").inner_text())["name"] == "smoke"
+    assert (folder / "run" / "report.html").stat().st_size < 6e6
+    page.context.close()
