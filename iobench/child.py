@@ -30,6 +30,7 @@ KINDS = {
     "train": "iobench.loops.training",
 }
 _EVERY_S = 0.25
+_LONGEST_REASON = 400
 
 
 class Lines:
@@ -91,8 +92,10 @@ def main() -> int:
 
 
 def reason(error: Exception) -> str:
-    """One line; the kind of error where the message alone would not say it."""
+    """One line of bounded length; the kind of error where the message alone would not say it."""
     text = " ".join(str(error).split())
+    if len(text) > _LONGEST_REASON:  # TensorFlow's may fill a screen
+        text = f"{text[:_LONGEST_REASON]} ..."
     if isinstance(error, DataprepError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

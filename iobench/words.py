@@ -7,6 +7,8 @@ from typing import Any
 from dataprep.names import escape
 from iobench.trial import Params, Trial, TrialSpec
 
+_MODELS = {"resnet50": "ResNet-50", "resnet18": "ResNet-18", "lenet": "LeNet"}
+
 
 def point_words(spec: TrialSpec) -> str:
     """``disk here read sequential 1 MiB x4 cold #2``; repeats count from 1."""
@@ -44,6 +46,11 @@ def rate_words(per_s: float, unit: str) -> str:
     if unit == "bytes":
         return f"{_number(per_s / 1e6)} MB/s"
     return f"{_number(per_s)} {unit}/s"
+
+
+def model_words(name: str) -> str:
+    """``ResNet-50`` for ``resnet50``; models of others as they are called."""
+    return _MODELS.get(name, name)
 
 
 def size_words(count: int) -> str:

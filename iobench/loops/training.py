@@ -27,6 +27,7 @@ from iobench.several import Several
 from iobench.stats import quantiles
 from iobench.stored import Stored, stored
 from iobench.trial import Cold, Context, Outcome, TrialSpec
+from iobench.words import model_words
 
 Input = Literal["synthetic", "warm", "cold", "store"]
 _NO_DATA = frozenset({"mock", "null"})
@@ -100,7 +101,7 @@ class Training(BaseModel):
     def label(self) -> str:
         """``group``, or what tells it from others."""
         device = self.preset or (self.consumer if self.images_per_s is None else "paced")
-        return self.group or f"{self.model} on {device}, {self.loader}"
+        return self.group or f"{model_words(self.model)} on {device}, {self.loader}"
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from iobench.report.model.cells import cache_badges
 from iobench.report.model.numbers import as_estimate, interval, number, percent
 from iobench.report.model.shapes import Badge, Figure
 from iobench.result import Result
+from iobench.words import model_words
 
 _INPUTS = (
     ("store", "from the store", "achieved from the object store"),
@@ -95,8 +96,8 @@ def training_groups(result: Result) -> list[Mapping[str, Any]]:
 
 
 def device(group: Mapping[str, Any]) -> str:
-    """``resnet50 on NVIDIA H200, float16``."""
-    model, where = group.get("model"), group.get("device")
+    """``ResNet-50 on NVIDIA H200, float16``."""
+    model, where = model_words(str(group.get("model") or "")), group.get("device")
     if group.get("emulated"):
         name = str(where or group.get("consumer") or "a device")
         return name if "emulated" in name.lower() else f"{name} (emulated)"

@@ -52,10 +52,10 @@ def test_loaders_without_data_need_none() -> None:
 def test_a_label_tells_groups_apart() -> None:
     """``group`` where it is given, else model, device and loader."""
     assert Training(group="mine").label == "mine"
-    assert Training().label == "resnet50 on torch, torch-iterable"
-    assert Training.model_validate(PACED).label == "resnet50 on paced, mock"
+    assert Training().label == "ResNet-50 on torch, torch-iterable"
+    assert Training.model_validate(PACED).label == "ResNet-50 on paced, mock"
     preset = Training(consumer="paced", preset="H100", loader="null")
-    assert preset.label == "resnet50 on H100, null"
+    assert preset.label == "ResNet-50 on H100, null"
 
 
 @pytest.mark.parametrize(
