@@ -69,6 +69,7 @@ class Meter:
     def end(self, trial: Trial, now_s: float) -> None:
         """A trial ended; one that was skipped says nothing of how long others take."""
         self.ended += 1
+        self._rate = ""
         self._to_come[trial.kind] -= 1
         self.last = result_words(trial)
         if trial.status == "skipped":
