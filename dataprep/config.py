@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
-from dataprep.config_errors import explain
-from dataprep.config_file import read_yaml, set_dotted
-from dataprep.errors import ConfigError
+from dataprep.config_file import read_config
 from dataprep.image.policy import ImagePolicy
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores.options import StoreOptions
@@ -208,20 +206,8 @@ def allowed_failures(limit: int | str, samples: int) -> int:
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
-    """A config from a YAML file and dotted overrides, or from overrides alone.
-
-    Raises:
-        ConfigError: the file is missing or no mapping, or a key or value is wrong; each
-            problem with its key, unknown keys with the nearest known one.
-    """
-    values: dict[str, Any] = {} if path is None else read_yaml(path)
-    for dotted, value in overrides.items():
-        set_dotted(values, dotted, value)
-    try:
-        return ShardConfig.model_validate(values)
-    except ValidationError as error:
-        where = "the command line" if path is None else str(path)
-        raise ConfigError(explain(error, ShardConfig, where)) from None
+    """A config from a YAML file and dotted overrides; raises what ``read_config`` does."""
+    return read_config(ShardConfig, path, overrides)
 
 
 def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
@@ -230,13 +216,7 @@ def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
     Raises:
         ConfigError: a key is none of the store's, or a value is wrong.
     """
-    values: dict[str, Any] = {}
-    for dotted, value in overrides.items():
-        set_dotted(values, dotted, value)
-    try:
-        return _StoreOnly.model_validate(values).store
-    except ValidationError as error:
-        raise ConfigError(explain(error, _StoreOnly, "the command line")) from None
+    return read_config(_StoreOnly, None, overrides).store
 
 
 def dump(config: ShardConfig) -> str:

@@ -1,13 +1,35 @@
-"""A YAML file and dotted overrides, before any key of it is known."""
+"""YAML files and dotted overrides into a config."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
+from dataprep.config_errors import explain
 from dataprep.errors import ConfigError
+
+Config = TypeVar("Config", bound=BaseModel)
+
+
+def read_config(model: type[Config], path: Path | None, overrides: Mapping[str, Any]) -> Config:
+    """A config from a YAML file and dotted overrides, or from overrides alone.
+
+    Raises:
+        ConfigError: the file is missing or no mapping, or a key or value is wrong; each
+            problem with its key, unknown keys with the nearest known one.
+    """
+    values: dict[str, Any] = {} if path is None else read_yaml(path)
+    for dotted, value in overrides.items():
+        set_dotted(values, dotted, value)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        where = "the command line" if path is None else str(path)
+        raise ConfigError(explain(error, model, where)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from dataprep.config_errors import explain
-from dataprep.config_file import read_yaml, set_dotted
-from dataprep.errors import ConfigError
+from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings
 from iobench.loops.loading import LoaderGrid
 from iobench.loops.training import Training
@@ -49,20 +47,8 @@ class BenchConfig(BaseModel):
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:
-    """A config from a YAML file and dotted overrides.
-
-    Raises:
-        ConfigError: the file is missing or no mapping, or a key or value is wrong; each
-            problem with its key, unknown keys with the nearest known one.
-    """
-    values: dict[str, Any] = {} if path is None else read_yaml(path)
-    for dotted, value in overrides.items():
-        set_dotted(values, dotted, value)
-    try:
-        return BenchConfig.model_validate(values)
-    except ValidationError as error:
-        where = "the command line" if path is None else str(path)
-        raise ConfigError(explain(error, BenchConfig, where)) from None
+    """A config from a YAML file and dotted overrides; raises what ``read_config`` does."""
+    return read_config(BenchConfig, path, overrides)
 
 
 def dump(config: BenchConfig) -> str:

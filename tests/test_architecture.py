@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
-        *("_version", "errors", "names", "counted", "keys", "ordered", "schema"),
+        *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         *("stores", "sources", "manifest", "sample_table", "config_errors", "config_file"),
         *("config", "spool", "read_ahead", "worker", "job", "verification", "dataset"),

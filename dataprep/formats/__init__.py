@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import cast
-
-from dataprep.errors import ConfigError
 from dataprep.formats.protocol import IndexEntry, RecordFormat, RecordWriter, Sample
+from dataprep.registry import Registry
 
 __all__ = ["IndexEntry", "RecordFormat", "RecordWriter", "Sample", "format_names", "get_format"]
+
+_FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 
 
 def format_names() -> tuple[str, ...]:
     """Every registered format, sorted."""
-    return tuple(sorted(entry_points(group="dataprep.formats").names))
+    return tuple(_FORMATS.names())
 
 
 def get_format(name: str) -> RecordFormat:
@@ -22,7 +21,4 @@ def get_format(name: str) -> RecordFormat:
     Raises:
         ConfigError: none is registered under that name.
     """
-    known = entry_points(group="dataprep.formats")
-    if name not in known.names:
-        raise ConfigError(f"no format {name!r}: use one of {', '.join(format_names())}")
-    return cast(RecordFormat, known[name].load()())
+    return _FORMATS.load(name)()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import cast
+from collections.abc import Callable
 
-from dataprep.errors import ConfigError
+from dataprep.registry import Registry
 from dataprep.sources.protocol import Listing, Problem, Source
 from dataprep.stores import StoreOptions
 
 __all__ = ["Listing", "Problem", "Source", "open_source"]
+
+_KINDS: Registry[Source] = Registry("dataprep.sources", "source kind")
 
 
 def open_source(uri: str, kind: str = "imagefolder", options: StoreOptions | None = None) -> Source:
@@ -18,7 +19,5 @@ def open_source(uri: str, kind: str = "imagefolder", options: StoreOptions | Non
     Raises:
         ConfigError: no such kind.
     """
-    known = entry_points(group="dataprep.sources")
-    if kind not in known.names:
-        raise ConfigError(f"no source kind {kind!r}: use one of {', '.join(sorted(known.names))}")
-    return cast(Source, known[kind].load()(uri, options))
+    source: Callable[..., Source] = _KINDS.load(kind)
+    return source(uri, options)

@@ -12,7 +12,7 @@ from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.data.settings import check_name, split_name
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders import Batch, Loader, LoaderSettings, get_loader, loader_names
+from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.several import Several, grid
@@ -24,13 +24,7 @@ DataName = Annotated[str, AfterValidator(check_name)]
 _NO_DATA = frozenset({"mock", "null"})
 
 
-def _known(name: str) -> str:
-    if name not in loader_names():
-        raise ValueError(f"no loader {name!r}: known are {', '.join(loader_names())}")
-    return name
-
-
-LoaderName = Annotated[str, AfterValidator(_known)]
+LoaderName = Annotated[str, AfterValidator(LOADERS.check)]
 
 
 class LoaderGrid(BaseModel):
@@ -103,7 +97,7 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
     Raises:
         Unavailable: the data have another form, or what it needs is not there.
     """
-    kind = get_loader(name)
+    kind = LOADERS.load(name)
     reads = getattr(kind, "reads", None)  # some only know once they have a place
     if place is not None and reads is not None:
         check_form(place, reads)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from iobench.consumers import Consumer, ConsumerSettings, Model, consumer_names, get_consumer
+from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
 from iobench.errors import TrialFailed
@@ -38,12 +38,6 @@ _LOADER_KEYS = (
 _CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
 
 
-def _known(name: str) -> str:
-    if name not in consumer_names():
-        raise ValueError(f"no consumer {name!r}: known are {', '.join(consumer_names())}")
-    return name
-
-
 def _form(name: str) -> str:
     check_name(f"{name}@disk")
     return name
@@ -62,7 +56,7 @@ class Training(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     group: str = ""
-    consumer: Annotated[str, AfterValidator(_known)] = "torch"
+    consumer: Annotated[str, AfterValidator(CONSUMERS.check)] = "torch"
     model: Model = "resnet50"
     batch_size: Annotated[int, Field(ge=1)] = 64
     device: Literal["auto", "cpu", "gpu"] = "auto"
@@ -198,7 +192,7 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     keys = (*_CONSUMER_KEYS, "preset", "images_per_s")
     told = {key: params[key] for key in keys if key in params}
     classes = max(data.classes if data else 2, 1000)
-    return get_consumer(params["consumer"])(
+    return CONSUMERS.load(params["consumer"])(
         ConsumerSettings(classes=classes, **told), context.clock
     )
 

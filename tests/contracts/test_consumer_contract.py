@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from iobench.clock import SystemClock
-from iobench.consumers import Consumer, ConsumerSettings, consumer_names, get_consumer
+from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 
@@ -23,7 +23,7 @@ def _names() -> list[Any]:
     heavy = {"tensorflow", "mxnet"}
     # What these two warn of is theirs.
     marks = (pytest.mark.frameworks, pytest.mark.filterwarnings("default"))
-    return [pytest.param(name, marks=marks if name in heavy else ()) for name in consumer_names()]
+    return [pytest.param(name, marks=marks if name in heavy else ()) for name in CONSUMERS.names()]
 
 
 @pytest.fixture(params=_names())
@@ -45,7 +45,7 @@ def built(name: str, **options: Any) -> Consumer:
     }
     if name == "torch":
         pytest.importorskip("torch")
-    return get_consumer(name)(ConsumerSettings(**settings), SystemClock())
+    return CONSUMERS.load(name)(ConsumerSettings(**settings), SystemClock())
 
 
 def batch_for(consumer: Consumer, images: Any, labels: Any) -> Batch:
@@ -202,7 +202,7 @@ def test_a_missing_framework_is_named_with_its_extra(
     """The trial is skipped with the command that brings it."""
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Unavailable, match=rf"pip install 'dataprep-iobench\[{extra}\]'"):
-        get_consumer(name)(ConsumerSettings(), SystemClock())
+        CONSUMERS.load(name)(ConsumerSettings(), SystemClock())
 
 
 def _number(loss: Any) -> Any:

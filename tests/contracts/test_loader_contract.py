@@ -20,18 +20,18 @@ from dataprep.labels import LabelSpace
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.loaders import Batch, Loader, LoaderSettings, get_loader
+from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 
 SAMPLES, CLASSES, SIZE = 120, 6, 64
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 FRAMEWORK_OF = {"tf-data": "tensorflow", "mxnet-record": "mxnet"}
-LOADERS = [
+NAMES = [
     pytest.param(name, marks=FRAMEWORKS if name in FRAMEWORK_OF else (), id=name)
     for name in ("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record")
 ]
-DECODING = [point for point in LOADERS if point.id != "raw"]
+DECODING = [point for point in NAMES if point.id != "raw"]
 FROM_FILES = ("torch-folder",)
 
 
@@ -103,7 +103,7 @@ def opened(name: str, place: Place | None, **settings: Any) -> Iterator[Loader]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what TensorFlow and MXNet warn of on import is theirs
         try:
-            loader = get_loader(name)(place, LoaderSettings(**options), SystemClock())
+            loader = LOADERS.load(name)(place, LoaderSettings(**options), SystemClock())
         except Unavailable as error:
             if "is not installed" not in str(error):
                 raise
@@ -148,7 +148,7 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> None:
@@ -165,7 +165,7 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
             assert len(short) <= max(1, workers)
 
 
-@pytest.mark.parametrize("name", [point for point in LOADERS if point.id != "mxnet-record"])
+@pytest.mark.parametrize("name", [point for point in NAMES if point.id != "mxnet-record"])
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
@@ -185,7 +185,7 @@ def test_without_decode(data: Data, name: str, where: str, workers: int) -> None
 def test_mxnet_always_decodes(data: Data) -> None:
     """What ImageRecordIter cannot do is said, with what can."""
     with pytest.raises(Unavailable, match="always decodes: take the loader 'raw'"):
-        get_loader("mxnet-record")(
+        LOADERS.load("mxnet-record")(
             data.places["shards@disk"], LoaderSettings(decode=False), SystemClock()
         )
 
@@ -234,7 +234,7 @@ def test_unshuffled_centres(data: Data, name: str) -> None:
     assert np.abs(found - np.roll(expected, 1, axis=0)).mean() > 20
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_order(data: Data, name: str, workers: int) -> None:
     """The order changes with the epoch and with the seed, and comes back with both."""
@@ -264,7 +264,7 @@ def test_augmentation_repeats(data: Data, name: str) -> None:
         assert np.array_equal(alone, images(1, 0))
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("when", ["after an epoch", "within an epoch"])
 def test_close(data: Data, name: str, when: str) -> None:
     """No process outlives ``close``, and closing twice does nothing."""
@@ -280,7 +280,7 @@ def test_close(data: Data, name: str, when: str) -> None:
         assert children() == before
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_epoch_may_be_left(data: Data, name: str) -> None:
     """An epoch that was not read to its end does not reach into the next."""
     with opened(name, place_of(data, name), workers=2) as loader:
@@ -289,7 +289,7 @@ def test_an_epoch_may_be_left(data: Data, name: str) -> None:
         assert len(labels_of(list(loader.epoch(1)))) == SAMPLES
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_to_read(data: Data, name: str) -> None:
     """A loader without data, or with what it does not read, is refused when it is made."""
     empty = Place("/nowhere", "empty")
@@ -299,7 +299,7 @@ def test_nothing_to_read(data: Data, name: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
     """Where nothing lies, making the loader or its first epoch says so in one line."""
     place = Place(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
@@ -308,7 +308,7 @@ def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [point for point in LOADERS if point.id != "raw"])
+@pytest.mark.parametrize("name", [point for point in NAMES if point.id != "raw"])
 def test_remote_notes(data: Data, name: str) -> None:
     """What is done differently for S3 stands in the notes, and only there."""
     with (

@@ -15,11 +15,10 @@ from iobench.clock import SystemClock
 from iobench.errors import Unavailable
 from iobench.faults import Delay, Fault, FaultProxy, Match, Reset, Rule, Stall, Status, Truncate
 from iobench.probes.object_store.clients import (
+    CLIENTS,
     ObjectClient,
     RequestFailed,
     Timing,
-    client_names,
-    get_client,
 )
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
@@ -44,7 +43,7 @@ def store(bucket: str, s3_server: MotoServer) -> Store:
     return open_store(f"s3://{bucket}/a/prefix", StoreOptions(endpoint_url=s3_server.url))
 
 
-@pytest.fixture(params=client_names())
+@pytest.fixture(params=CLIENTS.names())
 def connect(request: pytest.FixtureRequest, bucket: str, proxy: FaultProxy) -> Iterator[Open]:
     """Opens a client of each kind, through the proxy unless told otherwise."""
     opened: list[ObjectClient] = []
@@ -53,7 +52,7 @@ def connect(request: pytest.FixtureRequest, bucket: str, proxy: FaultProxy) -> I
         settings = {"endpoint_url": url or proxy.url, "max_attempts": 2, **options}
         place = Place(f"s3://{bucket}/a/prefix", "empty", StoreOptions.model_validate(settings))
         try:
-            opened.append(get_client(request.param)(place, 8, SystemClock()))
+            opened.append(CLIENTS.load(request.param)(place, 8, SystemClock()))
         except Unavailable as error:
             pytest.skip(str(error))
         return opened[-1]

@@ -101,7 +101,7 @@ def test_processes_of_a_trial_end_with_it(third_party: ThirdParty, name: str, st
 def test_an_unknown_loader_fails(third_party: ThirdParty) -> None:
     """With those that are known, third parties' included."""
     _, _, reason = tried("nobody")
-    assert reason.startswith("no loader 'odd-nobody': known are ")
+    assert reason.startswith("no loader 'odd-nobody': use one of ")
     assert "odd-steady" in reason
 
 

@@ -15,7 +15,7 @@ from dataprep.ordered import in_order
 from dataprep.stores import Store
 from iobench.errors import Unavailable
 from iobench.probes.object_store import pool
-from iobench.probes.object_store.clients import ObjectClient, RequestFailed, Timing, get_client
+from iobench.probes.object_store.clients import CLIENTS, ObjectClient, RequestFailed, Timing
 from iobench.probes.object_store.figures import metrics, require_success
 from iobench.probes.object_store.reach import reach
 from iobench.probes.object_store.settings import Operation
@@ -58,7 +58,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     place = context.places.get(f"store/{asked.store}")
     if place is None:
         raise Unavailable(f"no object store is called {asked.store!r}: name it under targets")
-    make = get_client(asked.client)
+    make = CLIENTS.load(asked.client)
     store = reach(place)
     notes: list[str] = []
     with contextlib.closing(make(place, asked.connections, context.clock)) as client:

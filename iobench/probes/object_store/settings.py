@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from iobench.data.settings import BucketSettings
-from iobench.probes.object_store.clients import client_names
+from iobench.probes.object_store.clients import CLIENTS
 from iobench.several import Several
 
 Operation = Literal["get", "range_get", "put", "multipart"]
@@ -25,13 +25,7 @@ _MAX_OBJECT_BYTES = 5 * 10**9  # S3's limit for one PUT
 _MIN_PART_BYTES = 5 * 2**20  # S3's limit for every part but the last
 
 
-def _known(name: str) -> str:
-    if name not in client_names():
-        raise ValueError(f"no object-store client {name!r}: known are {', '.join(client_names())}")
-    return name
-
-
-ClientName = Annotated[str, AfterValidator(_known)]
+ClientName = Annotated[str, AfterValidator(CLIENTS.check)]
 
 
 class StoreTarget(BucketSettings):

@@ -11,7 +11,7 @@ import dataprep
 from dataprep.errors import ManifestMissing
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.loaders import LoaderSettings, get_loader
+from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.sources import open_shards
 from iobench.trial import Place
 
@@ -33,7 +33,7 @@ def test_missing_framework(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
     with pytest.raises(Unavailable, match=said):
-        get_loader(loader)(Place("/data", "shards"), LoaderSettings(), SystemClock())
+        LOADERS.load(loader)(Place("/data", "shards"), LoaderSettings(), SystemClock())
 
 
 def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     settings = LoaderSettings(pin_memory=True)
     with pytest.raises(Unavailable, match="pinned memory is for a CUDA device"):
-        get_loader("torch-map")(Place("/data", "shards"), settings, SystemClock())
+        LOADERS.load("torch-map")(Place("/data", "shards"), settings, SystemClock())
 
 
 def test_missing_format(tree: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataprep.errors import ConfigError, PermissionRefused
 from dataprep.stores import open_store
 from iobench.errors import TrialFailed, Unavailable
 from iobench.faults import FaultProxy, Match, Rule, Status, Truncate
-from iobench.probes.object_store.clients import client_names
+from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.object_store.pool import PREFIX
 from iobench.trial import Outcome, Place
 
@@ -30,7 +30,7 @@ def stored(place: Place) -> list[str]:
     return sorted(info.key for info in open_store(place.uri, place.store).list())
 
 
-@pytest.mark.parametrize("client", client_names())
+@pytest.mark.parametrize("client", CLIENTS.names())
 @pytest.mark.parametrize("operation", ["get", "range_get", "put", "multipart"])
 def test_every_operation_has_figures(trial: RunTrial, client: str, operation: str) -> None:
     """Six requests move six times the bytes, whichever client sends them."""
@@ -73,7 +73,7 @@ def test_what_was_written_is_deleted(trial: RunTrial, place: Place, operation: s
     assert stored(place) == [PREFIX + "warm-up"]
 
 
-@pytest.mark.parametrize("client", client_names())
+@pytest.mark.parametrize("client", CLIENTS.names())
 def test_failed_requests_are_counted_and_bring_no_bytes(
     trial: RunTrial, proxy: FaultProxy, client: str
 ) -> None:
@@ -90,7 +90,7 @@ def test_failed_requests_are_counted_and_bring_no_bytes(
     assert (found["requests"], found["bytes"], found["retries"]) == (4, 20_000, 0)
 
 
-@pytest.mark.parametrize("client", client_names())
+@pytest.mark.parametrize("client", CLIENTS.names())
 def test_retries_are_counted(trial: RunTrial, place: Place, proxy: FaultProxy, client: str) -> None:
     """A 503 that passes is a retry and no error; those before the timed part do not count."""
     thrice = place.store.model_copy(update={"max_attempts": 3})
@@ -105,7 +105,7 @@ def test_retries_are_counted(trial: RunTrial, place: Place, proxy: FaultProxy, c
     assert [r.status for r in proxy.requests if "/warm-up" in r.path][2:] == [503, 206]
 
 
-@pytest.mark.parametrize("client", client_names())
+@pytest.mark.parametrize("client", CLIENTS.names())
 def test_a_trial_without_permission_fails(trial: RunTrial, proxy: FaultProxy, client: str) -> None:
     """A bucket whose objects may not be read is a failure that says what to check."""
     proxy.replace_rules([Rule(Match("GET", READ), Status(403, "AccessDenied", "Access Denied"))])
@@ -146,7 +146,7 @@ def test_a_client_that_is_not_installed_is_skipped(
 
 def test_an_unknown_client_is_refused(trial: RunTrial) -> None:
     """The reason lists those that are known."""
-    with pytest.raises(ConfigError, match=r"no object-store client 'curl': known are .*boto3"):
+    with pytest.raises(ConfigError, match=r"no object-store client 'curl': use one of .*boto3"):
         trial(client="curl")
 
 
