@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, overload
 
 from dataprep.adapters.frameworks import import_framework
+from dataprep.augment import Transform
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
-from dataprep.formats.records import Buffer
 
 if TYPE_CHECKING:
     from dataprep.adapters.torch_iterable import IterableRecords
     from dataprep.adapters.torch_map import MapRecords
-
-Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
-"""An encoded image and a generator of its own to anything; NumPy arrays become tensors."""
 
 
 @overload
@@ -81,7 +75,8 @@ def to_torch(
     Args:
         dataset: an open split.
         iterable: which style.
-        transform: such as ``dataprep.augment.Augmentation``; without one images stay bytes.
+        transform: such as ``dataprep.Augmentation``; NumPy arrays become tensors. Without one
+            images stay bytes.
         shuffle: whether the order changes with the epoch.
         seed: of order and transform.
         epoch: the first.

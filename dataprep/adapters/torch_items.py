@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dataprep.adapters.torch_dataset import Transform
-from dataprep.augment import sample_rng
+from dataprep.augment import Transform, sample_rng
 from dataprep.errors import ImageError
 from dataprep.formats.records import Buffer
 

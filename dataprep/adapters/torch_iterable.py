@@ -10,8 +10,8 @@ import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from dataprep.adapters.records import Records
-from dataprep.adapters.torch_dataset import Transform
 from dataprep.adapters.torch_items import Epoch, Items
+from dataprep.augment import Transform
 from dataprep.dataset import Dataset
 
 

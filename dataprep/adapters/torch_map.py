@@ -10,8 +10,8 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import Sampler
 
 from dataprep.adapters.records import Records
-from dataprep.adapters.torch_dataset import Transform
 from dataprep.adapters.torch_items import Epoch, Items
+from dataprep.augment import Transform
 from dataprep.dataset import Dataset
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import cv2
 import numpy as np
@@ -18,6 +19,9 @@ from dataprep.augment.normalise import channels_first, normalise_planes, normali
 from dataprep.errors import ConfigError
 from dataprep.formats.records import Buffer
 from dataprep.image.pixels import Pixels
+
+Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
+"""An encoded image, with a generator of its own, to anything."""
 
 
 @dataclass(frozen=True)
