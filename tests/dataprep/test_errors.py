@@ -90,6 +90,7 @@ def test_exit_codes() -> None:
     assert wrong == {
         "ConfigError",
         "DatasetError",
+        "FormatMissing",
         "ManifestMissing",
         "OutputConflict",
         "SchemaTooNew",

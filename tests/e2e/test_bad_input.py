@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
 PROGRESS = re.compile(
-    r".* files, [\d,]+ classes"
-    r"|plan: [\d,]+ shards a format.*"
+    r".* files?, [\d,]+ class(es)?"
+    r"|plan: [\d,]+ shards? a format.*"
     r"|shard size .* moved to .*"
     r"|resuming .*"
     r"|Dask dashboard: http.*"
