@@ -35,7 +35,8 @@ class Commands(TyperGroup):
 
 
 def start(app: typer.Typer, commands: type[Commands]) -> None:
-    """Run a command. SIGTERM (spot instances, Slurm, Batch) is taken as Ctrl-C is.
+    """Run a command. SIGTERM (spot instances, Slurm, Batch) and SIGHUP (a terminal that is
+    closed) are taken as Ctrl-C is.
 
     ``--debug`` may stand anywhere.
     """
@@ -82,6 +83,6 @@ def one_line(message: str) -> str:
 
 
 def _on_signals(handler: Any) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and & want it
             signal.signal(number, handler)

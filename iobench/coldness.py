@@ -41,7 +41,7 @@ def judge(
     doubt = {
         "cold": _why_not_cold(resident_before, physical_ratio, sequential, file_system),
         "direct": _why_not_the_device(physical_ratio, file_system),
-        "warm": _why_not_all_warm(physical_ratio),
+        "warm": _why_not_all_warm(resident_before, physical_ratio),
     }.get(asked, "")
     return Cold(
         asked=asked,
@@ -86,7 +86,9 @@ def _why_not_the_device(physical: float | None, file_system: str) -> str:
     return f"only {_percent(physical)} of the bytes are counted as read from a device{where}"
 
 
-def _why_not_all_warm(physical: float | None) -> str:
+def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
+    if resident is not None and resident < 1 - RESIDENT_AT_MOST:
+        return f"only {_percent(resident)} of the pages were in memory before"
     if physical is None or physical <= 1 - PHYSICAL_AT_LEAST:
         return ""
     return f"{_percent(physical)} of the bytes read came from storage: not all stayed in memory"

@@ -19,6 +19,8 @@ from iobench import child
 from iobench.trial import Cold, Outcome, Place, Status, TrialSpec
 
 _TAIL_BYTES = 4096
+# A file of the user's, called as a module is, is not taken for it.
+_NOT_FROM_HERE = ("-P",)
 _LOOK_EVERY_S = 0.5
 _GRACE_S = 2.0
 Verdict = tuple[Status, Outcome | None, str]
@@ -39,7 +41,7 @@ def run_isolated(
     read_end, write_end = os.pipe()
     with tempfile.TemporaryFile() as log, os.fdopen(read_end, "rb", buffering=0) as lines:
         process = subprocess.Popen(
-            [sys.executable, "-m", "iobench.child", str(write_end)],
+            [sys.executable, *_NOT_FROM_HERE, "-m", "iobench.child", str(write_end)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

@@ -79,9 +79,8 @@ class Places:
         if slash and room == "store":
             return self._store_target(label)
         if self._maker is None:
-            self._maker = Maker(self._config.data, self._bucket, self._note)
-        with self._credentials(name):
-            return self._maker.place(name)
+            self._maker = Maker(self._config.data, self._bucket, self._note, self._signed_in)
+        return self._maker.place(name)
 
     def _disk_target(self, label: str) -> Place:
         assert self._config.disk is not None  # noqa: S101  the trial came from it
@@ -118,9 +117,9 @@ class Places:
         return place is not None and own is not None and place.store.endpoint_url == own
 
     @contextlib.contextmanager
-    def _credentials(self, name: str) -> Iterator[None]:
-        """moto's, while something is copied to the run's own server."""
-        if not name.endswith("@s3") or self._config.data.bucket.uri != LOCAL:
+    def _signed_in(self) -> Iterator[None]:
+        """moto's credentials, while something is copied to the run's own server."""
+        if self._config.data.bucket.uri != LOCAL:
             yield
             return
         before = dict(os.environ)

@@ -21,8 +21,7 @@ from iobench.isolation import run_isolated
 from iobench.places import Places
 from iobench.plan import places_of, trials
 from iobench.result import Result
-from iobench.rundir import RunDirectory
-from iobench.summary import findings, summarise
+from iobench.rundir import RunDirectory, summarised
 from iobench.trial import Outcome, Status, Trial, TrialSpec
 
 
@@ -71,7 +70,7 @@ def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = F
             directory.save(result, trial.id, outcome)
     finally:
         # Also after Ctrl-C: a report of what there is.
-        result = replace(result, summary=summarise(result), findings=findings(result))
+        result = summarised(result)
         directory.finish(result)
     if all(trial.status != "done" for trial in result.trials):
         raise NothingRan(f"no trial could run: {_reasons(result)}; {directory.report} lists each")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.config import BenchConfig, dump
 from iobench.errors import ResultError, RunConflict
 from iobench.result import Result
+from iobench.summary import findings, summarise
 from iobench.trial import Outcome
 
 if TYPE_CHECKING:
@@ -62,11 +64,9 @@ class RunDirectory:
                 f"{self.folder} holds a run already: --resume goes on with it, "
                 "another --output begins anew"
             )
-        if (self.folder / SERIES).exists():
-            import pandas as pd
-
+        kept = _read_series(self.folder)
+        if kept is not None:
             # Without those of a trial that was stopped before it was in the result.
-            kept = pd.read_parquet(self.folder / SERIES)
             known = {_text(trial.id) for trial in found.trials}
             self._series = [kept[kept["trial"].isin(known)]]
         return found
@@ -106,6 +106,8 @@ class RunDirectory:
             partial.write_bytes(data)
             partial.replace(self.folder / name)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
             raise StoreError(f"cannot write {self.folder / name}: {error.strerror}") from None
 
 
@@ -138,16 +140,30 @@ def redraw(folder: Path) -> Path:
     Raises:
         ResultError: there is no run.
     """
-    import pandas as pd
-
     from iobench.report import render
 
-    result = read(folder)
-    series = folder / SERIES
-    table = pd.read_parquet(series) if series.exists() else None
+    result = summarised(read(folder))
     directory = RunDirectory(folder)
-    directory._write(REPORT, render(result, table))
+    directory._write(REPORT, render(result, _read_series(folder)))
     return directory.report
+
+
+def summarised(result: Result) -> Result:
+    """With summary and findings of all its trials: a run that was killed has none, or old ones."""
+    return replace(result, summary=summarise(result), findings=findings(result))
+
+
+def _read_series(folder: Path) -> pd.DataFrame | None:
+    import pandas as pd
+
+    path = folder / SERIES
+    if not path.exists():
+        return None
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are one or the other
+        why = " ".join(str(error).split())
+        raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
 
 
 def _table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:

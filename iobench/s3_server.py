@@ -26,6 +26,8 @@ class MotoServer:
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
     }
 
     def __init__(self) -> None:
@@ -34,7 +36,7 @@ class MotoServer:
 
     def __enter__(self) -> MotoServer:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C in a terminal is not for the server
@@ -67,12 +69,14 @@ class MotoServer:
         ).create_bucket(Bucket=name)
 
     def _wait(self) -> None:
+        # Not by way of a proxy that the environment may name.
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         deadline_s = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline_s:
             if self._process.poll() is not None:
                 break
             try:
-                with urllib.request.urlopen(self.url, timeout=1):  # noqa: S310  loopback
+                with direct.open(self.url, timeout=1):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +19,10 @@ from dataprep.errors import ConfigError
 from dataprep.image.policy import ImagePolicy
 from dataprep.job import shard
 from dataprep.sample import draw_tree
+from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.settings import DataSettings, split_name
+from iobench.errors import Unavailable
 from iobench.trial import Place
 
 _COMPLETE = "complete"
@@ -31,13 +35,19 @@ class Maker:
     """
 
     def __init__(
-        self, settings: DataSettings, bucket: Callable[[], Place], note: Callable[[str], None]
+        self,
+        settings: DataSettings,
+        bucket: Callable[[], Place],
+        note: Callable[[str], None],
+        signed_in: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
         self._bucket = bucket
         self._note = note
+        self._signed_in = signed_in
         self._folder = Path(settings.folder).expanduser()
         self._made: dict[str, Place] = {}
+        self._listed: str | None = None
 
     def place(self, name: str) -> Place:
         """The place called ``name``, such as ``shards-16MB@s3``.
@@ -50,21 +60,25 @@ class Maker:
             if remote:
                 self._made[name] = self._remote(form, size_bytes)
             elif form == "photos":
-                self._made[name] = Place(self._photos(), "files", self._settings.store)
+                self._made[name] = self._local_photos()
             elif form == "files":
                 self._made[name] = Place(str(self._files()), "files")
             else:
                 self._made[name] = self._shards(size_bytes)
         return self._made[name]
 
+    def _local_photos(self) -> Place:
+        place = Place(self._photos(), "files", self._settings.store)
+        if place.is_remote:
+            raise Unavailable(
+                f"{place.uri} is not on a disk: copy it here, or read photos@s3 or files@disk"
+            )
+        return place
+
     def _photos(self) -> str:
         settings = self._settings
         if settings.source is not None:
-            return (
-                str(Path(settings.source).expanduser())
-                if "://" not in settings.source
-                else (settings.source)
-            )
+            return _expanded(settings.source)
         if settings.shards is not None:
             raise ConfigError("data.shards says what is read: photos@disk needs data.source too")
         key = f"drawn-{settings.images}-{settings.classes}-{settings.seed}"
@@ -77,7 +91,7 @@ class Maker:
     def _shards(self, size_bytes: int | None) -> Place:
         settings = self._settings
         if settings.shards is not None and size_bytes is None:
-            place = Place(settings.shards, "shards", settings.store, settings.split)
+            place = self._given()
             return self._downloaded(place) if place.is_remote else place
         if settings.shards is not None:
             raise ConfigError(
@@ -89,6 +103,11 @@ class Maker:
         photos = self._photos()  # before the note: what is drawn is drawn first
         made = self._once(key, note, partial(self._shard, photos, wanted))
         return Place(str(made), "shards", split=settings.split)
+
+    def _given(self) -> Place:
+        settings = self._settings
+        assert settings.shards is not None  # noqa: S101  asked before
+        return Place(_expanded(settings.shards), "shards", settings.store, settings.split)
 
     def _shard(self, photos: str, size_bytes: int, dest: Path) -> None:
         settings = self._settings
@@ -119,35 +138,52 @@ class Maker:
     def _remote(self, form: str, size_bytes: int | None) -> Place:
         settings = self._settings
         if form == "shards" and size_bytes is None and settings.shards is not None:
-            place = Place(settings.shards, "shards", settings.store, settings.split)
+            place = self._given()
             if place.is_remote:
                 return place
+        if form == "photos" and settings.source is not None and "://" in settings.source:
+            return Place(settings.source, "files", settings.store)
         name = f"{form}-{size_bytes // 1_000_000}MB@disk" if size_bytes else f"{form}@disk"
         local = self.place(name)
-        key = _digest({"uri": local.uri, "content": self._content()})
+        edition = _edition(local) if local.holds == "shards" else self._content()
+        key = _digest({"uri": str(Path(local.uri).absolute()), "edition": edition})
         bucket = self._bucket()
         target = f"{bucket.uri.rstrip('/')}/iobench-data/{form}-{key}"
         self._note(f"copying {name.partition('@')[0]} to the object store")
-        _copy(local, bucket.store, target)
+        with self._signed_in():
+            _copy(local, bucket.store, target)
         return Place(target, local.holds, bucket.store, local.split)
 
     def _once(self, key: str, note: str, make: Callable[[Path], None]) -> Path:
         """``folder/key``, made anew unless an earlier run made it to its end."""
         dest = self._folder / key
         done = self._folder / f"{key}.{_COMPLETE}"
-        if not (done.exists() and dest.exists()):
-            self._note(note)
-            done.unlink(missing_ok=True)
-            shutil.rmtree(dest, ignore_errors=True)
-            dest.parent.mkdir(parents=True, exist_ok=True)
-            make(dest)
-            done.touch()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / f"{key}.lock").open("a") as lock:
+            # Another run may be making the same.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (done.exists() and dest.exists()):
+                self._note(note)
+                done.unlink(missing_ok=True)
+                shutil.rmtree(dest, ignore_errors=True)
+                make(dest)
+                done.touch()
         return dest
 
     def _content(self) -> dict[str, object]:
         """What determines the bytes of shards that are made here."""
-        names = {"source", "images", "classes", "seed", "size", "quality", "split"}
-        return self._settings.model_dump(mode="json", include=names)
+        names = {"images", "classes", "seed", "size", "quality", "split"}
+        content = self._settings.model_dump(mode="json", include=names)
+        if self._settings.source is None:
+            return content
+        if self._listed is None:
+            source = ImageFolder(self._photos(), self._settings.store)
+            self._listed = source.list().digest()
+        return {**content, "source": self._listed}
+
+
+def _expanded(uri: str) -> str:
+    return uri if "://" in uri else str(Path(uri).expanduser())
 
 
 def _unpack(source: Place, dest: Path) -> None:

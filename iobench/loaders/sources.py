@@ -30,7 +30,8 @@ def need_framework(name: str) -> None:
     Raises:
         Unavailable: it is not; the message says what installs it.
     """
-    if importlib.util.find_spec(name) is None:
+    found = importlib.util.find_spec(name)
+    if found is None or found.origin is None:  # the latter for a folder of that name
         try:
             import_framework(name)
         except ImportError as error:

@@ -27,23 +27,37 @@ class CacheState:
     physical_before: int | None
 
     def judged(self, loader: str, samples: int) -> Cold:
-        """What the cache did for ``samples`` samples, once every worker is reaped."""
+        """What the cache did for the ``samples`` that were taken, once every worker is reaped."""
         if self.place.is_remote:
             return judge_remote(self.asked)
-        now = pagecache.physical_read_bytes()
+        physical = self._physical_bytes()
         logical = samples * self.data.sample_bytes
-        physical = None
-        if now is not None and self.physical_before is not None and logical > 0:
-            physical = (now - self.physical_before) / logical
         return judge(
             asked=self.asked,
             resident_before=self.resident_before,
-            physical_ratio=physical,
+            physical_ratio=physical / logical if physical is not None and logical > 0 else None,
             sequential=loader not in _RANDOM,
             data_bytes=self.data.bytes,
             memory_bytes=memory_bytes(),
             file_system=file_system(Path(self.place.uri)),
         )
+
+    def _physical_bytes(self) -> int | None:
+        """Bytes of the data that came from storage since ``prepared``.
+
+        The kernel counts whatever the process read, code included. So no more is believed than
+        came into the page cache of the data's own files, where all of it has room to stay.
+        """
+        now = pagecache.physical_read_bytes()
+        if now is None or self.physical_before is None:
+            return None
+        counted = now - self.physical_before
+        if self.resident_before is None or self.data.bytes > memory_bytes() / 2:
+            return counted
+        resident = pagecache.residency(self.data.files)
+        if resident is None:
+            return counted
+        return min(counted, int(max(0.0, resident - self.resident_before) * self.data.bytes))
 
 
 def prepared(asked: str, place: Place, data: Stored) -> CacheState:

@@ -18,6 +18,7 @@ class LoopTimes:
     Attributes:
         time_to_first_batch_s: from asking for the epoch to holding its first batch.
         samples, seconds: of the steps that count; the device has done all of them.
+        taken: samples of all steps.
         wait_s: how long each step waited for its batch.
         step_s: each step from the end of the one before to its own end, waiting included.
         compute_s: what the device computed in each step.
@@ -25,6 +26,7 @@ class LoopTimes:
 
     time_to_first_batch_s: float
     samples: int
+    taken: int
     seconds: float
     left_out: int
     wait_s: tuple[float, ...]
@@ -89,6 +91,7 @@ def drive(
     return LoopTimes(
         time_to_first_batch_s=first_s - asked_s,
         samples=counted,
+        taken=samples,
         seconds=clock.now_s() - start_s,
         left_out=leave_out,
         wait_s=tuple(wait_s),

@@ -87,7 +87,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         loader.close()
     return Outcome(
         metrics={**loop_metrics(times, data), "notes": list(loader.notes)},
-        cold=cache.judged(params["loader"], times.samples) if cache else None,
+        cold=cache.judged(params["loader"], times.taken) if cache else None,
     )
 
 

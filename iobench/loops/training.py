@@ -92,6 +92,14 @@ class Training(BaseModel):
         return self
 
     @property
+    def over(self) -> str:
+        """The data whose number of samples limits every input: where it lies anyhow."""
+        if self.loader in _NO_DATA:
+            return ""
+        remote = "store" in self.inputs and not {"warm", "cold"} & set(self.inputs)
+        return f"{self.data}@{'s3' if remote else 'disk'}"
+
+    @property
     def label(self) -> str:
         """``group``, or what tells it from others."""
         device = self.preset or (self.consumer if self.images_per_s is None else "paced")
@@ -109,7 +117,7 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
             "loader": settings.loader,
             "data": f"{settings.data}@{'s3' if source == 'store' else 'disk'}" if real else "",
             # Every input is run over the same number of samples, which the data may limit.
-            "over": f"{settings.data}@disk" if settings.loader not in _NO_DATA else "",
+            "over": settings.over,
             "steps": settings.steps,
         }
         point |= {key: getattr(settings, key) for key in (*_CONSUMER_KEYS, *_LOADER_KEYS)}
@@ -149,7 +157,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         consumer,
         notes=loader.notes,
         data=data,
-        cold=cache.judged(params["loader"], times.samples) if cache else None,
+        cold=cache.judged(params["loader"], times.taken) if cache else None,
     )
 
 

@@ -44,6 +44,20 @@ def _found(result: Result) -> Iterator[Finding]:
             f"{not_cold[0].cold.why if not_cold[0].cold else ''}",
             "read their figures as warm",
         )
+    not_warm = [
+        trial
+        for trial in done
+        if trial.cold is not None and trial.cold.asked == "warm" == trial.cold.label
+        if trial.cold.why
+    ]
+    if not_warm:
+        yield Finding(
+            "not-all-warm",
+            "warning",
+            f"{len(not_warm)} trials were to be warm and were not quite: "
+            f"{not_warm[0].cold.why if not_warm[0].cold else ''}",
+            "fewer images, or a machine with more memory; their stall is not split",
+        )
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}
     if emulated:
         yield Finding(

@@ -67,7 +67,8 @@ def _stalls(
 ) -> dict[str, dict[str, Any] | None]:
     far = by_input.get(farthest or "", {})
     device, warm = by_input.get("synthetic", {}), by_input.get("warm", {})
-    split = farthest in ("cold", "store")
+    # Only what came from memory parts preparing from fetching.
+    split = farthest in ("cold", "store") and all(_is_warm(trial) for trial in warm.values())
     return {
         "au_ceiling": _paired(lambda t1, t2: t1 / t2, device, far),
         "stall_fraction": _paired(lambda t1, t2: (t2 - t1) / t2, device, far),
@@ -76,6 +77,10 @@ def _stalls(
         ),
         "fetch_stall": _paired(lambda t3, t2: (t2 - t3) / t2, warm, far) if split else None,
     }
+
+
+def _is_warm(trial: Trial) -> bool:
+    return trial.cold is None or (trial.cold.label == "warm" and not trial.cold.why)
 
 
 def _paired(formula: Callable[..., float], *sides: Mapping[int, Trial]) -> dict[str, Any] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iobench.trial import Trial
 
 _FINE = 0.95  # from here on nothing worth speaking of is lost
 _SMALL = 0.02
+_NO_LOADERS = frozenset({"null", "mock"})
 
 
 def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
@@ -16,11 +17,8 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     for group in summary["training"]:
         if group["au_ceiling"]:
             return _of_training(group)
-    if summary["loaders"]:
-        best = max(summary["loaders"], key=lambda entry: entry["samples_per_s"]["median"])
-        rate = best["samples_per_s"]["median"]
-        where = f" from {best['data']}" if best["data"] else ""
-        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
+    if loaders := [entry for entry in summary["loaders"] if entry["loader"] not in _NO_LOADERS]:
+        return _of_loaders(loaders)
     if summary["object_stores"]:
         best = max(summary["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
         return (
@@ -37,6 +35,17 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     if any(trial.status == "done" for trial in trials):
         return "Measured; there was no training loop to compare with."
     return "Nothing could be measured."
+
+
+def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
+    """Of those that decode, if there are any: reading alone is no match for them."""
+    decoding = [one for one in loaders if one["loader"] != "raw" and one.get("decode", True)]
+    best = max(decoding or loaders, key=lambda entry: entry["samples_per_s"]["median"])
+    rate = best["samples_per_s"]["median"]
+    where = f" from {best['data']}" if best["data"] else ""
+    if decoding:
+        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
+    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."
 
 
 def _of_training(group: Mapping[str, Any]) -> str:

@@ -134,6 +134,11 @@ def test_a_warm_trial_that_met_the_disk_says_so() -> None:
     assert judged("warm", resident_before=1.0, physical_ratio=0.01).why == ""
 
 
+def test_a_warm_trial_that_did_not_begin_warm_says_so() -> None:
+    """What is not in memory when it begins comes from storage."""
+    assert "only 20 %" in judged("warm", resident_before=0.2, physical_ratio=0.0).why
+
+
 def test_direct_reads_that_no_device_answered_say_so() -> None:
     """A FUSE or network file system may accept O_DIRECT and have a cache all the same."""
     assert "fuse" in judged("direct", physical_ratio=0.0, file_system="fuse").why

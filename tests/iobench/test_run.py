@@ -226,8 +226,8 @@ class TestResume:
         with pytest.raises(RunConflict, match="--resume goes on with it") as caught:
             measured(values, folder)
         assert caught.value.exit_code == 2
-        other = {**values, "seed": 7, "data": {**values["data"], "images": 41}}
-        with pytest.raises(RunConflict, match=r"another config \(data\.images, seed differ\)"):
+        other = {**values, "repeats": 7, "data": {**values["data"], "images": 41}}
+        with pytest.raises(RunConflict, match=r"another config \(data\.images, repeats differ\)"):
             measured(other, folder, resume=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 

@@ -16,7 +16,7 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
 from iobench.result import Result
-from iobench.rundir import RunDirectory, _differences, default_folder, read, redraw
+from iobench.rundir import RunDirectory, _differences, default_folder, read, redraw, summarised
 from iobench.trial import Outcome, Trial
 from tests.strategies import json_values
 
@@ -136,11 +136,25 @@ class TestFinish:
         """From files alone, and with no trace in the others."""
         made = begun().with_trial(trial("<script>"))
         opened.save(made, "loader/<script>/0", Outcome({}, series=SERIES))
-        opened.finish(made)
+        opened.finish(summarised(made))
         before = {path.name: path.read_bytes() for path in opened.folder.iterdir()}
         opened.report.unlink()
         redraw(opened.folder)
         assert {path.name: path.read_bytes() for path in opened.folder.iterdir()} == before
+
+    def test_a_run_that_was_killed_has_a_verdict(self, opened: RunDirectory) -> None:
+        """Nobody was left to sum it up: what draws it does."""
+        opened.save(begun().with_trial(trial("raw")))
+        redraw(opened.folder)
+        assert "Nothing could be measured" not in opened.report.read_text()
+        assert "no verdict" not in opened.report.read_text()
+
+    def test_half_a_table(self, opened: RunDirectory) -> None:
+        """Is told by its name, in one line."""
+        opened.save(begun())
+        (opened.folder / "series.parquet").write_bytes(b"PAR1 half")
+        with pytest.raises(ResultError, match=r"series\.parquet cannot be read"):
+            redraw(opened.folder)
 
 
 @pytest.mark.parametrize("function", [read, redraw])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
+from typing import Any
 
 from iobench.report.model.cells import PROVED, Cell, cells
 from iobench.report.model.numbers import as_estimate
-from iobench.report.model.params import joined
+from iobench.report.model.params import joined, worded
 from iobench.report.model.verdict import device, title, training_groups
 from iobench.result import Result
 from iobench.stats import Estimate
@@ -39,6 +40,17 @@ class Demand:
     emulated: bool
 
 
+# What is done to an image, as usual; the rest of the grid is how.
+_WORK: Mapping[str, Any] = {
+    "decode": True,
+    "augment": True,
+    "normalise": True,
+    "image_size": 224,
+    "colour_jitter": False,
+    "pca_noise": False,
+}
+
+
 def supplies_of(result: Result) -> list[Supply]:
     """By stage, the fastest first. ``null`` and ``mock`` supply nothing real."""
     found = [
@@ -49,18 +61,24 @@ def supplies_of(result: Result) -> list[Supply]:
                 if cell.params.get("loader") not in ("null", "mock")
             ),
             ("loader", "data"),
+            _WORK,
         ),
-        *_best(cells(result.trials, "layout"), ("access", "data")),
+        *_best(cells(result.trials, "layout"), ("access", "data"), {}),
     ]
     return sorted(found, key=lambda supply: (supply.stage, -supply.found.median))
 
 
-def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
+def _best(
+    measured: Iterable[Cell], identity: Sequence[str], work: Mapping[str, Any]
+) -> list[Supply]:
+    """The fastest of those that do the same ``work`` on the same thing, however they do it."""
     groups: dict[tuple[str, ...], list[tuple[Estimate, Cell]]] = {}
     for cell in measured:
         figure = cell.figure("samples_per_s")
         if figure is not None:
-            key = (*(str(cell.params.get(name)) for name in identity), cell.cache)
+            same = [cell.params.get(name) for name in identity]
+            same += [cell.params.get(name, usual) for name, usual in work.items()]
+            key = (*map(str, same), cell.cache)
             groups.setdefault(key, []).append((figure, cell))
     best = []
     for group in groups.values():
@@ -68,6 +86,11 @@ def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
         reads = "access" in cell.params
         cache = "cold" if cell.cache == PROVED else cell.cache
         names = [str(cell.params.get(name)) for name in identity]
+        names += [
+            worded(name, cell.params[name])
+            for name, usual in work.items()
+            if cell.params.get(name, usual) != usual
+        ]
         label = ", ".join(filter(None, (*names, cache)))
         at = joined(cell.params, [key for key in _SETTINGS if key in cell.params])
         best.append(

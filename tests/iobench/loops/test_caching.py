@@ -36,11 +36,17 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def resident(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was done to the page cache; nothing is resident after an eviction."""
+    """What was done to the page cache: nothing is resident after an eviction, then all of it."""
     done: list[str] = []
+    asked: list[int] = []
+
+    def residency(paths: object) -> float:
+        asked.append(1)
+        return float(done[-1] == "warm" or len(asked) > 1)
+
     monkeypatch.setattr(pagecache, "evict", lambda paths: done.append("evict"))
     monkeypatch.setattr(pagecache, "warm", lambda paths: done.append("warm"))
-    monkeypatch.setattr(pagecache, "residency", lambda paths: float(done[-1] == "warm"))
+    monkeypatch.setattr(pagecache, "residency", residency)
     return done
 
 
@@ -75,6 +81,25 @@ def test_physical_bytes_are_of_the_samples_that_were_read(
     """A trial that stops halfway owes half of the bytes."""
     counted += [0, BYTES // 2]
     assert prepared("cold", local(data), data).judged("raw", samples=5).label == "cold"
+
+
+def test_code_is_not_data(data: Stored, counted: list[int], resident: list[str]) -> None:
+    """The kernel counts what libraries are read from storage; the files' own pages do not grow."""
+    counted += [0, 50 * BYTES]
+    assert prepared("cold", local(data), data).judged("raw", samples=10).physical_ratio == 1.0
+    resident.clear()
+    counted += [0, 50 * BYTES]
+    warm = prepared("warm", local(data), data).judged("raw", samples=10)
+    assert (warm.physical_ratio, warm.why) == (0.0, "")
+
+
+def test_more_data_than_memory_is_counted_as_the_kernel_does(
+    data: Stored, counted: list[int], resident: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read has left the page cache again by the end."""
+    monkeypatch.setattr(caching, "memory_bytes", lambda: BYTES)
+    counted += [0, 3 * BYTES]
+    assert prepared("cold", local(data), data).judged("raw", samples=30).physical_ratio == 1.0
 
 
 def test_warm_files_are_read_before(data: Stored, counted: list[int], resident: list[str]) -> None:

@@ -137,7 +137,7 @@ def test_errors_of_a_loader_come_through() -> None:
 
 def test_no_time_is_no_rate() -> None:
     """A loop that took no time at all has the rate 0, not an infinite one."""
-    assert LoopTimes(0, 10, 0, 1, (), (), ()).samples_per_s == 0
+    assert LoopTimes(0, 10, 10, 0, 1, (), (), ()).samples_per_s == 0
 
 
 @given(st.integers(0, 64), st.integers(1, 16), st.none() | st.integers(4, 500))

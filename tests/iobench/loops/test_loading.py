@@ -16,7 +16,7 @@ from iobench.loops.drive import LoopTimes
 from iobench.loops.loading import LoaderGrid, check_frameworks, endless, loader_settings, plan
 from iobench.stored import Stored
 from iobench.trial import Context, Place, TrialSpec
-from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, SlowLoader, looped
+from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, Only, SlowLoader, looped
 
 PARAMS = {
     "loader": "slow",
@@ -135,7 +135,7 @@ class TestRun:
                 super().__init__(*given)
                 built.append(self)
 
-        monkeypatch.setattr(loading, "get_loader", lambda name: Kept)
+        monkeypatch.setattr(loading, "LOADERS", Only(Kept))
         return built
 
     def context(self, places: dict[str, Place] | None = None) -> Context:
@@ -184,7 +184,7 @@ class TestRun:
 
 def test_mb_per_s_are_of_stored_bytes() -> None:
     """Samples/s times the mean stored size."""
-    times = LoopTimes(1, 100, 10, 1, (1.0,), (1.0,), (0.0,))
+    times = LoopTimes(1, 100, 110, 10, 1, (1.0,), (1.0,), (0.0,))
     data = Stored(samples=50, bytes=5_000_000, classes=2, files=())
     assert loading.loop_metrics(times, data)["mb_per_s"] == 10 * 100_000 / 1e6
 

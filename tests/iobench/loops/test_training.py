@@ -20,6 +20,7 @@ from tests.iobench.loops.fakes import (
     STEP_S,
     WAIT_S,
     AsynchronousConsumer,
+    Only,
     SlowConsumer,
     SlowLoader,
 )
@@ -86,8 +87,8 @@ class TestRun:
     @pytest.fixture(autouse=True)
     def replaced(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Fakes under every name."""
-        monkeypatch.setattr(loading, "get_loader", lambda name: SlowLoader)
-        monkeypatch.setattr(training, "get_consumer", lambda name: SlowConsumer)
+        monkeypatch.setattr(loading, "LOADERS", Only(SlowLoader))
+        monkeypatch.setattr(training, "CONSUMERS", Only(SlowConsumer))
 
     def trial(self, source: str, **changed: Any) -> Outcome:
         """8 steps from ``source``, of which 2 do not count."""
@@ -137,7 +138,7 @@ class TestRun:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Handing over is not computing: the rate is that of the device."""
-        monkeypatch.setattr(training, "get_consumer", lambda name: AsynchronousConsumer)
+        monkeypatch.setattr(training, "CONSUMERS", Only(AsynchronousConsumer))
         assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
 
     def test_both_utilisations_agree_without_overlap(self) -> None:

@@ -83,10 +83,18 @@ class TestWithoutTraining:
     )
 
     def test_the_fastest_loader(self) -> None:
-        """By its median, with the data that it reads."""
-        null = one("loader", {"loader": "torch-map", "data": "files@disk"}, samples_per_s=99.0)
-        said = verdict([null, self.RAW], [disk("nvme", 4096, 9.0)])
-        assert said == "The fastest loader is raw from shards@disk: 1,234 samples/s."
+        """By its median, with the data that it reads; of those that decode."""
+        slow = one("loader", {"loader": "torch-map", "data": "files@disk"}, samples_per_s=99.0)
+        encoded = {"loader": "torch-map", "data": "files@disk", "decode": False}
+        bytes_only = one("loader", encoded, samples_per_s=999.0)
+        null = one("loader", {"loader": "null", "data": ""}, samples_per_s=1e9)
+        said = verdict([slow, bytes_only, null, self.RAW], [disk("nvme", 4096, 9.0)])
+        assert said == "The fastest loader is torch-map from files@disk: 99 samples/s."
+
+    def test_reading_alone(self) -> None:
+        """Where nothing decodes, that is said."""
+        said = verdict([self.RAW], [])
+        assert said == "Reading without decoding, raw from shards@disk gives 1,234 samples/s."
 
     def test_the_object_store(self) -> None:
         """Its peak, by client and operation."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from iobench.report.model import Report, build
 from iobench.report.model.drawings import Bars, Curves, Piles
 from iobench.report.model.shapes import Chart, Table, Words
+from iobench.report.model.supplies import supplies_of
 from iobench.report.series import by_trial
 from iobench.result import Result
 from iobench.summary import summarise
@@ -94,6 +95,23 @@ def test_which_supplies_lie_below_is_said_in_words() -> None:
     assert isinstance(words, Words)
     assert "Of 3 supplies 1 lies below that: slow, d, warm" in words.lines[0]
     assert "Not to be told apart from it: even, d, warm" in words.lines[0]
+
+
+def test_other_work_is_another_supply() -> None:
+    """A loader that does not decode is no measure of the same one that does."""
+    run = Run()
+    run._loader("tf-data", "d", "warm", results.NONE, 0, 8, 700.0)
+    result = run.result()
+    trial = result.trials[0]
+    encoded = replace(
+        trial,
+        id=f"{trial.id}-encoded",
+        params={**trial.params, "decode": False},
+        metrics={**trial.metrics, "samples_per_s": 30_000.0},
+    )
+    found = supplies_of(replace(result, trials=(trial, encoded)))
+    assert [supply.label for supply in found] == ["tf-data, d, without decode", "tf-data, d"]
+    assert found[0].found.median == 30_000 > found[1].found.median
 
 
 def test_null_and_mock_are_no_supplies() -> None:
