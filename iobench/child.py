@@ -1,4 +1,4 @@
-"""``python -m iobench.child FD``: one trial in a process of its own.
+"""``python -m iobench.child FD PARENT``: one trial in a process of its own.
 
 Reads the trial as JSON from stdin; writes JSON lines to the file descriptor FD: any number of
 ``{"progress": [done, unit]}``, then ``{"outcome": ...}``, ``{"skipped": why}`` or
@@ -20,6 +20,7 @@ from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
+from iobench.lifetime import end_with
 from iobench.trial import Context, Place, TrialSpec
 
 KINDS = {
@@ -74,6 +75,7 @@ def _places(content: Mapping[str, Any]) -> dict[str, Place]:
 def main() -> int:
     """Run the trial; the exit code is 0 also for a trial that failed in good order."""
     lines = Lines(int(sys.argv[1]))
+    end_with(int(sys.argv[2]))
     content = json.loads(sys.stdin.buffer.read())
     spec = TrialSpec(**content["spec"])
     context = Context(_places(content["places"]), SystemClock(), lines.progress)

@@ -41,7 +41,14 @@ def run_isolated(
     read_end, write_end = os.pipe()
     with tempfile.TemporaryFile() as log, os.fdopen(read_end, "rb", buffering=0) as lines:
         process = subprocess.Popen(
-            [sys.executable, *_NOT_FROM_HERE, "-m", "iobench.child", str(write_end)],
+            [
+                sys.executable,
+                *_NOT_FROM_HERE,
+                "-m",
+                "iobench.child",
+                str(write_end),
+                str(os.getpid()),
+            ],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

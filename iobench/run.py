@@ -60,7 +60,8 @@ def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = F
     if not specs:
         raise NothingRan("the config asks for nothing: give disk, object_store, loaders, training")
     directory = RunDirectory(folder)
-    result = directory.open(config, resume=resume) or _begun(config)
+    begun = _begun(config)
+    result = directory.open(config, begun.environment, resume=resume) or begun
     directory.save(result)
     done = {trial.id for trial in result.trials if trial.status == "done"}
     result = replace(result, trials=tuple(t for t in result.trials if t.id in done))

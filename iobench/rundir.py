@@ -38,11 +38,14 @@ class RunDirectory:
         """The HTML file."""
         return self.folder / REPORT
 
-    def open(self, config: BenchConfig, *, resume: bool) -> Result | None:
+    def open(
+        self, config: BenchConfig, environment: Mapping[str, Any], *, resume: bool
+    ) -> Result | None:
         """Make the folder, or find the run in it that this one goes on with.
 
         Raises:
-            RunConflict: it holds a run of another config, or a run and ``resume`` is not set.
+            RunConflict: it holds a run of another config or machine, or a run and ``resume`` is
+                not set.
             ConfigError: the folder cannot be made.
         """
         try:
@@ -58,6 +61,11 @@ class RunDirectory:
             raise RunConflict(
                 f"{self.folder} holds a run of another config ({changed} differ): "
                 "choose another --output"
+            )
+        if differing := _other_machine(found.environment, environment):
+            raise RunConflict(
+                f"{self.folder} holds a run of another machine ({differing} differ): its figures "
+                "do not belong beside these, choose another --output"
             )
         if not resume:
             raise RunConflict(
@@ -187,6 +195,18 @@ def _plain(value: Any) -> Any:
 def _text(value: str) -> str:
     """Bytes that are no text (lone surrogates) as ``\\udcff``: Parquet holds UTF-8 only."""
     return value.encode(errors="backslashreplace").decode()
+
+
+def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """In what, of all that figures depend on, two environments differ."""
+    return ", ".join(_differences(_lasting(old), _lasting(new)))
+
+
+def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """What does not change from one day to the next, as the room on a disk does."""
+    targets = environment.get("targets") or {}
+    kinds = {label: target.get("file_system") for label, target in targets.items()}
+    return {**environment, "targets": kinds}
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Sequence[str]:

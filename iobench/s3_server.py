@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -11,6 +12,13 @@ import urllib.request
 from types import TracebackType
 
 _START_TIMEOUT_S = 60.0
+_SERVER = """
+import sys
+from iobench.lifetime import end_with
+end_with(int(sys.argv[1]))
+from moto.server import main
+main(["-H", "127.0.0.1", "-p", sys.argv[2]])
+"""
 
 
 class MotoServer:
@@ -36,7 +44,7 @@ class MotoServer:
 
     def __enter__(self) -> MotoServer:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            [sys.executable, "-P", "-c", _SERVER, str(os.getpid()), str(self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C in a terminal is not for the server

@@ -22,7 +22,7 @@ ORDER = {
         *("adapters", "sample", "examples", "command_line", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "several", "trial", "words", "mounts", "memory"),
+        *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),
         *("environment", "residency", "coldness", "pagecache", "data", "image_files", "stored"),
         *("loaders", "consumers"),
         *("probes", "loops", "config", "plan", "result", "summary", "report", "rundir"),

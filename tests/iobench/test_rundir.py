@@ -40,7 +40,7 @@ def trial(name: str = "a", **metrics: Any) -> Trial:
 def opened(tmp_path: Path) -> RunDirectory:
     """An empty run's."""
     directory = RunDirectory(tmp_path / "a" / "b")
-    assert directory.open(CONFIG, resume=False) is None
+    assert directory.open(CONFIG, begun().environment, resume=False) is None
     return directory
 
 
@@ -51,13 +51,13 @@ class TestOpen:
 
     def test_resume_of_nothing_begins(self, tmp_path: Path) -> None:
         """The same command line is good for the first time and for the next."""
-        assert RunDirectory(tmp_path).open(CONFIG, resume=True) is None
+        assert RunDirectory(tmp_path).open(CONFIG, begun().environment, resume=True) is None
 
     def test_resume_gives_the_result(self, opened: RunDirectory) -> None:
         """As it was saved."""
         saved = begun().with_trial(trial())
         opened.save(saved)
-        assert RunDirectory(opened.folder).open(CONFIG, resume=True) == saved
+        assert RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True) == saved
 
     def test_conflicts_name_what_differs(self, opened: RunDirectory) -> None:
         """The dotted keys, whatever --resume says."""
@@ -65,13 +65,13 @@ class TestOpen:
         other = load(None, {"repeats": 2, "data.images": 50})
         for resume in (True, False):
             with pytest.raises(RunConflict, match=r"data\.images, name, repeats differ"):
-                RunDirectory(opened.folder).open(other, resume=resume)
+                RunDirectory(opened.folder).open(other, begun().environment, resume=resume)
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
         """Is a wrong request."""
         (tmp_path / "file").touch()
         with pytest.raises(ConfigError, match="cannot make"):
-            RunDirectory(tmp_path / "file" / "run").open(CONFIG, resume=False)
+            RunDirectory(tmp_path / "file" / "run").open(CONFIG, begun().environment, resume=False)
 
 
 class TestSave:
@@ -90,7 +90,7 @@ class TestSave:
         opened.save(kept, "loader/kept/0", Outcome({}, series=SERIES))
         opened.save(kept, "loader/torn/0", Outcome({}, series=SERIES))
         again = RunDirectory(opened.folder)
-        again.open(CONFIG, resume=True)
+        again.open(CONFIG, begun().environment, resume=True)
         again.save(kept, "loader/torn/0", Outcome({}, series=SERIES))
         found = pd.read_parquet(opened.folder / "series.parquet")
         assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/torn/0"] * 2
@@ -104,6 +104,17 @@ class TestSave:
         with pytest.raises(StoreError, match=f"{name}: No space left on device"):
             opened.save(begun(), "t/1", Outcome({}, series=SERIES))
         assert (opened.folder / name).read_bytes() == before
+
+
+def test_another_machine(opened: RunDirectory) -> None:
+    """Figures of two machines have no median; room on a disk may change."""
+    there = {"processor": "fast", "targets": {"here": {"file_system": "ext4", "free_bytes": 9}}}
+    opened.save(replace(begun(), environment=there))
+    full = {**there, "targets": {"here": {"file_system": "ext4", "free_bytes": 1}}}
+    assert opened.open(CONFIG, full, resume=True) is not None
+    moved = {"processor": "slow", "targets": {"here": {"file_system": "tmpfs"}}}
+    with pytest.raises(RunConflict, match=r"processor, targets\.here differ"):
+        opened.open(CONFIG, moved, resume=True)
 
 
 class TestFinish:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import mmap
 import os
 import signal
@@ -14,13 +13,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from iobench.errors import TrialFailed
+from iobench.lifetime import end_with
 
 Say: TypeAlias = Callable[[int], None]
 
 _LOOK_S = 0.2
 _COUNTER_BYTES = 64  # a cache line each, so that processes do not slow each other down
 _GO = "go"
-_PR_SET_PDEATHSIG = 1
 
 
 class Work(Protocol):
@@ -123,9 +122,7 @@ def _stand_alone(parent: int) -> None:
     """
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    end_with(parent)
 
 
 def _answer(child: _Child) -> Any:
