@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
@@ -57,12 +58,30 @@ class DataSettings(BaseModel):
     folder: str = "reports/data"
     bucket: BucketSettings = BucketSettings()
 
+    @field_validator("folder", "source", "shards")
+    @classmethod
+    def _has_a_home(cls, value: str | None) -> str | None:
+        return value if value is None else check_home(value)
+
     @field_validator("shard_size")
     @classmethod
     def _within_bounds(cls, value: ByteSize) -> ByteSize:
         if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
             raise ValueError(f"{int(value):,} bytes; shards have 1 to 128 MB")
         return value
+
+
+def check_home(path: str) -> str:
+    """``path`` itself.
+
+    Raises:
+        ValueError: it begins with the home of a user whom this machine does not know.
+    """
+    try:
+        Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path!r}: there is no such user here") from None
+    return path
 
 
 def check_name(name: Any) -> Any:

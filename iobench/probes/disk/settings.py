@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from iobench.data.settings import check_name
+from iobench.data.settings import check_home, check_name
 from iobench.several import Several
 
 Operation = Literal["read", "write"]
@@ -42,7 +42,7 @@ class DiskTarget(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
-    path: Annotated[str, Field(min_length=1)]
+    path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
 
 
 class DiskSettings(BaseModel):

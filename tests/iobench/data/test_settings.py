@@ -87,3 +87,10 @@ def test_shard_sizes_are_bytes() -> None:
 def test_buckets(uri: str) -> None:
     """One's own, with or without a prefix, or a server of the run's."""
     assert BucketSettings(uri=uri).uri == uri
+
+
+@pytest.mark.parametrize("key", ["folder", "source", "shards"])
+def test_a_home_of_nobody(key: str) -> None:
+    """A user who is not there is a wrong config, not a crash."""
+    with pytest.raises(ValidationError, match="no such user here"):
+        DataSettings.model_validate({key: "~nobody-of-that-name/x"})
