@@ -14,15 +14,15 @@ import hashlib
 import io
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dataprep.errors import ConfigError, StoredBytesDiffer, StoreError
-from dataprep.names import escape
+from dataprep.errors import StoredBytesDiffer, StoreError
+from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _PART_BYTES = 64 * 2**20
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _PUT_ATTEMPTS = 3
 _READ_ATTEMPTS = 4
+_CONNECTIONS = 64
 _EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
@@ -42,18 +43,9 @@ class S3Store:
     """A bucket, and within it a prefix."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
-        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
-        if not bucket:
-            raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
-        if "@" in bucket:
-            raise ConfigError(
-                "an S3 URI carries no user or password: credentials come from the environment "
-                "or from a profile"
-            )
-        self.bucket = bucket
-        self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
-        self.options = options or StoreOptions()
-        self._clients: dict[int, S3Client] = {}
+        self._bucket = S3Bucket(uri, options)
+        self.options = self._bucket.options
+        self._clients: dict[int | None, S3Client] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
@@ -62,12 +54,13 @@ class S3Store:
     @property
     def uri(self) -> str:
         """``s3://bucket/prefix``."""
-        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+        return self._bucket.uri
 
     def prepare(self) -> None:
         """Ask for the bucket, with few retries, so that a wrong name fails at once."""
-        with translated(f"s3://{self.bucket}", self.options):
-            self._client(max_attempts=2).head_bucket(Bucket=self.bucket)
+        name = self._bucket.name
+        with translated(f"s3://{name}", self.options):
+            self._client(attempts=2).head_bucket(Bucket=name)
 
     def free_bytes(self) -> int | None:
         """Not known."""
@@ -91,10 +84,8 @@ class S3Store:
         """Store, then confirm; what does not match is stored again, then refused."""
         data = _octets(data)
         md5 = hashlib.md5(data, usedforsecurity=False)
-        for attempt in range(_PUT_ATTEMPTS):
-            if attempt:
-                time.sleep(0.2 * 2**attempt)
-            with translated(self._name(key), self.options):
+        for last in attempts(_PUT_ATTEMPTS, first_wait_s=0.4):
+            with translated(self._bucket.shown(key), self.options):
                 try:
                     if len(data) >= MULTIPART_FROM_BYTES:
                         self._upload_parts(key, data)
@@ -102,13 +93,13 @@ class S3Store:
                         self._put_object(key, data, md5.digest())
                     info = self._confirmed(key, data, md5.hexdigest())
                 except Exception as error:
-                    if not is_passing(error) or attempt + 1 == _PUT_ATTEMPTS:
+                    if last or not is_passing(error):
                         raise
                     continue
             if info is not None:
                 return info
         raise StoredBytesDiffer(
-            f"{self._name(key)}: the store holds other bytes than were sent, after "
+            f"{self._bucket.shown(key)}: the store holds other bytes than were sent, after "
             f"{_PUT_ATTEMPTS} attempts: something between here and there changes data"
         )
 
@@ -120,18 +111,18 @@ class S3Store:
         """
         data = _octets(data)
         md5 = hashlib.md5(data, usedforsecurity=False)
-        with translated(self._name(key), self.options):
-            for attempt in range(_PUT_ATTEMPTS):
-                if attempt:
-                    time.sleep(0.2 * 2**attempt)
+        with translated(self._bucket.shown(key), self.options):
+            sent = False
+            for last in attempts(_PUT_ATTEMPTS, first_wait_s=0.4):
                 try:
                     self._put_object(key, data, md5.digest(), IfNoneMatch="*")
                     break
                 except Exception as error:
                     if error_code(error) in _EXISTS:
-                        return (attempt > 0 or _was_repeated(error)) and self._holds(key, data)
-                    if not is_passing(error) or attempt + 1 == _PUT_ATTEMPTS:
+                        return (sent or _was_repeated(error)) and self._holds(key, data)
+                    if last or not is_passing(error):
                         raise
+                    sent = True
             if self._confirmed(key, data, md5.hexdigest()) is None:
                 self.put(key, data)
         return True
@@ -140,51 +131,39 @@ class S3Store:
         """Every object below, a thousand a request; keys that only mark folders left out."""
         pages = self._client().get_paginator("list_objects_v2")
         with translated(self.uri, self.options):
+            below = self._bucket.prefix
             for page in pages.paginate(
-                Bucket=self.bucket, Prefix=self.prefix + prefix, **self._payer()
+                Bucket=self._bucket.name, Prefix=below + prefix, **self._bucket.payer()
             ):
                 for item in page.get("Contents", ()):
-                    key = item["Key"][len(self.prefix) :]
+                    key = item["Key"][len(below) :]
                     if key and not (key.endswith("/") and item["Size"] == 0):
                         yield ObjectInfo(key, item["Size"], item.get("ETag", "").strip('"'))
 
     def head(self, key: str) -> ObjectInfo:
         """Size and ETag."""
-        with translated(self._name(key), self.options):
-            answer = self._client().head_object(
-                Bucket=self.bucket, Key=self.prefix + key, **self._payer()
-            )
+        with translated(self._bucket.shown(key), self.options):
+            answer = self._client().head_object(**self._object(key))
         return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def delete(self, key: str) -> None:
         """Remove the object."""
-        with translated(self._name(key), self.options):
-            self._client().delete_object(Bucket=self.bucket, Key=self.prefix + key, **self._payer())
+        with translated(self._bucket.shown(key), self.options):
+            self._client().delete_object(**self._object(key))
 
-    def _name(self, key: str) -> str:
-        return escape(f"s3://{self.bucket}/{self.prefix}{key}")
-
-    def _payer(self) -> dict[str, Any]:
-        return {"RequestPayer": "requester"} if self.options.requester_pays else {}
-
-    def _put_arguments(self) -> dict[str, Any]:
-        options = {
-            "StorageClass": self.options.storage_class,
-            "ServerSideEncryption": self.options.sse,
-            "SSEKMSKeyId": self.options.sse_kms_key_id,
-        }
-        return {**{name: value for name, value in options.items() if value}, **self._payer()}
+    def _object(self, key: str) -> dict[str, Any]:
+        bucket = self._bucket
+        return {"Bucket": bucket.name, "Key": bucket.prefix + key, **bucket.payer()}
 
     def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: Any) -> None:
         body: Any = bytes(data) if isinstance(data, memoryview) else data
         self._client().put_object(
-            Bucket=self.bucket,
-            Key=self.prefix + key,
+            **self._object(key),
             Body=body,
             ContentMD5=base64.b64encode(md5).decode(),
             ChecksumAlgorithm="SHA256",
             ChecksumSHA256=base64.b64encode(hashlib.sha256(data).digest()).decode(),
-            **self._put_arguments(),
+            **self._bucket.put_arguments(),
             **conditions,
         )
 
@@ -193,9 +172,13 @@ class S3Store:
 
         self._client().upload_fileobj(
             io.BytesIO(data),
-            self.bucket,
-            self.prefix + key,
-            ExtraArgs={"ChecksumAlgorithm": "SHA256", **self._put_arguments()},
+            self._bucket.name,
+            self._bucket.prefix + key,
+            ExtraArgs={
+                "ChecksumAlgorithm": "SHA256",
+                **self._bucket.put_arguments(),
+                **self._bucket.payer(),
+            },
             Config=TransferConfig(multipart_chunksize=_PART_BYTES, max_concurrency=4),
         )
 
@@ -221,14 +204,12 @@ class S3Store:
         An ETag that looks like an MD5 and is none shows by two readings that agree.
         """
         before: bytes | None = None
-        with translated(self._name(key), self.options):
-            for attempt in range(_READ_ATTEMPTS):
-                if attempt:
-                    time.sleep(0.1 * 2**attempt)
+        with translated(self._bucket.shown(key), self.options):
+            for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
                 try:
                     data, md5 = self._fetch(key, arguments)
                 except Exception as error:
-                    if not is_passing(error) or attempt + 1 == _READ_ATTEMPTS:
+                    if last or not is_passing(error):
                         raise
                     continue
                 if md5 is None or data == before:
@@ -237,17 +218,15 @@ class S3Store:
                     return data
                 before = data
         raise StoreError(
-            f"{self._name(key)}: {_READ_ATTEMPTS} readings differ from each other and from the "
-            "ETag: something between here and the store changes data"
+            f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other and from "
+            "the ETag: something between here and the store changes data"
         )
 
     def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
         """The body of one GET, and its MD5 where the answer gives one."""
         client = self._client()
         try:
-            answer: Any = client.get_object(
-                Bucket=self.bucket, Key=self.prefix + key, **arguments, **self._payer()
-            )
+            answer: Any = client.get_object(**self._object(key), **arguments)
         except client.exceptions.ClientError as error:
             if error_code(error) == "InvalidRange":
                 return b"", None  # it begins where the object has already ended
@@ -260,11 +239,13 @@ class S3Store:
         plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
         return data, etag if plain else None
 
-    def _client(self, max_attempts: int | None = None) -> S3Client:
-        attempts = max_attempts or self.options.max_attempts
+    def _client(self, attempts: int | None = None) -> S3Client:
         with self._lock:
             if attempts not in self._clients:
-                self._clients[attempts] = _new_client(self.options, attempts)
+                # Content-MD5 and the confirmation guard the payload, which is not signed.
+                self._clients[attempts] = self._bucket.connect(
+                    attempts=attempts, connections=_CONNECTIONS
+                )
             return self._clients[attempts]
 
 
@@ -282,28 +263,3 @@ def _octets(data: Buffer) -> Buffer:
 def _was_repeated(error: BaseException) -> bool:
     response = getattr(error, "response", None) or {}
     return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
-
-
-def _new_client(options: StoreOptions, max_attempts: int) -> S3Client:
-    import boto3
-    from botocore.config import Config
-
-    with translated("S3", options):
-        session = boto3.Session(profile_name=options.profile, region_name=options.region)
-        return session.client(
-            "s3",
-            endpoint_url=options.endpoint_url,
-            config=Config(
-                retries={"mode": "adaptive", "total_max_attempts": max_attempts},
-                connect_timeout=options.connect_timeout_s,
-                read_timeout=options.read_timeout_s,
-                max_pool_connections=64,
-                tcp_keepalive=True,
-                s3={
-                    # Content-MD5 and the confirmation guard the payload; signing it as well
-                    # halves the rate over plain HTTP. Over TLS boto3 never signs it.
-                    "payload_signing_enabled": False,
-                    "addressing_style": "path" if options.endpoint_url else "auto",
-                },
-            ),
-        )

@@ -6,7 +6,7 @@ import contextlib
 
 from dataprep.ordered import in_order
 from dataprep.stores import open_store
-from iobench.probes.object_store.bucket import Bucket
+from dataprep.stores.s3_bucket import S3Bucket
 from iobench.probes.object_store.pool import PREFIX
 from iobench.trial import Place
 
@@ -24,18 +24,18 @@ def clean(place: Place) -> int:
     for _ in in_order(store.delete, keys, _DELETES_AT_ONCE):
         pass
     if place.uri.startswith("s3://"):
-        _abort_uploads(Bucket(place))
+        _abort_uploads(S3Bucket(place.uri, place.store))
     return len(keys)
 
 
-def _abort_uploads(bucket: Bucket) -> None:
+def _abort_uploads(bucket: S3Bucket) -> None:
     """Parts of a trial that was killed: seen in no listing of objects, and paid for."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     # Listing uploads is a permission of its own, which the probe does not need.
     with (
         contextlib.suppress(BotoCoreError, ClientError),
-        contextlib.closing(bucket.connect(1)) as client,
+        contextlib.closing(bucket.connect()) as client,
     ):
         pages = client.get_paginator("list_multipart_uploads")
         for page in pages.paginate(Bucket=bucket.name, Prefix=bucket.prefix + PREFIX):

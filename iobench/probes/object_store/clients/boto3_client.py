@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
-from iobench.probes.object_store.bucket import Bucket
 from iobench.probes.object_store.clients.boto3_errors import translated
 from iobench.probes.object_store.clients.protocol import RequestFailed, Timing
 from iobench.trial import Place
@@ -22,9 +22,14 @@ class Boto3Client:
     notes: Sequence[str] = ()
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        self._bucket = Bucket(place)
+        self._bucket = S3Bucket(place.uri, place.store)
         self._clock = clock
-        self._client = self._bucket.connect(connections)
+        self._client = self._bucket.connect(
+            connections=connections,
+            retry_mode="standard",
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
         self._thread = threading.local()
         self._lock = threading.Lock()
         self._retries = 0

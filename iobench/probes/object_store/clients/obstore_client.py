@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.errors import Unavailable
-from iobench.probes.object_store.bucket import Bucket
 from iobench.probes.object_store.clients.obstore_errors import translated
 from iobench.probes.object_store.clients.protocol import RequestFailed, Timing
 from iobench.probes.object_store.clients.retrying import Retrying
@@ -32,7 +32,7 @@ class ObstoreClient:
                 "obstore is not installed: pip install 'dataprep-iobench[bench]'"
             ) from None
         self._obs = obstore
-        self._bucket = Bucket(place)
+        self._bucket = S3Bucket(place.uri, place.store)
         self._clock = clock
         options = place.store
         self._retrying = Retrying(options.max_attempts, clock)
@@ -107,7 +107,7 @@ class ObstoreClient:
             self._obs.delete(self._store, key)
 
 
-def _connect(bucket: Bucket, *, retries: int) -> Any:
+def _connect(bucket: S3Bucket, *, retries: int) -> Any:
     import boto3
     from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.store import S3Store

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import closing
 
 from dataprep.stores import open_store
+from dataprep.stores.s3_bucket import S3Bucket
 from iobench.faults import FaultProxy, Match, Rule, Status
-from iobench.probes.object_store.bucket import Bucket
 from iobench.probes.object_store.clean import clean
 from iobench.probes.object_store.pool import PREFIX
 from iobench.trial import Outcome, Place
@@ -25,8 +25,8 @@ def test_only_what_probes_wrote_is_removed(trial: Callable[..., Outcome], place:
 
 def test_uploads_of_killed_trials_are_aborted(place: Place) -> None:
     """Parts without an object are found and removed, and only those of probes."""
-    bucket = Bucket(place)
-    with closing(bucket.connect(1)) as client:
+    bucket = S3Bucket(place.uri, place.store)
+    with closing(bucket.connect(attempts=2)) as client:
         for key in (PREFIX + "multipart/0", "mine"):
             client.create_multipart_upload(Bucket=bucket.name, Key=bucket.prefix + key)
         clean(place)

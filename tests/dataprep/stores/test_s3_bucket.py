@@ -1,4 +1,4 @@
-"""What lies behind a place."""
+"""A bucket and a prefix in it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import pytest
 
 from dataprep.errors import ConfigError
 from dataprep.stores import StoreOptions
-from iobench.probes.object_store.bucket import Bucket
-from iobench.trial import Place
+from dataprep.stores.s3_bucket import S3Bucket
 
 
 @pytest.mark.parametrize(
@@ -16,24 +15,36 @@ from iobench.trial import Place
 )
 def test_a_prefix_ends_in_one_slash_or_is_empty(uri: str, prefix: str) -> None:
     """Keys are appended to it."""
-    bucket = Bucket(Place(uri, "empty"))
-    assert (bucket.name, bucket.prefix) == ("name", prefix)
+    bucket = S3Bucket(uri)
+    assert (bucket.name, bucket.prefix, bucket.uri) == ("name", prefix, uri.rstrip("/"))
 
 
-@pytest.mark.parametrize("uri", ["/mnt/disk", "s3://", "memory://name"])
+@pytest.mark.parametrize("uri", ["/mnt/disk", "s3://", "s3:///key", "memory://name"])
 def test_what_is_no_bucket_is_refused(uri: str) -> None:
     """The reason says what to write."""
     with pytest.raises(ConfigError, match="write s3://BUCKET/PREFIX"):
-        Bucket(Place(uri, "empty"))
+        S3Bucket(uri)
+
+
+def test_a_user_in_the_uri_is_refused() -> None:
+    """It would be a secret, and it is not repeated."""
+    with pytest.raises(ConfigError, match="no user or password") as caught:
+        S3Bucket("s3://user:word@name/prefix")
+    assert "word@" not in str(caught.value)
+
+
+def test_a_key_in_a_message_is_escaped() -> None:
+    """A key may hold whatever a terminal obeys."""
+    assert S3Bucket("s3://name/a").shown("b\x1b[2J") == "s3://name/a/b\\x1b[2J"
 
 
 def test_options_become_arguments() -> None:
     """Storage class, encryption and who pays reach every request that they belong to."""
     options = StoreOptions(storage_class="STANDARD_IA", sse="AES256", requester_pays=True)
-    bucket = Bucket(Place("s3://name", "empty", options))
+    bucket = S3Bucket("s3://name", options)
     assert bucket.put_arguments() == {
         "StorageClass": "STANDARD_IA",
         "ServerSideEncryption": "AES256",
     }
     assert bucket.payer() == {"RequestPayer": "requester"}
-    assert Bucket(Place("s3://name", "empty")).put_arguments() == {}
+    assert S3Bucket("s3://name").put_arguments() == {}

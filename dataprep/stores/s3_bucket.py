@@ -1,0 +1,94 @@
+"""A bucket and a prefix in it, and boto3's way there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from dataprep.errors import ConfigError
+from dataprep.names import escape
+from dataprep.stores.options import StoreOptions
+from dataprep.stores.s3_errors import translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class S3Bucket:
+    """``s3://name/prefix``; ``prefix`` ends in a slash or is empty.
+
+    Raises:
+        ConfigError: the URI names no bucket, or carries a user.
+    """
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        self.name, _, prefix = uri.removeprefix("s3://").partition("/")
+        if not uri.startswith("s3://") or not self.name:
+            raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
+        if "@" in self.name:
+            raise ConfigError(
+                "an S3 URI carries no user or password: credentials come from the environment "
+                "or from a profile"
+            )
+        self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self.options = options or StoreOptions()
+
+    @property
+    def uri(self) -> str:
+        """``s3://name/prefix``."""
+        return f"s3://{self.name}/{self.prefix}".rstrip("/")
+
+    def shown(self, key: str) -> str:
+        """The URI of an object, fit for a message."""
+        return escape(f"s3://{self.name}/{self.prefix}{key}")
+
+    def connect(
+        self,
+        *,
+        attempts: int | None = None,
+        connections: int = 1,
+        retry_mode: Literal["adaptive", "standard"] = "adaptive",
+        **more: Any,
+    ) -> S3Client:
+        """A client of boto3; ``more`` goes into botocore's ``Config``.
+
+        ``attempts`` None is what the options say. Payloads are not signed: over plain HTTP that
+        halves the rate, over TLS boto3 never does it.
+        """
+        import boto3
+        from botocore.config import Config
+
+        options = self.options
+        with translated("S3", options):
+            session = boto3.Session(profile_name=options.profile, region_name=options.region)
+            return session.client(
+                "s3",
+                endpoint_url=options.endpoint_url,
+                config=Config(
+                    retries={
+                        "mode": retry_mode,
+                        "total_max_attempts": attempts or options.max_attempts,
+                    },
+                    connect_timeout=options.connect_timeout_s,
+                    read_timeout=options.read_timeout_s,
+                    max_pool_connections=connections,
+                    tcp_keepalive=True,
+                    s3={
+                        "payload_signing_enabled": False,
+                        "addressing_style": "path" if options.endpoint_url else "auto",
+                    },
+                    **more,
+                ),
+            )
+
+    def payer(self) -> dict[str, Any]:
+        """Arguments of every request."""
+        return {"RequestPayer": "requester"} if self.options.requester_pays else {}
+
+    def put_arguments(self) -> dict[str, Any]:
+        """Arguments of requests that create objects."""
+        arguments = {
+            "StorageClass": self.options.storage_class,
+            "ServerSideEncryption": self.options.sse,
+            "SSEKMSKeyId": self.options.sse_kms_key_id,
+        }
+        return {name: value for name, value in arguments.items() if value}
