@@ -9,8 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from dataprep._version import __version__
-from dataprep.command_line import Commands, settings, start
+from dataprep.command_line import Commands, application, settings, start
 
 
 class DataprepCommands(Commands):
@@ -20,39 +19,15 @@ class DataprepCommands(Commands):
     interrupted = "interrupted: what is stored is kept, the same command resumes"
 
 
-app = typer.Typer(
-    name="dataprep",
-    cls=DataprepCommands,
-    help="Image collections into resized, packed and verified TFRecord and RecordIO shards.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = application(
+    DataprepCommands,
+    "Image collections into resized, packed and verified TFRecord and RecordIO shards.",
 )
 
 EndpointUrl = Annotated[
     str | None, typer.Option("--endpoint-url", help="S3 endpoint other than AWS.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"dataprep {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> None:
-    """Image collections into training shards."""
 
 
 @app.command()

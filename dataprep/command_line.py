@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any, ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from dataprep._version import __version__
 from dataprep.errors import ConfigError, DataprepError
 
 
@@ -34,11 +35,25 @@ class Commands(TyperGroup):
             raise typer.Exit(130) from None
 
 
-def start(app: typer.Typer, commands: type[Commands]) -> None:
-    """Run a command. SIGTERM (spot instances, Slurm, Batch) and SIGHUP (a terminal that is
-    closed) are taken as Ctrl-C is.
+def application(commands: type[Commands], purpose: str) -> typer.Typer:
+    """A program without commands yet: its help, ``--version`` and ``--debug``."""
+    app = typer.Typer(
+        name=commands.program,
+        cls=commands,
+        help=purpose,
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_every_command)
+    return app
 
-    ``--debug`` may stand anywhere.
+
+def start(app: typer.Typer, commands: type[Commands]) -> None:
+    """Run a command; ``--debug`` may stand anywhere.
+
+    SIGTERM (spot instances, Slurm, Batch) and SIGHUP (a closed terminal) are taken as Ctrl-C is.
     """
 
     def interrupt(signum: int, frame: object) -> NoReturn:
@@ -80,6 +95,24 @@ def settings(pairs: list[str], example: str) -> dict[str, Any]:
 def one_line(message: str) -> str:
     """The names in it may hold line feeds, and bytes that mean something to a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+
+
+def _version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{ctx.command.name} {__version__}")
+        raise typer.Exit
+
+
+def _every_command(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """What may stand before a command."""
 
 
 def _on_signals(handler: Any) -> None:

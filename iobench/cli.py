@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dataprep._version import __version__
-from dataprep.command_line import Commands, settings, start
+from dataprep.command_line import Commands, application, settings, start
 from dataprep.counted import counted
 
 
@@ -20,34 +19,9 @@ class IobenchCommands(Commands):
     interrupted = "interrupted: what was measured is kept, --resume goes on"
 
 
-app = typer.Typer(
-    name="iobench",
-    cls=IobenchCommands,
-    help="Storage and loader throughput against what a training loop consumes.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = application(
+    IobenchCommands, "Storage and loader throughput against what a training loop consumes."
 )
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"iobench {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> None:
-    """Measure what feeds the GPU."""
 
 
 @app.command()
