@@ -93,8 +93,9 @@ def to_torch(
     if not 0 <= rank < world_size:
         raise ConfigError(f"rank {rank} of {world_size}: ranks count from 0")
     import_framework("torch")
+    from dataprep.adapters.torch_items import Epoch, Order
     from dataprep.adapters.torch_iterable import IterableRecords
     from dataprep.adapters.torch_map import MapRecords
 
     style = IterableRecords if iterable else MapRecords
-    return style(dataset, transform, shuffle, seed, epoch, (rank, world_size))
+    return style(dataset, transform, Order(shuffle, seed, Epoch(epoch), rank, world_size))

@@ -1,8 +1,9 @@
-"""What both of torch's styles share: items and the epoch."""
+"""What both of torch's styles share: items, their order, and the epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,27 @@ class Epoch:
     def set(self, number: int) -> None:
         """For this process and every worker that is alive."""
         self._shared.fill_(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which numbers a rank gets, and in which order: of seed and epoch alone."""
+
+    shuffle: bool
+    seed: int
+    epoch: Epoch
+    rank: int = 0
+    world_size: int = 1
+
+    def of(self, count: int, *draw: int) -> NDArray[np.int64]:
+        """0 to ``count``; ``draw``, such as the epoch's number, tells permutations apart."""
+        if not self.shuffle:
+            return np.arange(count)
+        return np.random.default_rng((self.seed, *draw)).permutation(count)
+
+    def share(self, count: int, epoch: int) -> NDArray[np.int64]:
+        """Those of this rank."""
+        return self.of(count, epoch)[self.rank :: self.world_size]
 
 
 class Items:

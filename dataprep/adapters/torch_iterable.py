@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from dataprep.adapters.records import Records
-from dataprep.adapters.torch_items import Epoch, Items
+from dataprep.adapters.torch_items import Items, Order
 from dataprep.augment import Transform
 from dataprep.dataset import Dataset
 
@@ -22,27 +21,17 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
     which is read meanwhile.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        transform: Transform | None,
-        shuffle: bool,
-        seed: int,
-        epoch: int,
-        share: tuple[int, int],
-    ) -> None:
+    def __init__(self, dataset: Dataset, transform: Transform | None, order: Order) -> None:
         self._records = Records(dataset)
-        self._items = Items(self._records.labels, self._records.name, transform, seed)
-        self._epoch = Epoch(epoch)
-        self._shuffle, self._seed = shuffle, seed
-        self._rank, self._world_size = share
+        self._items = Items(self._records.labels, self._records.name, transform, order.seed)
+        self._order = order
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is."""
-        self._epoch.set(epoch)
+        self._order.epoch.set(epoch)
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
-        epoch = self._epoch.number
+        epoch = self._order.epoch.number
         for number, content in self._one_ahead(self._my_shards(epoch)):
             view = memoryview(content)
             for index in self._within(number, epoch):
@@ -50,19 +39,13 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
                 yield self._items.item(image, index, epoch)
 
     def _my_shards(self, epoch: int) -> list[int]:
-        shards = np.arange(len(self._records.shard_keys))
-        if self._shuffle:
-            shards = np.random.default_rng((self._seed, epoch)).permutation(shards)
-        mine = shards[self._rank :: self._world_size]
+        shards = self._order.share(len(self._records.shard_keys), epoch)
         worker = get_worker_info()
-        return list(map(int, mine[worker.id :: worker.num_workers] if worker else mine))
+        return list(map(int, shards[worker.id :: worker.num_workers] if worker else shards))
 
-    def _within(self, number: int, epoch: int) -> Sequence[int]:
+    def _within(self, number: int, epoch: int) -> list[int]:
         samples = self._records.samples_of(number)
-        if not self._shuffle:
-            return samples
-        order = np.random.default_rng((self._seed, epoch, number)).permutation(len(samples))
-        return list(map(int, samples.start + order))
+        return list(map(int, samples.start + self._order.of(len(samples), epoch, number)))
 
     def _one_ahead(self, shards: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         if not shards:

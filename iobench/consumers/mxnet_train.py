@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from iobench.clock import Clock
 from iobench.consumers import batches, processor, requirements
 from iobench.consumers.protocol import ConsumerSettings
+from iobench.consumers.queue import NOTE, Queue
 from iobench.consumers.warming import per_step_s, until_steady
 from iobench.loaders.protocol import Batch, Framework
 
-# Steps that may be queued on a GPU while the loop fetches the next batch.
-_QUEUED_STEPS = 2
 # Keeps small gradients of a float16 network above zero.
 _FLOAT16_SCALE = 128
 
@@ -47,7 +46,7 @@ class MXNetConsumer:
         self.last_loss: Any = None
         self._nominal_s = 0.0
         self._compute_s: list[float] = []
-        self._queued: deque[Any] = deque()
+        self._queue = Queue(lambda loss: loss.wait_to_read())
         self._build()
 
     def synthetic(self) -> Batch:
@@ -63,15 +62,10 @@ class MXNetConsumer:
 
     def warm_up(self) -> None:
         """Build the graph on the synthetic batch; on a GPU, then see what a step takes."""
-        batch = self.synthetic()
-
-        def step() -> None:
-            self.step(batch)
-            self.finish()
-
-        until_steady(step, self._clock, at_most=10 if self._on_gpu else 3)
+        step = partial(self.step, self.synthetic())
+        until_steady(step, self.finish, self._clock, at_most=10 if self._on_gpu else 3)
         if self._on_gpu:
-            self._nominal_s = per_step_s(lambda: self.step(batch), self.finish, self._clock)
+            self._nominal_s = per_step_s(step, self.finish, self._clock)
         self._compute_s.clear()
 
     def step(self, batch: Batch) -> None:
@@ -82,16 +76,14 @@ class MXNetConsumer:
         self.last_loss = self._train(images, batch.labels.as_in_context(self._context))
         if self._on_gpu:
             self._compute_s.append(self._nominal_s)
-            self._queued.append(self.last_loss)
-            if len(self._queued) > _QUEUED_STEPS:
-                self._queued.popleft().wait_to_read()
+            self._queue.add(self.last_loss)
         else:
             self.finish()
             self._compute_s.append(self._clock.now_s() - began_s)
 
     def finish(self) -> None:
         """Wait until the engine has nothing left to do."""
-        self._queued.clear()
+        self._queue.clear()
         self._mx.nd.waitall()
 
     def compute_s(self) -> Sequence[float]:
@@ -146,5 +138,5 @@ class MXNetConsumer:
         return [
             *notes,
             "compute is nominal: the average of warm-up steps on data in the device's memory",
-            f"at most {_QUEUED_STEPS} steps are queued while the next batch is fetched",
+            NOTE,
         ]

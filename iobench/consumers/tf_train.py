@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from iobench.clock import Clock
 from iobench.consumers import batches, processor, requirements
 from iobench.consumers.protocol import ConsumerSettings
+from iobench.consumers.queue import NOTE, Queue
 from iobench.consumers.warming import per_step_s, until_steady
 from iobench.loaders.protocol import Batch, Framework
-
-# Steps that may be queued on a GPU while the loop fetches the next batch.
-_QUEUED_STEPS = 2
 
 
 class TensorFlowConsumer:
@@ -49,7 +47,7 @@ class TensorFlowConsumer:
         self.last_loss: Any = None
         self._nominal_s = 0.0
         self._compute_s: list[float] = []
-        self._queued: deque[Any] = deque()
+        self._queue = Queue(lambda loss: loss.numpy())
         with tf.device(self._place):
             self._build()
 
@@ -68,16 +66,12 @@ class TensorFlowConsumer:
     def warm_up(self) -> None:
         """Trace and tune on the synthetic batch; on a GPU, then see what a step takes."""
         batch = self.synthetic()
-
-        def step() -> None:
-            self.step(batch)
-            self.finish()
-
-        until_steady(step, self._clock, at_most=10 if self._on_gpu else 3)
+        step = partial(self.step, batch)
+        until_steady(step, self.finish, self._clock, at_most=10 if self._on_gpu else 3)
         with self._tf.device(self._place):
             self._normalise(self._tf.zeros_like(batch.images, self._tf.uint8))
         if self._on_gpu:
-            self._nominal_s = per_step_s(lambda: self.step(batch), self.finish, self._clock)
+            self._nominal_s = per_step_s(step, self.finish, self._clock)
         self._compute_s.clear()
 
     def step(self, batch: Batch) -> None:
@@ -92,15 +86,13 @@ class TensorFlowConsumer:
             self.last_loss = self._train(images, labels)
         if self._on_gpu:
             self._compute_s.append(self._nominal_s)
-            self._queued.append(self.last_loss)
-            if len(self._queued) > _QUEUED_STEPS:
-                self._queued.popleft().numpy()
+            self._queue.add(self.last_loss)
         else:
             self._compute_s.append(self._clock.now_s() - began_s)
 
     def finish(self) -> None:
         """Wait for the last step: its loss, and the weights that it changed."""
-        self._queued.clear()
+        self._queue.clear()
         if self._compute_s:
             self.last_loss.numpy()
             self._net.trainable_variables[0].numpy()
@@ -163,6 +155,6 @@ class TensorFlowConsumer:
         return [
             *notes,
             "compute is nominal: the average of warm-up steps on data in the device's memory",
-            f"at most {_QUEUED_STEPS} steps are queued while the next batch is fetched",
+            NOTE,
             f"TF32: {'on' if tf32 else 'off'}",
         ]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from iobench.clock import Clock
 from iobench.consumers import batches, processor, requirements
 from iobench.consumers.protocol import ConsumerSettings
+from iobench.consumers.queue import NOTE, Queue
 from iobench.consumers.warming import until_steady
 from iobench.loaders.protocol import Batch, Framework
-
-# Steps that may be queued on a GPU while the loop fetches the next batch.
-_QUEUED_STEPS = 2
 
 
 class TorchConsumer:
@@ -41,6 +40,7 @@ class TorchConsumer:
         self._layout = self._torch.channels_last
         self.last_loss: Any = None
         self._taken: list[tuple[Any, Any]] = []
+        self._queue = Queue(lambda end: end.synchronize())
         self._seconds: list[float] = []
         self._build()
 
@@ -57,13 +57,8 @@ class TorchConsumer:
 
     def warm_up(self) -> None:
         """Two steps or more on the synthetic batch; a GPU tunes its convolutions meanwhile."""
-        batch = self.synthetic()
-
-        def step() -> None:
-            self.step(batch)
-            self.finish()
-
-        until_steady(step, self._clock, at_most=10 if self._on_gpu else 3)
+        step = partial(self.step, self.synthetic())
+        until_steady(step, self.finish, self._clock, at_most=10 if self._on_gpu else 3)
         self._taken.clear()
         self._seconds.clear()
 
@@ -74,9 +69,10 @@ class TorchConsumer:
         labels = batch.labels.to(self._device, self._torch.int64, non_blocking=True)
         began = self._mark()
         self._train(images, labels)
-        self._taken.append((began, self._mark()))
-        if self._on_gpu and len(self._taken) > _QUEUED_STEPS:
-            self._taken[-1 - _QUEUED_STEPS][1].synchronize()
+        ended = self._mark()
+        self._taken.append((began, ended))
+        if self._on_gpu:
+            self._queue.add(ended)
 
     def finish(self) -> None:
         """Wait for the stream, and read its events."""
@@ -86,6 +82,7 @@ class TorchConsumer:
         else:
             self._seconds += [b - a for a, b in self._taken]
         self._taken.clear()
+        self._queue.clear()
 
     def compute_s(self) -> Sequence[float]:
         """One entry a step: normalisation, forward, backward and optimiser step."""
@@ -165,7 +162,7 @@ class TorchConsumer:
         if not self._on_gpu:
             return [*notes, "compute shares its cores with the loader's workers"]
         notes.append("compute is the time between CUDA events around a step, after the copy")
-        notes.append(f"at most {_QUEUED_STEPS} steps are queued while the next batch is fetched")
+        notes.append(NOTE)
         tf32 = [
             f"{what} {'on' if module.allow_tf32 else 'off'}"
             for what, module in (

@@ -8,17 +8,24 @@ from iobench.clock import Clock
 
 
 def until_steady(
-    step: Callable[[], None], clock: Clock, *, at_most: int, within: float = 0.1
+    step: Callable[[], None],
+    wait: Callable[[], None],
+    clock: Clock,
+    *,
+    at_most: int,
+    within: float = 0.1,
 ) -> list[float]:
     """Seconds of each ``step`` until one takes as long as that before it, or ``at_most`` ran.
 
-    ``step`` comes back when its work is done. Two steps are always made: the first builds,
-    tunes and allocates. As long as means: a share of ``within`` longer or shorter at most.
+    ``wait`` comes back when the step's work is done. Two steps are always made: the first
+    builds, tunes and allocates. As long as means: a share of ``within`` longer or shorter at
+    most.
     """
     taken_s: list[float] = []
     while len(taken_s) < max(at_most, 2):
         began_s = clock.now_s()
         step()
+        wait()
         taken_s.append(clock.now_s() - began_s)
         if len(taken_s) > 1 and abs(taken_s[-1] - taken_s[-2]) <= within * taken_s[-2]:
             break

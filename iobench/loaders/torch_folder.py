@@ -22,22 +22,16 @@ class TorchFolderLoader(TorchLoader):
 
     def open(self, transform: Augmentation | None) -> Readable:
         """List the folders; a file's label is its folder's place among the class names."""
-        from dataprep.adapters.torch_items import Epoch, Items
+        from dataprep.adapters.torch_items import Epoch, Items, Order
         from dataprep.adapters.torch_map import EpochSampler
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
         names, _, labels, _ = image_files(listing)
-        epoch = Epoch(0)
-        files = FolderImages(
-            self.place.uri,
-            self.place.store,
-            names,
-            Items(labels, names.__getitem__, transform, settings.seed),
-            epoch,
-        )
-        sampler = EpochSampler(len(names), settings.shuffle, settings.seed, epoch, (0, 1))
-        return Readable(files, sampler, epoch.set)
+        order = Order(settings.shuffle, settings.seed, Epoch(0))
+        items = Items(labels, names.__getitem__, transform, settings.seed)
+        files = FolderImages(self.place.uri, self.place.store, names, items, order.epoch)
+        return Readable(files, EpochSampler(len(names), order), order.epoch.set)
 
 
 class FolderImages:

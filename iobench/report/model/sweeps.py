@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from iobench.report.model.cells import cells
 from iobench.report.model.curves import Sweep, charts
 from iobench.report.model.disks import disk_table
@@ -11,106 +13,63 @@ from iobench.report.model.shapes import Block, Chart, Section
 from iobench.report.model.shard_sizes import shard_sizes
 from iobench.result import Result
 
-_LOADER = ("loader", "data")
-_DISK = ("operation", "pattern")
-_OBJECT = ("client", "operation")
-_SWEEPS = (
-    (
-        "loader",
-        Sweep(
-            "Loaders over workers",
-            "workers",
-            "samples_per_s",
-            "samples/s",
-            ("data",),
-            _LOADER,
-            number,
-        ),
-    ),
-    (
-        "loader",
-        Sweep(
-            "Loaders over batch size",
-            "batch_size",
-            "samples_per_s",
-            "samples/s",
-            ("data",),
-            _LOADER,
-            number,
-        ),
-    ),
-    (
-        "loader",
-        Sweep(
-            "Loaders over prefetch",
-            "prefetch",
-            "samples_per_s",
-            "samples/s",
-            ("data",),
-            _LOADER,
-            number,
-        ),
-    ),
-    (
-        "disk",
-        Sweep("Disk over block size", "block_bytes", "mb_per_s", "MB/s", ("target",), _DISK, size),
-    ),
-    (
-        "disk",
-        Sweep(
-            "Disk over parallelism", "parallelism", "mb_per_s", "MB/s", ("target",), _DISK, number
-        ),
-    ),
-    (
-        "layout",
-        Sweep(
-            "Reading shards, records, files",
-            "parallelism",
-            "samples_per_s",
-            "samples/s",
-            (),
-            ("data", "access"),
-            number,
-        ),
-    ),
-    (
-        "object",
-        Sweep(
-            "Object store over object size",
-            "object_bytes",
-            "mb_per_s",
-            "MB/s",
-            ("store",),
-            _OBJECT,
-            size,
-            marks=True,
-        ),
-    ),
-    (
-        "object",
-        Sweep(
-            "Object store over connections",
-            "connections",
-            "mb_per_s",
-            "MB/s",
-            ("store",),
-            _OBJECT,
-            number,
-            marks=True,
-        ),
-    ),
+
+def _loaders(over: str, param: str) -> Sweep:
+    identity = ("loader", "data")
+    return Sweep(
+        f"Loaders over {over}", param, "samples_per_s", "samples/s", ("data",), identity, number
+    )
+
+
+def _disks(over: str, param: str, say: Callable[[float], str]) -> Sweep:
+    identity = ("operation", "pattern")
+    return Sweep(f"Disk over {over}", param, "mb_per_s", "MB/s", ("target",), identity, say)
+
+
+def _objects(over: str, param: str, say: Callable[[float], str]) -> Sweep:
+    identity, what = ("client", "operation"), f"Object store over {over}"
+    return Sweep(what, param, "mb_per_s", "MB/s", ("store",), identity, say, marks=True)
+
+
+_LAYOUT = Sweep(
+    what="Reading shards, records, files",
+    x="parallelism",
+    metric="samples_per_s",
+    unit="samples/s",
+    facets=(),
+    identity=("data", "access"),
+    say_x=number,
 )
+_SWEEPS = {
+    "loader": (
+        _loaders("workers", "workers"),
+        _loaders("batch size", "batch_size"),
+        _loaders("prefetch", "prefetch"),
+    ),
+    "disk": (
+        _disks("block size", "block_bytes", size),
+        _disks("parallelism", "parallelism", number),
+    ),
+    "layout": (_LAYOUT,),
+    "object": (
+        _objects("object size", "object_bytes", size),
+        _objects("connections", "connections", number),
+    ),
+}
 
 
 def sections(result: Result) -> tuple[Section, ...]:
     """One section for loaders, shard sizes, disks and object stores each, where there is any."""
-    made: dict[str, list[Chart]] = {kind: [] for kind, _ in _SWEEPS}
-    for kind, sweep in _SWEEPS:
-        made[kind].extend(charts(sweep, cells(result.trials, kind)))
+    made = {kind: _drawn(result, kind) for kind in _SWEEPS}
     listed: tuple[tuple[str, str, tuple[Block, ...]], ...] = (
-        ("loaders", "Loaders", tuple(made["loader"])),
+        ("loaders", "Loaders", made["loader"]),
         ("shard-size", "Shard size", shard_sizes(result)),
         ("disks", "Disks", (*made["disk"], *disk_table(result), *made["layout"])),
         ("objects", "Object stores", (*peaks(result), *made["object"], *first_bytes(result))),
     )
     return tuple(Section(id, title, blocks) for id, title, blocks in listed if blocks)
+
+
+def _drawn(result: Result, kind: str) -> tuple[Chart, ...]:
+    measured = cells(result.trials, kind)
+    return tuple(chart for sweep in _SWEEPS[kind] for chart in charts(sweep, measured))

@@ -16,10 +16,15 @@ def stepping(clock: VirtualClock, seconds: Iterator[float]) -> Callable[[], None
     return lambda: clock.sleep(next(seconds))
 
 
+def at_once() -> None:
+    """Work that is done when the step comes back."""
+
+
 def test_it_ends_with_the_first_step_that_takes_as_long_as_the_one_before() -> None:
     """A slow first step and a settling second one are followed by what a step costs."""
     clock = VirtualClock()
-    taken = until_steady(stepping(clock, iter([9.0, 2.0, 1.0, 1.05, 1.0])), clock, at_most=10)
+    step = stepping(clock, iter([9.0, 2.0, 1.0, 1.05, 1.0]))
+    taken = until_steady(step, at_once, clock, at_most=10)
     assert [round(value, 9) for value in taken] == [9.0, 2.0, 1.0, 1.05]
 
 
@@ -27,8 +32,15 @@ def test_it_ends_with_the_first_step_that_takes_as_long_as_the_one_before() -> N
 def test_it_makes_two_steps_and_never_more_than_asked(seconds: list[float], at_most: int) -> None:
     """The first step builds, so that one alone tells nothing."""
     clock = VirtualClock()
-    taken = until_steady(stepping(clock, iter(seconds)), clock, at_most=at_most)
+    taken = until_steady(stepping(clock, iter(seconds)), at_once, clock, at_most=at_most)
     assert 2 <= len(taken) <= max(at_most, 2)
+
+
+def test_a_step_lasts_until_its_work_is_done() -> None:
+    """What a device still does after the call belongs to the step."""
+    clock = VirtualClock()
+    taken = until_steady(lambda: clock.sleep(0.5), lambda: clock.sleep(1.5), clock, at_most=3)
+    assert taken == [2.0, 2.0]
 
 
 def test_steps_in_a_row_share_the_wait_for_the_last() -> None:
