@@ -45,6 +45,15 @@ def test_one_point_an_input() -> None:
     assert {point["over"] for point in found} == {"shards-4MB@disk"}
 
 
+def test_a_point_carries_every_setting() -> None:
+    """What the config says of a loop reaches the process that runs it."""
+    told = {"preset": "A100"}, {"images_per_s": 100.0}
+    carried: set[str] = set()
+    for device in told:
+        carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
+    assert set(Training.model_fields) - {"inputs"} <= carried
+
+
 def test_loaders_without_data_need_none() -> None:
     """No shard is made for ``mock`` and ``null``."""
     assert all(point["data"] == point["over"] == "" for point in points(**PACED))
