@@ -22,7 +22,7 @@ from iobench.trial import Context, Outcome, Place, TrialSpec
 
 DataName = Annotated[str, AfterValidator(check_name)]
 _NO_DATA = frozenset({"mock", "null"})
-
+_NO_PIXELS = _NO_DATA | {"raw"}
 
 LoaderName = Annotated[str, AfterValidator(LOADERS.check)]
 
@@ -53,11 +53,17 @@ class LoaderGrid(BaseModel):
 
 
 _ALWAYS = ("batch_size", "workers", "prefetch")
+_COLOURS = ("colour_jitter", "pca_noise")
+_PIXELS = ("augment", *_COLOURS, "normalise", "image_size")
 _AXES = tuple(name for name in LoaderSettings.model_fields if name in LoaderGrid.model_fields)
 
 
 def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
-    """PURE. The grid's points; a store's cache is not ours, so that it has no cold twin."""
+    """PURE. The grid's points, each once.
+
+    A store's cache is not ours, so that it has no cold twin; what a loader does not do with
+    pixels has no say in what is a point of its own.
+    """
     axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
     axes["cache"] = settings.cache
     # An axis that stands at its default everywhere is not worth a word in every trial's name.
@@ -68,6 +74,8 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
             point["data"], point["cache"] = "", "warm"
         elif split_name(point["data"])[2]:
             point["cache"] = "warm"
+        for moot in _moot(point):
+            point.pop(moot, None)
         if (key := tuple(point.items())) not in seen:
             seen.add(key)
             yield {**point, "seconds": settings.seconds}
@@ -166,6 +174,15 @@ def check_frameworks(loader: Loader, consumer_framework: str) -> None:
         raise Unavailable(
             f"a {consumer_framework} training loop does not take {loader.framework} batches"
         )
+
+
+def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """Params that change nothing in this point."""
+    if point["loader"] in _NO_PIXELS:
+        return ("decode", *_PIXELS)
+    if not point.get("decode", True):
+        return _PIXELS
+    return () if point.get("augment", True) else _COLOURS
 
 
 def _is_told(settings: LoaderGrid, name: str) -> bool:

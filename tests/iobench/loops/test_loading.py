@@ -48,7 +48,7 @@ def test_what_stands_at_its_default_has_no_word() -> None:
         *("loader", "data", "cache", "batch_size", "workers", "prefetch"),
         "seconds",
     ]
-    told = points(loader="raw", augment=[True, False])
+    told = points(loader="torch-map", augment=[True, False])
     assert [point["augment"] for point in told] == [True, False]
 
 
@@ -59,6 +59,20 @@ def test_loaders_without_data_are_run_once() -> None:
         ("null", "", "warm"),
         ("mock", "", "warm"),
     ]
+
+
+def test_what_changes_nothing_makes_no_point_of_its_own() -> None:
+    """Bytes that are not decoded are not augmented; colours change with augmentation only."""
+    asked = {"decode": [True, False], "augment": [True, False], "colour_jitter": [True, False]}
+    keys = tuple(asked)
+    found = [tuple(point.get(key) for key in keys) for point in points(loader="torch-map", **asked)]
+    assert sorted(found, key=str) == [
+        (False, None, None),
+        (True, False, None),
+        (True, True, False),
+        (True, True, True),
+    ]
+    assert len(points(loader="raw", **asked)) == 1
 
 
 def test_a_store_has_no_cold_twin() -> None:
