@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_PLURALS = {"class": "classes", "image is": "images are"}
+_PLURALS = {"class": "classes", "image is": "images are", "whole batch": "whole batches"}
 
 
 def counted(number: int, noun: str) -> str:

@@ -37,8 +37,10 @@ def result_words(trial: Trial) -> str:
         figures.append(rate_words(trial.metrics["samples_per_s"], "samples"))
     if "mb_per_s" in trial.metrics:
         figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
-    label = f" ({trial.cold.label})" if trial.cold and trial.cold.label != "not applicable" else ""
-    return f"{point}: {', '.join(figures)}{label}"
+    marks = ["emulated"] if trial.metrics.get("emulated") else []
+    if trial.cold and trial.cold.label != "not applicable":
+        marks.append(trial.cold.label)
+    return f"{point}: {', '.join(figures)}" + (f" ({', '.join(marks)})" if marks else "")
 
 
 def rate_words(per_s: float, unit: str) -> str:
@@ -98,8 +100,4 @@ def _train(params: Params) -> str:
 
 
 def _short(value: Any) -> str:
-    return (
-        {True: "yes", False: "no"}.get(value, str(value))
-        if isinstance(value, bool)
-        else (str(value))
-    )
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

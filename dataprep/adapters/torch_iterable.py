@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from dataprep.adapters.records import Records
@@ -29,6 +30,12 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is."""
         self._order.epoch.set(epoch)
+
+    def samples_by_worker(self, workers: int, epoch: int) -> list[int]:
+        """How many samples each of ``workers`` gives in an epoch; 0 workers are this process."""
+        shards = self._order.share(len(self._records.shard_keys), epoch)
+        counts = np.array([len(self._records.samples_of(int(number))) for number in shards])
+        return [int(counts[worker :: workers or 1].sum()) for worker in range(workers or 1)]
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         epoch = self._order.epoch.number

@@ -17,25 +17,18 @@ class Preset:
     source: str
 
 
+_NVIDIA = "NVIDIA DeepLearningExamples, ResNet50 v1.5 for PyTorch, container 21.03"
+_AWS = (
+    "AWS Machine Learning Blog, Scalable multi-node deep learning training using GPUs in the AWS "
+    "Cloud, 2018"
+)
+_MLPERF = "MLPerf Training v3.0, dgxh100_ngc23.04_mxnet: 56,000 images/s over 8"
+
 _KNOWN = (
-    Preset(
-        "V100",
-        1_200,
-        "about 1,200: what tuned single-GPU training reaches; a published figure, not measured "
-        "by iobench",
-    ),
-    Preset(
-        "V100-mxnet-64",
-        687,
-        "one GPU's share within a 64-GPU MXNet job; a published figure, not measured by iobench",
-    ),
-    Preset(
-        "V100-tensorflow-64",
-        640,
-        "one GPU's share within a 64-GPU TensorFlow and Horovod job; a published figure, not "
-        "measured by iobench",
-    ),
-    Preset("A100", 2_470, "about 2,470; a published figure, not measured by iobench"),
-    Preset("H100", 7_000, "about 7,000; a published figure, not measured by iobench"),
+    Preset("V100", 1_200, f"one GPU of a DGX-1, 16 GB; {_NVIDIA}"),
+    Preset("V100-mxnet-64", 687, f"MXNet, one of 64 GPUs of a job; {_AWS}"),
+    Preset("V100-tensorflow-64", 640, f"TensorFlow and Horovod, one of 64 GPUs of a job; {_AWS}"),
+    Preset("A100", 2_470, f"one GPU of a DGX A100, 80 GB; {_NVIDIA}"),
+    Preset("H100", 7_000, f"one of the 8 GPUs of a DGX H100, which train together; {_MLPERF}"),
 )
 PRESETS = {preset.name: preset for preset in _KNOWN}

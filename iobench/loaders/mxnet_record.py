@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,14 @@ _REMOTE = (
     "1 GB and removed once they were read"
 )
 _ALWAYS_THREADS = "ImageRecordIter always decodes beside the training loop: 0 workers mean one"
+_FEWER_THREADS = "ImageRecordIter leaves one processor alone: {asked} workers are {most} here"
 
 
 class MXNetRecordLoader:
-    """``workers`` threads decode, ``prefetch`` batches ahead."""
+    """``workers`` threads decode, one fewer than there are processors at most.
+
+    ``prefetch`` batches ahead.
+    """
 
     framework: Framework = "mxnet"
     reads: str | None = "recordio"
@@ -34,8 +39,7 @@ class MXNetRecordLoader:
         if not settings.decode:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
         self._settings = settings
-        notes = [_REMOTE] if self._place.is_remote else []
-        self.notes: Sequence[str] = notes + ([] if settings.workers else [_ALWAYS_THREADS])
+        self.notes: Sequence[str] = tuple(_notes(self._place, settings.workers))
         need_framework("mxnet")
         self._batches: RecordBatches | None = None
 
@@ -65,3 +69,14 @@ class MXNetRecordLoader:
             threads=max(1, settings.workers),
             prefetch=settings.prefetch,
         )
+
+
+def _notes(place: Place, workers: int) -> Iterator[str]:
+    if place.is_remote:
+        yield _REMOTE
+    if not workers:
+        yield _ALWAYS_THREADS
+    # src/io/iter_image_recordio_2.cc; OpenMP counts the processors that this process may use.
+    most = max(1, len(os.sched_getaffinity(0)) - 1)
+    if workers > most:
+        yield _FEWER_THREADS.format(asked=workers, most=most)

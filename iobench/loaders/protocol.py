@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -50,6 +50,14 @@ class LoaderSettings(BaseModel):
     shuffle: bool = True
     seed: int = 0
     item_s: Annotated[float, Field(ge=0)] = 0.0
+
+
+@runtime_checkable
+class CountsBatches(Protocol):
+    """A loader that does not simply cut all samples into batches; optional."""
+
+    def whole_batches(self) -> int:
+        """Batches of ``batch_size`` samples in epoch 0."""
 
 
 class Loader(Protocol):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 from dataprep.adapters.frameworks import import_framework
 from dataprep.dataset import Dataset, open_dataset
 from dataprep.errors import ConfigError, FormatMissing
@@ -25,17 +23,15 @@ def need_place(place: Place | None, loader: str, holds: str) -> Place:
 
 
 def need_framework(name: str) -> None:
-    """Make sure that it is installed, without the cost of importing it.
+    """Import it here, before any clock runs: the first batch is not to pay for it.
 
     Raises:
-        Unavailable: it is not; the message says what installs it.
+        Unavailable: it is not installed; the message says what installs it.
     """
-    found = importlib.util.find_spec(name)
-    if found is None or found.origin is None:  # the latter for a folder of that name
-        try:
-            import_framework(name)
-        except ImportError as error:
-            raise Unavailable(str(error)) from None
+    try:
+        import_framework(name)
+    except ImportError as error:
+        raise Unavailable(str(error)) from None
 
 
 def open_shards(place: Place, format: str) -> Dataset:

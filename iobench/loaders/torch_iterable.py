@@ -28,3 +28,15 @@ class TorchIterableLoader(TorchLoader):
         if shards < settings.workers:
             self.notes = (f"{settings.workers} workers share {shards} shards: some have none",)
         return Readable(images, None, images.set_epoch)
+
+    def whole_batches(self) -> int:
+        """Each worker batches the samples of its own shards."""
+        settings = self.settings
+        images = to_torch(
+            open_shards(self.place, "tfrecord"),
+            iterable=True,
+            shuffle=settings.shuffle,
+            seed=settings.seed,
+        )
+        counts = images.samples_by_worker(settings.workers, epoch=0)
+        return sum(count // settings.batch_size for count in counts)

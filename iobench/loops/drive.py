@@ -13,10 +13,12 @@ from iobench.loaders.protocol import Batch
 
 @dataclass(frozen=True, slots=True)
 class LoopTimes:
-    """What one loop took. The first ``left_out`` steps are in none but the first figure.
+    """What one loop took. The first ``left_out`` steps are in none but the first two figures.
 
     Attributes:
         time_to_first_batch_s: from asking for the epoch to holding its first batch.
+        au_mlperf: what the device computed / running time, both without the first step (MLPerf
+            Storage); 0 where no time passed.
         samples, seconds: of the steps that count; the device has done all of them.
         taken: samples of all steps.
         wait_s: how long each step waited for its batch.
@@ -25,6 +27,7 @@ class LoopTimes:
     """
 
     time_to_first_batch_s: float
+    au_mlperf: float
     samples: int
     taken: int
     seconds: float
@@ -51,14 +54,15 @@ def drive(
 ) -> LoopTimes:
     """Feed ``consumer`` until the batches end, or ``max_steps`` or ``max_seconds`` are reached.
 
-    The clock for the rate starts when step ``leave_out`` is done, device included.
+    The clock for the rate starts when step ``leave_out`` is done, that for ``au_mlperf`` when
+    step 1 is, device included.
 
     Raises:
         TrialFailed: too few batches came for one step that counts.
     """
     asked_s = clock.now_s()
     batches = epoch()
-    first_s = start_s = last_s = asked_s
+    first_s = begun_s = start_s = last_s = asked_s
     wait_s: list[float] = []
     step_s: list[float] = []
     steps = samples = counted = 0
@@ -73,6 +77,8 @@ def drive(
         samples += batch.samples
         if steps == 1:
             first_s = got_s
+            consumer.finish()
+            begun_s = clock.now_s()
         if steps == leave_out:
             consumer.finish()
             start_s = last_s = clock.now_s()
@@ -86,17 +92,21 @@ def drive(
                 break
         progress(samples)
     consumer.finish()
+    ended_s = clock.now_s()
     if not counted:
         raise TrialFailed(_too_few(steps, leave_out))
+    compute_s = tuple(consumer.compute_s())
+    running_s = ended_s - begun_s
     return LoopTimes(
         time_to_first_batch_s=first_s - asked_s,
+        au_mlperf=sum(compute_s[1:]) / running_s if running_s > 0 else 0.0,
         samples=counted,
         taken=samples,
-        seconds=clock.now_s() - start_s,
+        seconds=ended_s - start_s,
         left_out=leave_out,
         wait_s=tuple(wait_s),
         step_s=tuple(step_s),
-        compute_s=tuple(consumer.compute_s())[leave_out:],
+        compute_s=compute_s[leave_out:],
     )
 
 

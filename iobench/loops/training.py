@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from dataprep.counted import counted
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
 from iobench.errors import TrialFailed
-from iobench.loaders import Batch, Loader
+from iobench.loaders import Batch, CountsBatches, Loader
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.loading import (
@@ -80,6 +81,12 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def _paced_is_described(self) -> Training:
+        described = self.preset is not None or self.images_per_s is not None
+        if described and self.consumer != "paced":
+            raise ValueError(
+                f"preset and images_per_s describe the device of consumer paced, not of "
+                f"{self.consumer}"
+            )
         if self.consumer == "paced" and (self.preset is None) == (self.images_per_s is None):
             raise ValueError(
                 "consumer paced needs either preset (one of "
@@ -102,7 +109,8 @@ class Training(BaseModel):
     @property
     def label(self) -> str:
         """``group``, or what tells it from others."""
-        device = self.preset or (self.consumer if self.images_per_s is None else "paced")
+        emulated = f"an emulated {self.preset or 'device'}"
+        device = emulated if self.consumer == "paced" else self.consumer
         return self.group or f"{model_words(self.model)} on {device}, {self.loader}"
 
 
@@ -138,7 +146,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     place = context.places[params["data"]] if params["data"] else None
     loader = built(params["loader"], place or over, loader_settings(params), context)
     data = stored(over, loader.reads) if over is not None and loader.reads else None
-    steps, leave_out = _steps(params, data)
+    steps, leave_out = _steps(params, data, loader)
     consumer = _consumer(params, data, context)
     consumer.warm_up()
     if params["input"] == "synthetic":
@@ -166,15 +174,20 @@ def _whole(loader: Loader, batch_size: int) -> Iterator[Batch]:
     return (batch for batch in loader.epoch(0) if batch.samples == batch_size)
 
 
-def _steps(params: Mapping[str, Any], data: Stored | None) -> tuple[int, int]:
+def _steps(params: Mapping[str, Any], data: Stored | None, loader: Loader) -> tuple[int, int]:
     """How many steps are run, and how many of them do not count: the same for every input."""
     batch_size = params["batch_size"]
-    steps = min(params["steps"], data.samples // batch_size if data else params["steps"])
+    steps = params["steps"]
+    if data is not None:
+        whole = data.samples // batch_size
+        steps = min(steps, loader.whole_batches() if isinstance(loader, CountsBatches) else whole)
     leave_out = steps_to_leave_out(params["workers"], params["prefetch"], steps)
     if steps <= leave_out:
+        shared = f" among {params['workers']} workers" if params["workers"] > 1 else ""
         raise TrialFailed(
-            f"{data.samples if data else 0:,} images are {steps} batches of {batch_size}: "
-            "give more images or a smaller batch_size"
+            f"{data.samples if data else 0:,} images{shared} are "
+            f"{counted(steps, 'whole batch')} of {batch_size}: give more images, a smaller "
+            "batch_size or fewer workers"
         )
     return steps, leave_out
 
@@ -218,7 +231,7 @@ def _outcome(
     metrics |= {
         "steps": len(times.step_s),
         "wait_share": sum(times.wait_s) / times.seconds,
-        "au_mlperf": sum(times.compute_s) / times.seconds,
+        "au_mlperf": times.au_mlperf,
         "emulated": consumer.emulated,
         "device": consumer.device,
         "precision": consumer.precision,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from dataprep.labels import LabelSpace
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
+from iobench.loaders import LOADERS, Batch, CountsBatches, Loader, LoaderSettings
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 
@@ -165,6 +166,18 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
             assert len(short) <= max(1, workers)
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("workers", [0, 2, 4])
+@pytest.mark.parametrize("batch_size", [7, 30, 70])
+def test_whole_batches_are_known_beforehand(data: Data, workers: int, batch_size: int) -> None:
+    """Workers batch their own shards: what a loader counts is what comes."""
+    settings: dict[str, Any] = {"workers": workers, "batch_size": batch_size}
+    with opened("torch-iterable", place_of(data, "torch-iterable"), **settings) as loader:
+        assert isinstance(loader, CountsBatches)
+        whole = [batch for batch in loader.epoch(0) if batch.samples == batch_size]
+        assert loader.whole_batches() == len(whole)
+
+
 @pytest.mark.parametrize("name", [point for point in NAMES if point.id != "mxnet-record"])
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
@@ -178,6 +191,17 @@ def test_without_decode(data: Data, name: str, where: str, workers: int) -> None
         ]
     assert len({image for image, _ in found}) == SAMPLES
     assert all(data.labels[image] == label for image, label in found)
+
+
+@pytest.mark.frameworks
+@pytest.mark.filterwarnings("default")
+def test_mxnet_says_where_it_has_fewer_threads(data: Data) -> None:
+    """It leaves a processor alone, so that a figure for more workers would not be theirs."""
+    place, most = place_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
+    with opened("mxnet-record", place, workers=1) as few:
+        assert few.notes == ()
+    with opened("mxnet-record", place, workers=most + 7) as many:
+        assert f"{most + 7} workers are {max(1, most - 1)} here" in " ".join(many.notes)
 
 
 @pytest.mark.frameworks

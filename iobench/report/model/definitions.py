@@ -13,7 +13,7 @@ _ENTRIES = (
     ),
     Definition(
         "au_mlperf",
-        "Total compute time ÷ total running time, the first steps left out. The pass mark for "
+        "Total compute time ÷ total running time, the first step left out. The pass mark for "
         "ResNet-50 is 90 %. Never to be mixed with au_ceiling: this one counts only what was "
         "waited for, that one everything which slows the loop.",
         "MLPerf Storage",

@@ -20,7 +20,7 @@ _INPUTS = (
     ("warm", "warm", "achieved from the page cache"),
 )
 _CEILING = "achieved samples/s ÷ what the same model consumes on data in the device's own memory"
-_MLPERF = "compute time ÷ running time, first steps left out; MLPerf Storage passes at 90 %"
+_MLPERF = "compute time ÷ running time, first step left out; MLPerf Storage passes at 90 %"
 
 
 def sentence(result: Result) -> str:

@@ -112,6 +112,20 @@ class TestIterable:
         for index, (image, _) in zip(range(9), images, strict=False):
             assert torch.equal(image, indexed[index][0])
 
+    @pytest.mark.filterwarnings("ignore:This DataLoader will create")
+    @pytest.mark.parametrize("workers", [0, 1, 2, 5])
+    def test_workers_give_what_was_said(self, dataset: dataprep.Dataset, workers: int) -> None:
+        """Samples by worker, known before anything is read, are those of torch's own workers."""
+        images = dataprep.to_torch(dataset, iterable=True, seed=2)
+        told = images.samples_by_worker(workers, epoch=0)
+        assert (len(told), sum(told)) == (max(workers, 1), len(dataset))
+        loader = torch.utils.data.DataLoader(
+            images, batch_size=7, num_workers=workers, collate_fn=len
+        )
+        assert sorted(loader) == sorted(
+            size for count in told for size in [7] * (count // 7) + [count % 7] if size
+        )
+
     def test_ranks(self, dataset: dataprep.Dataset) -> None:
         """Ranks share the shards out; some may have none."""
         parts = [

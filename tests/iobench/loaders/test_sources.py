@@ -30,7 +30,6 @@ def test_missing_framework(
 ) -> None:
     """A loader whose framework is not installed says what brings it."""
     monkeypatch.setitem(sys.modules, framework, None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
     with pytest.raises(Unavailable, match=said):
         LOADERS.load(loader)(Place("/data", "shards"), LoaderSettings(), SystemClock())

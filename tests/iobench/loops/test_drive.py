@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed
+from iobench.loaders import Batch
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from tests.iobench.loops.fakes import (
     SAMPLES,
@@ -36,6 +40,20 @@ def test_every_step_is_its_wait_and_its_work() -> None:
     assert times.seconds == sum(times.step_s)
     assert times.samples == 4 * SAMPLES
     assert times.samples_per_s == SAMPLES / (WAIT_S + STEP_S)
+
+
+def test_utilisation_leaves_out_the_first_step_alone() -> None:
+    """As MLPerf Storage has it, however many steps the rate leaves out."""
+    clock = VirtualClock()
+
+    def batches() -> Iterator[Batch]:
+        for wait_s in (5.0, 1.0, 0.0, 0.0):
+            clock.sleep(wait_s)
+            yield Batch(None, None, SAMPLES)
+
+    times = drive(batches, warm(SlowConsumer, clock), clock, leave_out=3)
+    assert times.samples_per_s == SAMPLES / STEP_S
+    assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
 
 
 def test_first_batch_is_timed_from_asking_for_the_epoch() -> None:
@@ -137,7 +155,7 @@ def test_errors_of_a_loader_come_through() -> None:
 
 def test_no_time_is_no_rate() -> None:
     """A loop that took no time at all has the rate 0, not an infinite one."""
-    assert LoopTimes(0, 10, 10, 0, 1, (), (), ()).samples_per_s == 0
+    assert LoopTimes(0, 0, 10, 10, 0, 1, (), (), ()).samples_per_s == 0
 
 
 @given(st.integers(0, 64), st.integers(1, 16), st.none() | st.integers(4, 500))

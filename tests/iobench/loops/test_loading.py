@@ -198,7 +198,7 @@ class TestRun:
 
 def test_mb_per_s_are_of_stored_bytes() -> None:
     """Samples/s times the mean stored size."""
-    times = LoopTimes(1, 100, 110, 10, 1, (1.0,), (1.0,), (0.0,))
+    times = LoopTimes(1, 0, 100, 110, 10, 1, (1.0,), (1.0,), (0.0,))
     data = Stored(samples=50, bytes=5_000_000, classes=2, files=())
     assert loading.loop_metrics(times, data)["mb_per_s"] == 10 * 100_000 / 1e6
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed
+from iobench.loaders import LoaderSettings
 from iobench.loops import loading, training
 from iobench.loops.training import Training, plan
 from iobench.stored import Stored
@@ -63,9 +64,9 @@ def test_a_label_tells_groups_apart() -> None:
     """``group`` where it is given, else model, device and loader."""
     assert Training(group="mine").label == "mine"
     assert Training().label == "ResNet-50 on torch, torch-iterable"
-    assert Training.model_validate(PACED).label == "ResNet-50 on paced, mock"
+    assert Training.model_validate(PACED).label == "ResNet-50 on an emulated device, mock"
     preset = Training(consumer="paced", preset="H100", loader="null")
-    assert preset.label == "ResNet-50 on H100, null"
+    assert preset.label == "ResNet-50 on an emulated H100, null"
 
 
 @pytest.mark.parametrize(
@@ -170,6 +171,17 @@ class TestRun:
             self.trial("warm")
 
 
+class Counting(SlowLoader):
+    """Has fewer whole batches than its samples would make."""
+
+    def whole_batches(self) -> int:
+        """Thirty."""
+        return 30
+
+
+LOADER = SlowLoader(None, LoaderSettings(), VirtualClock())
+
+
 class TestSteps:
     """``_steps``: the same for every input of a group."""
 
@@ -178,11 +190,17 @@ class TestSteps:
     def test_data_limit_them(self) -> None:
         """At most one epoch is run, of whole batches."""
         data = Stored(samples=408, bytes=1, classes=2, files=())
-        assert training._steps(self.PARAMS, data) == (40, 5)
-        assert training._steps(self.PARAMS, None) == (100, 5)
+        assert training._steps(self.PARAMS, data, LOADER) == (40, 5)
+        assert training._steps(self.PARAMS, None, LOADER) == (100, 5)
+
+    def test_a_loader_that_counts_its_batches_is_asked(self) -> None:
+        """Workers that batch their own shards leave several short batches."""
+        loader = Counting(None, LoaderSettings(), VirtualClock())
+        data = Stored(400, 400_000, 10, ())
+        assert training._steps(self.PARAMS, data, loader) == (30, 5)
 
     def test_few_images_are_refused_with_what_to_do(self) -> None:
         """One batch has nothing that counts."""
         data = Stored(samples=19, bytes=1, classes=2, files=())
-        with pytest.raises(TrialFailed, match="19 images are 1 batches of 10: give more images or"):
-            training._steps(self.PARAMS, data)
+        with pytest.raises(TrialFailed, match="among 2 workers are 1 whole batch of 10: give"):
+            training._steps(self.PARAMS, data, LOADER)
