@@ -7,7 +7,7 @@ from typing import Any
 from iobench.result import Finding, Result
 from iobench.summary.findings import findings
 from iobench.summary.supplies import disks, layouts, loaders, object_stores
-from iobench.summary.training import training
+from iobench.summary.training import leading, training
 from iobench.summary.verdict import verdict
 
 __all__ = ["Finding", "findings", "summarise"]
@@ -17,10 +17,10 @@ def summarise(result: Result) -> dict[str, Any]:
     """The ``summary`` of a result: estimates by point, and the verdict.
 
     ``au_mlperf``, ``au_ceiling``, ``samples_per_second`` and ``stall_fraction`` are medians of
-    the first training loop, None where there is none.
+    the loop of which the verdict speaks, None where there is none.
     """
     groups = training(result.trials)
-    first = groups[0] if groups else {}
+    first = leading(groups)
     summary = {
         "training": groups,
         "loaders": loaders(result.trials),

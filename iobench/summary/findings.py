@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iobench.result import Finding, Result
+from iobench.trial import Trial
 
 
 def findings(result: Result) -> tuple[Finding, ...]:
@@ -34,7 +35,7 @@ def _found(result: Result) -> Iterator[Finding]:
     not_cold = [
         trial
         for trial in done
-        if trial.cold is not None and trial.cold.asked == "cold" and trial.cold.label != "cold"
+        if trial.cold is not None and trial.cold.asked == "cold" and trial.cold.label == "warm"
     ]
     if not_cold:
         yield Finding(
@@ -56,7 +57,8 @@ def _found(result: Result) -> Iterator[Finding]:
             "warning",
             f"{len(not_warm)} trials were to be warm and were not quite: "
             f"{not_warm[0].cold.why if not_warm[0].cold else ''}",
-            "fewer images, or a machine with more memory; their stall is not split",
+            "fewer images, or a machine with more memory"
+            + ("; the loop's stall is not split" if any(map(_is_loop, not_warm)) else ""),
         )
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}
     if emulated:
@@ -66,3 +68,7 @@ def _found(result: Result) -> Iterator[Finding]:
             f"no device computes in {', '.join(sorted(emulated))}: a pace is kept",
             "measure with the real training loop before buying anything",
         )
+
+
+def _is_loop(trial: Trial) -> bool:
+    return trial.kind == "train"

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from iobench.summary.training import leading
 from iobench.trial import Trial
 
 _FINE = 0.95  # from here on nothing worth speaking of is lost
 _SMALL = 0.02
+_NOISY = ", and repeats differ by more than it waits"
 _NO_LOADERS = frozenset({"null", "mock"})
 
 
 def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     """What the training loop gets, and what costs the rest; without one, what storage gives."""
-    for group in summary["training"]:
-        if group["au_ceiling"]:
-            return _of_training(group)
+    group = leading(summary["training"])
+    if group and group["au_ceiling"]:
+        return _of_training(group)
+    if group and group["achieved"]:
+        rate = group["achieved"]["median"]
+        return (
+            f"The training loop gets {rate:,.0f} samples/s; what its device can consume was not "
+            "measured."
+        )
     if loaders := [entry for entry in summary["loaders"] if entry["loader"] not in _NO_LOADERS]:
         return _of_loaders(loaders)
     if summary["object_stores"]:
@@ -25,16 +33,31 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
             f"The object store {best['store']} gives at most {best['peak_mb_per_s']:,.0f} MB/s "
             f"({best['client']}, {best['operation']})."
         )
-    reads = [entry for entry in summary["disks"] if entry["operation"] == "read"]
-    if reads or summary["disks"]:
-        best = max(reads or summary["disks"], key=lambda entry: entry["mb_per_s"]["median"])
-        return (
-            f"The disk {best['target']} gives at most {best['mb_per_s']['median']:,.0f} MB/s "
-            f"({best['pattern']} {best['operation']}, {best['cache']})."
-        )
+    if summary["disks"]:
+        return _of_disks(summary["disks"])
     if any(trial.status == "done" for trial in trials):
         return "Measured; there was no training loop to compare with."
     return "Nothing could be measured."
+
+
+def _of_disks(disks: Sequence[Mapping[str, Any]]) -> str:
+    """Of reads that came from the device, else of writes; memory is no disk."""
+    reads = [entry for entry in disks if entry["operation"] == "read"]
+    proved = [entry for entry in reads if _shown(entry) in ("direct", "cold")]
+    writes = [entry for entry in disks if entry["operation"] == "write"]
+    best = max(proved or writes or reads, key=lambda entry: entry["mb_per_s"]["median"])
+    said = f"{best['pattern']} {best['operation']}, {_shown(best)}"
+    what = "takes" if best["operation"] == "write" else "gives"
+    subject = f"The disk {best['target']}"
+    if not proved and not writes:
+        subject = f"The page cache above {best['target']}"
+    return f"{subject} {what} at most {best['mb_per_s']['median']:,.0f} MB/s ({said})."
+
+
+def _shown(disk: Mapping[str, Any]) -> str:
+    """What a figure was shown to be; what was asked cold and not shown so is warm."""
+    asked: str = disk["cache"]
+    return disk["label"] or ("warm" if asked == "cold" else asked)
 
 
 def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
@@ -55,7 +78,8 @@ def _of_training(group: Mapping[str, Any]) -> str:
         subject = "The training loop, on an emulated device,"
     got = f"{subject} gets {_percent(share)} of what this device can consume"
     if share > 1 + _SMALL:
-        return f"{got}: its data keeps up, and repeats differ by more than it waits."
+        noisy = group["au_ceiling"]["repeats"] > 1
+        return f"{got}: its data keeps up{_NOISY if noisy else ''}."
     if share >= _FINE:
         return f"{got}: its data keeps up."
     return f"{got}; {_cause(group)}."

@@ -81,11 +81,12 @@ def _said(supplies: Sequence[Supply], demands: Sequence[Demand]) -> tuple[Words,
     """Which supplies lie below the line, for each line."""
     if not demands:
         return ()
-    total = f"{len(supplies)} suppl{'y' if len(supplies) == 1 else 'ies'}"
     lines = []
     for demand in demands:
-        below = [s for s in supplies if s.found.high < demand.found.low]
-        unsure = [s for s in supplies if s not in below and s.found.low <= demand.found.high]
+        alike = [supply for supply in supplies if demand.compares(supply)]
+        total = f"{len(alike)} suppl{'y' if len(alike) == 1 else 'ies'}"
+        below = [s for s in alike if s.found.high < demand.found.low]
+        unsure = [s for s in alike if s not in below and s.found.low <= demand.found.high]
         line = f"The device ({demand.name}) consumes {number(demand.found.median)} samples/s."
         if below:
             lie = "lies" if len(below) == 1 else "lie"
@@ -94,6 +95,8 @@ def _said(supplies: Sequence[Supply], demands: Sequence[Demand]) -> tuple[Words,
             line += f" Of {total} none lies below that."
         if unsure:
             line += f" Not to be told apart from it: {_named(unsure)}."
+        if others := len(supplies) - len(alike):
+            line += f" Not compared, since they make other images of the same files: {others}."
         lines.append(line)
     return (Words(tuple(lines)),)
 
@@ -114,17 +117,17 @@ def _table(supplies: Sequence[Supply], demands: Sequence[Demand]) -> Table:
             Entry(supply.at),
             Entry(number(supply.found.median), repr(supply.found.median), is_number=True),
             Entry(interval(supply.found)),
-            *(
-                Entry(
-                    f"{number(supply.found.median / demand.found.median)} ×",
-                    repr(supply.found.median / demand.found.median),
-                    is_number=True,
-                )
-                for demand in demands
-            ),
+            *(_multiple(supply, demand) for demand in demands),
         )
         for supply in supplies
     ]
     times = [f"of {demand.letter if len(demands) > 1 else 'consumption'}" for demand in demands]
     columns = ("supply", "stage", "with", "samples/s", "interval, repeats", *times)
     return Table("The same as a table", columns, tuple(rows), folded=True)
+
+
+def _multiple(supply: Supply, demand: Demand) -> Entry:
+    if not demand.compares(supply):
+        return Entry("")
+    times = supply.found.median / demand.found.median
+    return Entry(f"{number(times)} ×", repr(times), is_number=True)

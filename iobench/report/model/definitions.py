@@ -49,8 +49,9 @@ _ENTRIES = (
     ),
     Definition(
         "cold (proved), warm, direct, server cache unknown",
-        "Cold: at most 1 % of the pages resident before, and for sequential reads of whole files "
-        "at least 0.95 physical ÷ logical bytes after. What could not be shown cold is labelled "
+        "Cold: at most 1 % of the pages resident before, and at least 0.95 physical ÷ logical "
+        "bytes after; where those are not counted, residency alone shows it for random reads, "
+        "nothing for reads of whole files. What could not be shown cold is labelled "
         "warm, whatever was asked. Direct: O_DIRECT, past the page cache. A remote store’s own "
         "cache cannot be seen.",
     ),

@@ -21,28 +21,36 @@ _SETTINGS = ("workers", "batch_size", "prefetch", "decode", "augment", "parallel
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """The best of several settings of one stage."""
+    """The best of several settings of one stage.
+
+    ``work``: what was done to each image, as values of ``_WORK``; None where bytes were read.
+    """
 
     stage: int
     label: str
     at: str
     found: Estimate
     cache: str
+    work: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one device consumes."""
+    """What one device consumes, of images on which ``work`` was done."""
 
     letter: str
     name: str
     found: Estimate
     emulated: bool
+    work: tuple[Any, ...]
+
+    def compares(self, supply: Supply) -> bool:
+        """A supply of other images, smaller ones say, says nothing about this device."""
+        return supply.work is None or supply.work == self.work
 
 
 # What is done to an image, as usual; the rest of the grid is how.
 _WORK: Mapping[str, Any] = {
-    "decode": True,
     "augment": True,
     "normalise": True,
     "image_size": 224,
@@ -61,24 +69,20 @@ def supplies_of(result: Result) -> list[Supply]:
                 if cell.params.get("loader") not in ("null", "mock")
             ),
             ("loader", "data"),
-            _WORK,
         ),
-        *_best(cells(result.trials, "layout"), ("access", "data"), {}),
+        *_best(cells(result.trials, "layout"), ("access", "data")),
     ]
     return sorted(found, key=lambda supply: (supply.stage, -supply.found.median))
 
 
-def _best(
-    measured: Iterable[Cell], identity: Sequence[str], work: Mapping[str, Any]
-) -> list[Supply]:
-    """The fastest of those that do the same ``work`` on the same thing, however they do it."""
+def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
+    """The fastest of those that do the same work on the same thing, however they do it."""
     groups: dict[tuple[str, ...], list[tuple[Estimate, Cell]]] = {}
     for cell in measured:
         figure = cell.figure("samples_per_s")
         if figure is not None:
             same = [cell.params.get(name) for name in identity]
-            same += [cell.params.get(name, usual) for name, usual in work.items()]
-            key = (*map(str, same), cell.cache)
+            key = (*map(str, same), str(_work(cell)), cell.cache)
             groups.setdefault(key, []).append((figure, cell))
     best = []
     for group in groups.values():
@@ -88,15 +92,38 @@ def _best(
         names = [str(cell.params.get(name)) for name in identity]
         names += [
             worded(name, cell.params[name])
-            for name, usual in work.items()
+            for name, usual in (("decode", True), *_WORK.items())
             if cell.params.get(name, usual) != usual
         ]
         label = ", ".join(filter(None, (*names, cache)))
         at = joined(cell.params, [key for key in _SETTINGS if key in cell.params])
         best.append(
-            Supply(_stage(cell), f"read {label}" if reads else label, at, figure, cell.cache)
+            Supply(
+                _stage(cell),
+                f"read {label}" if reads else label,
+                at,
+                figure,
+                cell.cache,
+                _work(cell),
+            )
         )
     return best
+
+
+def _work(cell: Cell) -> tuple[Any, ...] | None:
+    params = cell.params
+    if "access" in params or params.get("loader") == "raw" or not params.get("decode", True):
+        return None
+    return _done_to_images(params)
+
+
+def _done_to_images(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Colours change only where images are augmented at all."""
+    told = {name: params.get(name) for name in _WORK}
+    work = {name: usual if told[name] is None else told[name] for name, usual in _WORK.items()}
+    if not work["augment"]:
+        work |= {"colour_jitter": False, "pca_noise": False}
+    return tuple(work.values())
 
 
 def _stage(cell: Cell) -> int:
@@ -108,17 +135,25 @@ def _stage(cell: Cell) -> int:
 
 
 def demands_of(result: Result) -> list[Demand]:
-    """Distinct consumptions; loops that share model and device share a line."""
+    """Distinct consumptions; loops that share model, device and work share a line."""
     found: dict[str, Demand] = {}
     for group in training_groups(result):
         consumes = as_estimate(group.get("consumes"))
+        work = _done_to_images(group)
         name = device(group) or title(group)
+        if group.get("image_size") not in (None, _WORK["image_size"]):
+            name = f"{name}, {worded('image_size', group['image_size'])}"
         if consumes is None or consumes.median <= 0:
             continue
         same = found.get(name)
-        if same and not (consumes.low <= same.found.high and same.found.low <= consumes.high):
+        alike = same is not None and same.work == work
+        if same and not (alike and _overlap(consumes, same.found)):
             name, same = f"{name}, {title(group)}", None
         if same is None:
             letter = ascii_uppercase[len(found) % 26]
-            found[name] = Demand(letter, name, consumes, bool(group.get("emulated")))
+            found[name] = Demand(letter, name, consumes, bool(group.get("emulated")), work)
     return list(found.values())
+
+
+def _overlap(a: Estimate, b: Estimate) -> bool:
+    return a.low <= b.high and b.low <= a.high

@@ -61,7 +61,9 @@ def section(result: Result, series: Series) -> Section | None:
 
 def _times(group: Mapping[str, Any]) -> dict[str, float]:
     """Seconds per 1,000 samples by input: ``consumes``, ``warm``, the farthest; those there are."""
-    inputs = dict.fromkeys(("consumes", "warm", farthest(group)))
+    # Where the farthest cannot be split, warm is no step on the way there.
+    warm = ("warm",) if as_estimate(group.get("preparation_stall")) else ()
+    inputs = dict.fromkeys(("consumes", *warm, farthest(group)))
     rates = {key: as_estimate(group.get(key)) for key in inputs}
     times = {key: 1000 / rate.median for key, rate in rates.items() if rate and rate.median > 0}
     return times if "consumes" in times else {}

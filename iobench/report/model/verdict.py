@@ -12,6 +12,7 @@ from iobench.report.model.cells import cache_badges
 from iobench.report.model.numbers import as_estimate, interval, number, percent
 from iobench.report.model.shapes import Badge, Figure
 from iobench.result import Result
+from iobench.summary.training import leading
 from iobench.words import model_words
 
 _INPUTS = (
@@ -64,11 +65,10 @@ def badges(result: Result) -> tuple[Badge, ...]:
 
 
 def figures(result: Result) -> tuple[Figure, ...]:
-    """The first training loop's figures; none where no loop was measured."""
-    groups = training_groups(result)
-    if not groups:
+    """Those of the loop of which the verdict speaks; none where no loop was measured."""
+    group = leading(training_groups(result))
+    if not group:
         return ()
-    group = groups[0]
     marks = group_badges(result, group)
     said = [
         _share(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iobench.summary.findings import findings
-from iobench.trial import Trial
-from tests.iobench.summary.made import COLD, UNPROVED, loop, loops, result
+from iobench.trial import Cold, Trial
+from tests.iobench.summary.made import COLD, UNPROVED, loop, loops, one, result
 
 
 def codes(trials: list[Trial], repeats: int = 6) -> list[str]:
@@ -32,6 +32,23 @@ def test_not_shown_cold_gives_the_reason() -> None:
     assert (found.code, found.severity) == ("not-shown-cold", "warning")
     assert "2 trials were to be cold" in found.evidence
     assert UNPROVED.why in found.evidence
+
+
+def test_a_stores_cache_is_no_failure_to_be_cold() -> None:
+    """Asked cold of an object store: unknown, and so labelled; not warm."""
+    remote = Cold("cold", "server cache unknown", why="its cache cannot be seen")
+    assert codes(loop("cold", [8.0], cold=remote)) == []
+
+
+def test_what_was_not_all_warm_takes_the_split_from_a_loop_only() -> None:
+    """A loader alone has no stall to split."""
+    half = Cold("warm", "warm", 0.5, 0.4, False, "only 50 % of the pages were in memory before")
+    (of_loop,) = findings(result(loop("warm", [8.0], cold=half), repeats=6))
+    assert of_loop.code == "not-all-warm"
+    assert of_loop.advice.endswith("the loop's stall is not split")
+    loader = one("loader", {"loader": "raw", "data": "d"}, samples_per_s=1.0, cold=half)
+    (of_loader,) = findings(result([loader], repeats=6))
+    assert "split" not in of_loader.advice
 
 
 def test_data_that_fit_in_memory() -> None:

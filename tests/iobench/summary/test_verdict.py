@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iobench.summary import summarise
 from iobench.trial import Trial
-from tests.iobench.summary.made import UNPROVED, loop, loops, one, result
+from tests.iobench.summary.made import COLD, UNPROVED, loop, loops, one, result
 from tests.iobench.summary.test_supplies import disk, get
 
 
@@ -77,6 +77,27 @@ def test_the_first_loop_with_a_ceiling_speaks() -> None:
     assert said.startswith(f"{GOT} 50 %")
 
 
+def test_without_resident_data_the_rate_is_said() -> None:
+    """A loop whose ceiling was not measured, or failed, is a loop nevertheless."""
+    said = verdict(loops([None], [8.0], [10.0]))
+    assert said == f"{GOT} 10 samples/s; what its device can consume was not measured."
+
+
+def test_one_repeat_does_not_differ_from_itself() -> None:
+    """Noise is spoken of where there is something to compare."""
+    assert verdict(loops([4.0], [3.0])) == f"{GOT} 133 % {COULD}: its data keeps up."
+    noisy = verdict(loops([4.0, 4.0], [3.0, 3.0]))
+    assert noisy.endswith("its data keeps up, and repeats differ by more than it waits.")
+
+
+def test_the_summarys_figures_are_those_of_the_sentence() -> None:
+    """The loop that speaks is the one whose utilisations stand beside it."""
+    trials = [*loops([], [8.0], group="a", au_mlperf=0.9), *loops([4.0], [8.0], group="b")]
+    summary = summarise(result(trials))
+    assert (summary["au_ceiling"], summary["au_mlperf"]) == (0.5, 0.5)
+    assert summary["samples_per_second"] == 100 / 8
+
+
 class TestWithoutTraining:
     RAW = one(  # an entry with data
         "loader", {"loader": "raw", "data": "shards@disk"}, samples_per_s=1234.0
@@ -108,6 +129,21 @@ class TestWithoutTraining:
         written = verdict([disk("a", 4096, 100.0), disk("b", 4096, 900.0, operation="write")])
         assert written.startswith("The disk a gives")
         assert verdict([disk("b", 4096, 900.0, operation="write")]).startswith("The disk b")
+
+    def test_memory_is_no_disk(self) -> None:
+        """A warm read is faster than any disk, and says nothing of it."""
+        warm = disk("a", 4096, 9000.0, cache="warm")
+        assert verdict([disk("a", 4096, 100.0), warm]).startswith("The disk a gives at most 100 ")
+        assert verdict([warm]).startswith("The page cache above a gives at most 9,000 MB/s")
+
+    def test_cold_must_have_been_shown(self) -> None:
+        """What was asked cold and is labelled warm is told as warm."""
+        asked = replace(disk("a", 4096, 900.0, cache="cold"), cold=UNPROVED)
+        assert verdict([asked]) == (
+            "The page cache above a gives at most 900 MB/s (sequential read, warm)."
+        )
+        shown = replace(disk("a", 8192, 90.0, cache="cold"), cold=COLD)
+        assert verdict([asked, shown]).endswith("at most 90 MB/s (sequential read, cold).")
 
     def test_layouts_alone(self) -> None:
         """There is a figure, if none for this sentence."""

@@ -114,6 +114,41 @@ def test_other_work_is_another_supply() -> None:
     assert found[0].found.median == 30_000 > found[1].found.median
 
 
+def test_supplies_of_other_images_are_not_held_against_the_device() -> None:
+    """Small images decode faster than large ones; reading is the same for both."""
+    run = Run(repeats=6).training(consumes=100.0, warm=60.0, cold=50.0)
+    run._loader("same", "d", "warm", results.WARM, 1, 8, 40.0)
+    run._loader("small", "d", "warm", results.WARM, 1, 8, 30.0)
+    run._loader("raw", "d", "warm", results.WARM, 1, 8, 20.0)
+    made = run.result()
+    small = [
+        replace(trial, params={**trial.params, "image_size": 32})
+        if trial.params.get("loader") == "small"
+        else trial
+        for trial in made.trials
+    ]
+    (section,) = [
+        section
+        for section in build(replace(made, trials=tuple(small)), {}).sections
+        if section.id == "supply"
+    ]
+    words, table = section.blocks[0], section.blocks[-1]
+    assert isinstance(words, Words)
+    assert isinstance(table, Table)
+    assert "Of 2 supplies 2 lie below that: same, d, warm" in words.lines[0]
+    assert "of the same files: 1." in words.lines[0]
+    compared = {row[0].text.split(",")[0]: bool(row[-1].text) for row in table.rows}
+    assert compared == {"same": True, "small": False, "raw": True}
+
+
+def test_a_warm_input_that_was_not_all_warm_is_no_step() -> None:
+    """Figures, chart and table agree that the stall is not split."""
+    run = Run(repeats=1).training()
+    run.summary["training"][0] |= {"preparation_stall": None, "fetch_stall": None}
+    (pile,) = drawing_of(report_of(run), "Where the time goes").rows
+    assert len(pile.parts) == 2
+
+
 def test_null_and_mock_are_no_supplies() -> None:
     """They measure the harness."""
     run = Run()
