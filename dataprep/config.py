@@ -51,6 +51,17 @@ class DaskOptions(BaseModel):
         return self.workers or int(CPU_COUNT)
 
 
+def check_split(name: str) -> str:
+    """``name`` itself.
+
+    Raises:
+        ValueError: files cannot be called after it.
+    """
+    if not _SPLIT.fullmatch(name):
+        raise ValueError("a split's name has letters, digits and underscores only")
+    return name
+
+
 class ShardConfig(BaseModel):
     """One sharding job.
 
@@ -99,9 +110,7 @@ class ShardConfig(BaseModel):
     @field_validator("split")
     @classmethod
     def _names_files(cls, value: str) -> str:
-        if not _SPLIT.fullmatch(value):
-            raise ValueError("a split's name has letters, digits and underscores only")
-        return value
+        return check_split(value)
 
     @field_validator("format", mode="before")
     @classmethod

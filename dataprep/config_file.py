@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from dataprep.config_errors import explain
+from dataprep.counted import counted
 from dataprep.errors import ConfigError
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -54,12 +56,28 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set ``a.b.c`` in nested mappings, which are copied on the way, not changed."""
+    """Set ``a.b.c``, or ``a.0.c`` in a list, in nested values, which are copied on the way.
+
+    Raises:
+        ConfigError: no such place in a list.
+    """
     *parents, last = dotted.split(".")
-    for parent in parents:
-        inner = values.get(parent)
-        if not isinstance(inner, dict):
-            inner = {}
-        values[parent] = inner = dict(inner)
-        values = inner
-    values[last] = value
+    inner: Any = values
+    for depth, parent in enumerate(parents, start=1):
+        key: Any = _key(inner, parent, parents[: depth - 1])
+        found = inner[key] if isinstance(inner, list) else inner.get(key)
+        inner[key] = copy(found) if isinstance(found, (dict, list)) else {}
+        inner = inner[key]
+    inner[_key(inner, last, parents)] = value
+
+
+def _key(inner: Any, name: str, above: list[str]) -> str | int:
+    """``name`` as a key of a mapping, or as a place in a list."""
+    if not isinstance(inner, list):
+        return name
+    if name.isdecimal() and int(name) < len(inner):
+        return int(name)
+    raise ConfigError(
+        f"{'.'.join(above)!r} has {counted(len(inner), 'entry')}: give a number from 0 to "
+        f"{len(inner) - 1}, not {name!r}"
+    )

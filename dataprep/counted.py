@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-_PLURALS = {"class": "classes", "image is": "images are", "whole batch": "whole batches"}
+_PLURALS = {
+    "class": "classes",
+    "entry": "entries",
+    "image is": "images are",
+    "whole batch": "whole batches",
+}
 
 
 def counted(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from dataprep.command_line import Commands, application, settings, start
 from dataprep.counted import counted
+from dataprep.names import escape
 
 
 class IobenchCommands(Commands):
@@ -59,7 +60,7 @@ def run(
     folder = output or default_folder(loaded.name)
     done = run.run(loaded, folder, display.choose(), resume=resume)
     typer.echo(done.result.summary["verdict"])
-    typer.echo(str(folder / "report.html"))
+    typer.echo(escape(str(folder / "report.html")))
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
 
@@ -69,7 +70,7 @@ def report(run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")]
     """Draw the report again from the saved result, without measuring."""
     from iobench.rundir import redraw
 
-    typer.echo(str(redraw(run_dir)))
+    typer.echo(escape(str(redraw(run_dir))))
 
 
 @app.command()

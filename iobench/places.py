@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -16,6 +16,7 @@ from iobench.data.settings import LOCAL
 from iobench.errors import Unavailable
 from iobench.probes import disk
 from iobench.probes.object_store.clean import clean as clean_store
+from iobench.probes.object_store.settings import StoreTarget
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 
@@ -26,10 +27,15 @@ class Places:
     """Resolves names while a run lasts; cleans up behind the probes when it ends.
 
     A place that could not be had is not asked for twice: the same error is raised again.
+    ``earlier``: names that trials of this run have used before it was resumed; who stopped it
+    may have kept it from cleaning up.
     """
 
-    def __init__(self, config: BenchConfig, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: BenchConfig, note: Callable[[str], None], earlier: Iterable[str] = ()
+    ) -> None:
         self._config = config
+        self._earlier = set(earlier)
         self._note = note
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
@@ -63,7 +69,7 @@ class Places:
         if name not in self._found:
             try:
                 self._found[name] = self._resolve(name)
-            except (DataprepError, OSError) as error:
+            except Exception as error:
                 self._failed[name] = error
                 raise
         return self._found[name]
@@ -88,11 +94,14 @@ class Places:
         return Place(str(Path(path).expanduser()), "empty")
 
     def _store_target(self, label: str) -> Place:
-        assert self._config.object_store is not None  # noqa: S101  the trial came from it
-        target = next(t for t in self._config.object_store.targets if t.label == label)
+        target = self._store(label)
         if target.uri == LOCAL:
             return Place(f"s3://{_BUCKET}/probe", "empty", self._own_options())
         return Place(target.uri, "empty", target.store)
+
+    def _store(self, label: str) -> StoreTarget:
+        assert self._config.object_store is not None  # noqa: S101  the trial came from it
+        return next(t for t in self._config.object_store.targets if t.label == label)
 
     def _bucket(self) -> Place:
         """Where copies of data on a store go."""
@@ -132,9 +141,10 @@ class Places:
 
     def _clean(self) -> None:
         """Remove what the probes wrote; the server of the run's own takes its bytes along."""
-        for name, place in self._found.items():
+        for name in {*self._found, *self._earlier}:
+            room, slash, label = name.partition("/")
             with contextlib.suppress(DataprepError, OSError):
-                if name.startswith("disk/"):
-                    disk.clean(Path(place.uri))
-                elif name.startswith("store/") and not self._is_own(name):
-                    clean_store(place)
+                if slash and room == "disk":
+                    disk.clean(Path(self._disk_target(label).uri))
+                elif slash and room == "store" and self._store(label).uri != LOCAL:
+                    clean_store(self._store_target(label))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -52,11 +53,10 @@ def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:
-    kept: list[Point] = []
+    kept: dict[str, Point] = {}
     for point in points:
-        if point not in kept:
-            kept.append(point)
-    return kept
+        kept.setdefault(json.dumps(point, sort_keys=True), point)
+    return list(kept.values())
 
 
 def _rounds(points: list[Point], repeats: int) -> Iterator[list[Point]]:

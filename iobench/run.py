@@ -53,7 +53,8 @@ def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = F
 
     Raises:
         RunConflict: ``folder`` holds another run, or this one without ``resume``.
-        NothingRan: not one trial could run; the report says why.
+        NothingRan: all trials were skipped; the report says why.
+        ConfigError: ``folder`` cannot be written.
         KeyboardInterrupt: after what was measured has been reported.
     """
     specs = trials(config)
@@ -73,7 +74,7 @@ def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = F
         # Also after Ctrl-C: a report of what there is.
         result = summarised(result)
         directory.finish(result)
-    if all(trial.status != "done" for trial in result.trials):
+    if all(trial.status == "skipped" for trial in result.trials):
         raise NothingRan(f"no trial could run: {_reasons(result)}; {directory.report} lists each")
     return Run(result, folder)
 
@@ -96,7 +97,8 @@ def _measured(
     with contextlib.ExitStack() as stack:
         display.start([spec.kind for spec in specs if spec.id not in done], len(done))
         stack.callback(display.stop)
-        places = stack.enter_context(Places(config, display.note))
+        earlier = {name for spec in specs if spec.id in done for name in places_of(spec)}
+        places = stack.enter_context(Places(config, display.note, earlier))
         hopeless: dict[str, str] = {}
         for spec in specs:
             if spec.id in done:
@@ -124,6 +126,9 @@ def _one(
         return _refused(spec, "skipped", str(error)), None
     except (DataprepError, OSError) as error:
         return _refused(spec, "failed", " ".join(str(error).split())), None
+    except Exception as error:  # noqa: BLE001  of a library on the way; others have another
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return _refused(spec, "failed", reason), None
     started_s = time.time()
     status, outcome, reason = run_isolated(
         spec,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 CONFIG, RESULT, TRIALS, SERIES = "config.yaml", "result.json", "trials.parquet", "series.parquet"
 REPORT = "report.html"
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT}
 
 
 class RunDirectory:
@@ -46,12 +48,13 @@ class RunDirectory:
         Raises:
             RunConflict: it holds a run of another config or machine, or a run and ``resume`` is
                 not set.
-            ConfigError: the folder cannot be made.
+            ConfigError: the folder cannot be made, or not written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot make {self.folder}: {error.strerror}") from None
+        self._try()
         if not (self.folder / RESULT).exists():
             self._write(CONFIG, dump(config).encode())
             return None
@@ -91,22 +94,32 @@ class RunDirectory:
         self._write(RESULT, result.to_json())
 
     def finish(self, result: Result) -> None:
-        """Everything, the report included."""
+        """Everything, the report before the tables: it is what people wait for."""
         import pandas as pd
 
         from iobench.report import render
 
         self.save(result)
+        self._write(REPORT, render(result, self._all_series()))
         trials = pd.json_normalize([_plain(asdict(trial)) for trial in result.trials])
         self._write(TRIALS, trials.to_parquet())
         self._write(SERIES, self._all_series().to_parquet())
-        self._write(REPORT, render(result, self._all_series()))
 
     def _all_series(self) -> pd.DataFrame:
         import pandas as pd
 
         empty = pd.DataFrame({name: [] for name in _SERIES_COLUMNS})
         return pd.concat(self._series, ignore_index=True) if self._series else empty
+
+    def _try(self) -> None:
+        """A folder where nothing may be written is a wrong request; a full disk is not."""
+        probe = self.folder / ".writable"
+        try:
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            if error.errno in _REFUSED:
+                raise ConfigError(f"cannot write in {self.folder}: {error.strerror}") from None
 
     def _write(self, name: str, data: bytes) -> None:
         partial = self.folder / f"{name}.partial"

@@ -6,12 +6,14 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator
 
 Item = TypeVar("Item")
 
 
 def _as_tuple(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and not value:
+        raise ValueError("give at least 1")
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
@@ -19,9 +21,12 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-Several = Annotated[
-    tuple[Item, ...], Field(min_length=1), BeforeValidator(_as_tuple), AfterValidator(_distinct)
-]
+Several = Annotated[tuple[Item, ...], AfterValidator(_distinct), BeforeValidator(_as_tuple)]
+
+
+def bare_null(value: Any) -> Any:
+    """YAML's null where a name is asked for: the loader or consumer of that name."""
+    return "null" if value is None else value
 
 
 def grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataprep.dataset import open_dataset
+from dataprep.dataset import Dataset, open_dataset
+from dataprep.errors import FormatMissing
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.errors import Unavailable
 from iobench.image_files import image_files
@@ -31,11 +32,24 @@ def stored(place: Place, reads: str) -> Stored:
     """What a reader of the format ``reads``, or of ``files``, finds at ``place``.
 
     Raises:
-        Unavailable: the place holds something else.
+        Unavailable: the place holds something else, or no shards of that format.
         DatasetError, SourceError: nothing there.
     """
     check_form(place, reads)
     return _of_files(place) if reads == "files" else _of_shards(place, reads)
+
+
+def open_shards(place: Place, format: str) -> Dataset:
+    """The data set at ``place`` in one of its formats.
+
+    Raises:
+        Unavailable: it was not made in that format.
+        ManifestMissing: no complete data set lies there.
+    """
+    try:
+        return open_dataset(place.uri, place.split, format=format, options=place.store)
+    except FormatMissing as error:
+        raise Unavailable(f"{error}: shard it with --format {format}") from None
 
 
 def check_form(place: Place, reads: str) -> None:
@@ -50,7 +64,7 @@ def check_form(place: Place, reads: str) -> None:
 
 
 def _of_shards(place: Place, format_name: str) -> Stored:
-    dataset = open_dataset(place.uri, place.split, format=format_name, options=place.store)
+    dataset = open_shards(place, format_name)
     entry = dataset.manifest.formats[format_name]
     keys = [shard.key for shard in entry.shards]
     return Stored(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
+from dataprep.config import check_split
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import StoreOptions
 
@@ -49,14 +50,19 @@ class DataSettings(BaseModel):
     split: str = "train"
     store: StoreOptions = StoreOptions()
     source: str | None = None
-    images: Annotated[int, Field(ge=10)] = 1000
+    images: Annotated[int, Field(ge=10, le=100_000_000)] = 1000
     classes: Annotated[int, Field(ge=2, le=1000)] = 10
-    seed: int = 0
-    size: Annotated[int, Field(ge=32)] = 256
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    size: Annotated[int, Field(ge=32, le=16_384)] = 256
     quality: Annotated[int, Field(ge=1, le=100)] = 95
     shard_size: ByteSize = ByteSize(16_000_000)
     folder: str = "reports/data"
     bucket: BucketSettings = BucketSettings()
+
+    @field_validator("split")
+    @classmethod
+    def _names_files(cls, value: str) -> str:
+        return check_split(value)
 
     @field_validator("folder", "source", "shards")
     @classmethod
@@ -75,8 +81,10 @@ def check_home(path: str) -> str:
     """``path`` itself.
 
     Raises:
-        ValueError: it begins with the home of a user whom this machine does not know.
+        ValueError: no path, or one below the home of a user whom this machine does not know.
     """
+    if "\0" in path:
+        raise ValueError("a path holds no NUL")
     try:
         Path(path).expanduser()
     except RuntimeError:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataprep.adapters.frameworks import import_framework
-from dataprep.dataset import Dataset, open_dataset
-from dataprep.errors import ConfigError, FormatMissing
+from dataprep.errors import ConfigError
 from iobench.errors import Unavailable
 from iobench.trial import Place
 
@@ -32,16 +31,3 @@ def need_framework(name: str) -> None:
         import_framework(name)
     except ImportError as error:
         raise Unavailable(str(error)) from None
-
-
-def open_shards(place: Place, format: str) -> Dataset:
-    """The data set at ``place`` in one of its formats.
-
-    Raises:
-        Unavailable: it was not made in that format.
-        ManifestMissing: no complete data set lies there.
-    """
-    try:
-        return open_dataset(place.uri, place.split, format=format, options=place.store)
-    except FormatMissing as error:
-        raise Unavailable(f"{error}: shard it with --format {format}") from None

@@ -9,7 +9,8 @@ from dataprep.adapters import to_tf
 from iobench.clock import Clock
 from iobench.loaders.augmentation import augmentation_of
 from iobench.loaders.protocol import Batch, Framework, LoaderSettings
-from iobench.loaders.sources import need_framework, need_place, open_shards
+from iobench.loaders.sources import need_framework, need_place
+from iobench.stored import open_shards
 from iobench.trial import Place
 
 _REMOTE = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataprep.adapters import to_torch
 from dataprep.augment import Augmentation
-from iobench.loaders.sources import open_shards
 from iobench.loaders.torch_loader import Readable, TorchLoader
+from iobench.stored import open_shards
 
 
 class TorchIterableLoader(TorchLoader):

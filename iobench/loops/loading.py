@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
@@ -15,7 +15,7 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.several import Several, grid
+from iobench.several import Several, bare_null, grid
 from iobench.stats import quantiles
 from iobench.stored import Stored, check_form, stored
 from iobench.trial import Context, Outcome, Place, TrialSpec
@@ -24,7 +24,7 @@ DataName = Annotated[str, AfterValidator(check_name)]
 _NO_DATA = frozenset({"mock", "null"})
 _NO_PIXELS = _NO_DATA | {"raw"}
 
-LoaderName = Annotated[str, AfterValidator(LOADERS.check)]
+LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check)]
 
 
 class LoaderGrid(BaseModel):
@@ -40,7 +40,7 @@ class LoaderGrid(BaseModel):
     cache: Several[Literal["warm", "cold"]] = ("warm",)
     workers: Several[Annotated[int, Field(ge=0, le=1024)]] = (2,)
     prefetch: Several[Annotated[int, Field(ge=1, le=1024)]] = (2,)
-    batch_size: Several[Annotated[int, Field(ge=1)]] = (64,)
+    batch_size: Several[Annotated[int, Field(ge=1, le=1_000_000)]] = (64,)
     decode: Several[bool] = (True,)
     augment: Several[bool] = (True,)
     colour_jitter: Several[bool] = (False,)
@@ -48,8 +48,8 @@ class LoaderGrid(BaseModel):
     normalise: Several[bool] = (True,)
     pin_memory: Several[bool] = (False,)
     image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
-    item_s: Several[Annotated[float, Field(ge=0)]] = (0.0,)
-    seconds: Annotated[float, Field(gt=0)] = 10.0
+    item_s: Several[Annotated[float, Field(ge=0, le=3600)]] = (0.0,)
+    seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
 
 
 _ALWAYS = ("batch_size", "workers", "prefetch")

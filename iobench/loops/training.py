@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dataprep.counted import counted
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings, Model
@@ -24,7 +24,7 @@ from iobench.loops.loading import (
     loop_metrics,
 )
 from iobench.loops.threads import limit_threads
-from iobench.several import Several
+from iobench.several import Several, bare_null
 from iobench.stats import quantiles
 from iobench.stored import Stored, stored
 from iobench.trial import Cold, Context, Outcome, TrialSpec
@@ -37,6 +37,9 @@ _LOADER_KEYS = (
     *("pin_memory", "image_size"),
 )
 _CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
+
+
+ConsumerName = Annotated[str, BeforeValidator(bare_null), AfterValidator(CONSUMERS.check)]
 
 
 def _form(name: str) -> str:
@@ -57,13 +60,13 @@ class Training(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     group: str = ""
-    consumer: Annotated[str, AfterValidator(CONSUMERS.check)] = "torch"
+    consumer: ConsumerName = "torch"
     model: Model = "resnet50"
-    batch_size: Annotated[int, Field(ge=1)] = 64
+    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     device: Literal["auto", "cpu", "gpu"] = "auto"
     precision: Literal["auto", "float32", "mixed"] = "auto"
     preset: Annotated[str, Field()] | None = None
-    images_per_s: Annotated[float, Field(gt=0)] | None = None
+    images_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     loader: LoaderName = "torch-iterable"
     data: Annotated[str, AfterValidator(_form)] = "shards"
     inputs: Several[Input] = ("synthetic", "warm", "cold")
@@ -75,9 +78,9 @@ class Training(BaseModel):
     normalise: bool = True
     pin_memory: bool = False
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
-    item_s: Annotated[float, Field(ge=0)] = 0.0
-    steps: Annotated[int, Field(ge=4)] = 100
-    threads: Annotated[int, Field(ge=1)] | None = None
+    item_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
 
     @model_validator(mode="after")
     def _paced_is_described(self) -> Training:

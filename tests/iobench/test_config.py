@@ -9,6 +9,7 @@ import pytest
 
 from dataprep.errors import ConfigError
 from iobench.config import BenchConfig, dump, load
+from iobench.plan import trials
 from tests.iobench.test_words import EVERYTHING
 
 SHIPPED = sorted((Path(__file__).parents[2] / "configs" / "bench").glob("*.yaml"))
@@ -24,9 +25,11 @@ def refused(**values: Any) -> str:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_configs_load(path: Path) -> None:
-    """Each names itself, and is read back from what is dumped of it."""
+    """Each names itself, and says nothing twice."""
     config = load(path, {})
     assert config.name == path.stem
+    specs = [spec.id for spec in trials(config)]
+    assert len(specs) == len(set(specs)) > 0
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING])
@@ -101,6 +104,17 @@ def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
         {"loaders": [{"loader": "nobody"}]},
         {"training": [{"group": "same"}, {"group": "same"}]},
         {"training": [{"consumer": "paced"}]},
+        {"training": [{"preset": "H100"}]},
+        {"training": [{"consumer": "torch", "images_per_s": 100}]},
+        {"training": [{"consumer": "paced", "images_per_s": float("inf")}]},
+        {"training": [{"batch_size": 10**20}]},
+        {"training": [{"steps": 10**20}]},
+        {"loaders": [{"loader": "raw", "seconds": float("inf")}]},
+        {"data": {"split": "my-train"}},
+        {"data": {"size": 1_000_000}},
+        {"data": {"seed": 2**70}},
+        {"data": {"folder": "a\0b"}},
+        {"disk": {"targets": [{"label": "a", "path": "a\0b"}]}},
         {"disk": {"targets": [{"label": "a b", "path": "."}]}},
     ],
 )
@@ -112,6 +126,33 @@ def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
 def test_two_groups_of_one_name_are_refused() -> None:
     """Their figures would be taken for repeats of each other."""
     assert "two of them are called 'same'" in refused(training=[{"group": "same"}] * 2)
+
+
+def test_null_needs_no_quotes() -> None:
+    """YAML reads a bare null as nothing; where a loader or consumer is named, it is the name."""
+    config = load(None, {"loaders": [{"loader": [None, "mock"]}], "training": [{"consumer": None}]})
+    assert config.loaders[0].loader == ("null", "mock")
+    assert config.training[0].consumer == "null"
+    assert load(None, {"loaders": [{"loader": None}]}).loaders[0].loader == ("null",)
+
+
+def test_a_place_in_a_list_can_be_overridden(tmp_path: Path) -> None:
+    """By its number, from 0; the file's other values stay."""
+    path = tmp_path / "c.yaml"
+    path.write_text("training: [{group: a, steps: 10}, {group: b}]")
+    config = load(path, {"training.0.steps": 5, "training.1.model": "lenet"})
+    assert [(one.group, one.steps) for one in config.training] == [("a", 5), ("b", 100)]
+    assert config.training[1].model == "lenet"
+    for key in ("training.2.steps", "training.x.steps", "training.-1.steps"):
+        with pytest.raises(ConfigError, match=r"'training' has 2 .* 0 to 1"):
+            load(path, {key: 5})
+
+
+def test_an_item_that_is_refused_is_one_error() -> None:
+    """Nothing is said of an empty list where one of its items was wrong."""
+    assert "at least 1" not in refused(loaders=[{"loader": "nobody"}])
+    assert "at least 1" not in refused(loaders=[{"loader": "raw", "workers": ["x"]}])
+    assert "at least 1" in refused(loaders=[{"loader": "raw", "workers": []}])
 
 
 def test_nothing_is_measured_unless_told() -> None:

@@ -56,6 +56,25 @@ def test_what_probes_leave_behind_is_removed(
     assert cleaned == [tmp_path / "a"]
 
 
+def test_what_an_earlier_process_left_is_removed(
+    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed before it could; what trials of it named is asked for no more."""
+    cleaned: list[Any] = []
+    monkeypatch.setattr("iobench.places.disk.clean", cleaned.append)
+    monkeypatch.setattr("iobench.places.clean_store", lambda place: cleaned.append(place.uri))
+    config = configs.values(
+        disk={"targets": [{"label": "a", "path": str(tmp_path / "a")}]},
+        object_store={
+            "targets": [{"label": "b", "uri": "s3://bucket/b"}, {"label": "own", "uri": "local"}]
+        },
+    )
+    earlier = ("disk/a", "store/b", "store/own", "shards@disk")
+    with Places(BenchConfig.model_validate(config), print, earlier):
+        pass
+    assert sorted(map(str, cleaned)) == [str(tmp_path / "a"), "s3://bucket/b"]
+
+
 class TestOwnServer:
     @pytest.fixture
     def started(self, monkeypatch: pytest.MonkeyPatch) -> list[MotoServer]:
@@ -95,6 +114,17 @@ class TestOwnServer:
         assert "starting an S3 server (moto) on this machine" in notes
         with pytest.raises(urllib.error.URLError):
             urllib.request.urlopen(started[0].url, timeout=1)
+
+    def test_proxies_and_profiles_are_not_for_it(
+        self, configs: Configs, started: list[MotoServer], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A proxy that answers nobody and a profile that nobody knows do not stop it."""
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        monkeypatch.setenv("AWS_PROFILE", "nobody")
+        store = {"targets": [{"label": "own", "uri": "local"}]}
+        with placed(configs, object_store=store) as places:
+            assert places.get("store/own").uri == "s3://iobench/probe"
 
     def test_without_moto_its_trials_are_skipped(
         self, configs: Configs, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dataprep.errors import ConfigError
 from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
@@ -232,8 +233,38 @@ class TestResume:
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_failed_alone_is_a_failure(
+    third_party: ThirdParty, configs: Configs, tmp_path: Path
+) -> None:
+    """It ran, and has no figure: that is not the same as nothing to run."""
+    done = measured(configs.values(loaders=loaders("odd-raising")), tmp_path / "run")
+    assert done.exit_code == 1
+    assert done.result.summary["verdict"] == "Nothing could be measured."
+
+
 class TestBadPlaces:
     """What trials need cannot be had; what needs nothing is measured all the same."""
+
+    def test_a_folder_that_may_not_be_written(self, configs: Configs) -> None:
+        """It is there, and refuses: the request is wrong, nothing is measured."""
+        with pytest.raises(ConfigError, match="cannot write in /proc/self") as caught:
+            measured(configs.values(loaders=NULL), Path("/proc/self"))
+        assert caught.value.exit_code == 2
+
+    def test_an_error_of_a_library_is_one_trials_own(
+        self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever making the data raises, what needs none is measured."""
+
+        def broken(self: object, name: str) -> None:
+            raise LookupError(f"nobody knows {name}")
+
+        monkeypatch.setattr("iobench.data.making.Maker.place", broken)
+        done = measured(configs.values(loaders=loaders("raw", "null")), tmp_path / "run")
+        assert done.exit_code == 1
+        trials = by_loader(done.result.trials)
+        assert trials["raw"].reason == "LookupError: nobody knows shards@disk"
+        assert trials["null"].status == "done"
 
     def test_data_that_cannot_be_made(self, configs: Configs, tmp_path: Path) -> None:
         """Their folder is a file: each trial of them fails with the reason, once tried."""
@@ -328,7 +359,7 @@ class TestTraining:
         done = measured(configs.values(training=[group], loaders=NULL), tmp_path / "run")
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
         assert len(reasons) == 1
-        assert "give more images or a smaller batch_size" in reasons.pop()
+        assert "give more images, a smaller batch_size or" in reasons.pop()
 
 
 def test_targets_are_described_where_they_are(

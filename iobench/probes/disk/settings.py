@@ -58,7 +58,7 @@ class DiskSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     targets: tuple[DiskTarget, ...] = ()
-    file_bytes: ByteSize = ByteSize(2**30)
+    file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
     operations: Several[Operation] = ("read", "write")
     patterns: Several[Pattern] = ("sequential", "random")
     cache: Several[Cache] = ("direct", "cold", "warm")

@@ -55,9 +55,11 @@ class ObjectStoreSettings(BaseModel):
     at_object_bytes: Annotated[ByteSize, Field(ge=1, le=_MAX_OBJECT_BYTES)] = ByteSize(8_000_000)
     at_connections: Annotated[int, Field(ge=1, le=1024)] = 8
     seconds: Annotated[float, Field(gt=0, le=3600)] = 3.0
-    max_requests: Annotated[int, Field(ge=1)] = 20_000
-    part_bytes: Annotated[ByteSize, Field(ge=_MIN_PART_BYTES)] = ByteSize(8 * 2**20)
-    pool_bytes: Annotated[ByteSize, Field(ge=1)] = ByteSize(256_000_000)
+    max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
+    part_bytes: Annotated[ByteSize, Field(ge=_MIN_PART_BYTES, le=_MAX_OBJECT_BYTES)] = ByteSize(
+        8 * 2**20
+    )
+    pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
 
     @field_validator("targets")
     @classmethod

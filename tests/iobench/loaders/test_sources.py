@@ -12,7 +12,7 @@ from dataprep.errors import ManifestMissing
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
-from iobench.loaders.sources import open_shards
+from iobench.stored import open_shards
 from iobench.trial import Place
 
 
