@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from functools import cache
@@ -18,6 +20,8 @@ from iobench.report.model.shapes import Report
 from iobench.report.series import by_trial
 from iobench.result import Result
 
+_LONGEST_PLAIN = 1_000_000
+
 
 def render(result: Result, series: pd.DataFrame | None = None) -> bytes:
     """The page, UTF-8. A pure function of what was saved.
@@ -32,7 +36,7 @@ def render(result: Result, series: pd.DataFrame | None = None) -> bytes:
             report=report,
             numbered=_numbered(report),
             charts=embedded_json(as_items(report.charts)),
-            result=embedded_json(json.loads(result.to_json())),
+            result=_embedded_result(result),
             bokeh=_bokeh(),
         )
     )
@@ -45,6 +49,15 @@ def embedded_json(value: Any) -> Markup:
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     escaped = re.sub(r"[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
     return Markup(escaped)  # noqa: S704
+
+
+def _embedded_result(result: Result) -> Markup:
+    """The element that holds it: JSON, or where that were long, the same as gzip in base64."""
+    plain = embedded_json(json.loads(result.to_json()))
+    if len(plain) <= _LONGEST_PLAIN:
+        return Markup('<script type="application/json" id="result">{}</script>').format(plain)
+    packed = base64.b64encode(gzip.compress(plain.encode(), mtime=0)).decode()
+    return Markup('<script type="application/gzip" id="result">{}</script>').format(packed)
 
 
 def _numbered(report: Report) -> dict[int, int]:

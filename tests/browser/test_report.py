@@ -137,17 +137,21 @@ def test_a_table_is_copied_with_its_exact_values(chromium: Browser, pages: dict[
     page.context.close()
 
 
+@pytest.mark.parametrize("name", ["hostile", "full"])
 def test_the_raw_result_can_be_downloaded(
-    chromium: Browser, pages: dict[str, Path], tmp_path: Path
+    chromium: Browser, pages: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
-    """As result.json, equal to what was saved."""
-    page = opened(chromium, pages["hostile"]).page
+    """As result.json, equal to what was saved; a long one is unpacked first."""
+    page = opened(chromium, pages[name]).page
+    kind = page.locator("#result").get_attribute("type")
+    assert kind == ("application/gzip" if name == "full" else "application/json")
+    page.locator("#download[href^=blob]").wait_for()
     with page.expect_download() as download:
         page.locator("#download").click()
     assert download.value.suggested_filename == "result.json"
     download.value.save_as(tmp_path / "result.json")
     saved = json.loads((tmp_path / "result.json").read_bytes())
-    expected = replace(results.hostile().result(), findings=results.FINDINGS)
+    expected = replace(dict(results.shapes())[name].result(), findings=results.FINDINGS)
     assert saved == json.loads(expected.to_json())
     page.context.close()
 

@@ -13,6 +13,7 @@ from iobench.report.model import (
     trials,
     verdict,
 )
+from iobench.report.model.bounds import bounded
 from iobench.report.model.shapes import Report
 from iobench.result import Result
 
@@ -37,5 +38,5 @@ def build(result: Result, series: Mapping[str, Mapping[str, Sequence[float]]]) -
         verdict=verdict.sentence(result),
         badges=verdict.badges(result),
         figures=verdict.figures(result),
-        sections=tuple(part for part in parts if part is not None),
+        sections=tuple(bounded(part for part in parts if part is not None)),
     )

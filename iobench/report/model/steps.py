@@ -13,8 +13,9 @@ from iobench.trial import Trial
 
 _PLACES = {"synthetic": 0, "warm": 1, "cold": 2, "store": 3}
 _COLOURS = {"synthetic": 2, "warm": 0, "cold": 1, "store": 3}
-_MOST_POINTS = 600
 _MOST_LOOPS = 6
+# Of a curve, and of all curves together, as long as each keeps what shows its outliers.
+_MOST_POINTS, _ALL_POINTS, _FEWEST_POINTS = 600, 9_600, 100
 
 
 def step_charts(
@@ -26,16 +27,17 @@ def step_charts(
         if trial.kind == "train" and trial.status == "done" and trial.id in series:
             inputs = loops.setdefault(str(trial.params.get("group", "")), {})
             inputs.setdefault(str(trial.params.get("input", "")), trial)
-    charts: list[Chart] = []
-    for group, inputs in list(loops.items())[:_MOST_LOOPS]:
-        charts.extend(_loop(group, inputs, series))
-    return tuple(charts)
+    shown = list(loops.items())[:_MOST_LOOPS]
+    curves = 2 * sum(len(inputs) for _, inputs in shown)
+    most = max(_FEWEST_POINTS, min(_MOST_POINTS, _ALL_POINTS // max(curves, 1)))
+    return tuple(chart for group, inputs in shown for chart in _loop(group, inputs, series, most))
 
 
 def _loop(
     group: str,
     inputs: Mapping[str, Trial],
     series: Mapping[str, Mapping[str, Sequence[float]]],
+    most_points: int,
 ) -> list[Chart]:
     durations, waits = {}, {}
     for name, trial in inputs.items():
@@ -47,21 +49,25 @@ def _loop(
     badges = (Badge("emulated", "alert"),) if emulated else ()
     made = []
     for words, values in (("Step time", durations), ("Waiting for data", waits)):
-        chart = _chart(f"{words}: {group}", words.lower(), values, badges)
+        chart = _chart(f"{words}: {group}", words.lower(), values, badges, most_points)
         if chart is not None:
             made.append(chart)
     return made
 
 
 def _chart(
-    title: str, words: str, values: Mapping[str, Sequence[float]], badges: tuple[Badge, ...]
+    title: str,
+    words: str,
+    values: Mapping[str, Sequence[float]],
+    badges: tuple[Badge, ...],
+    most_points: int,
 ) -> Chart | None:
     curves, thinned = [], False
     for name in sorted(values, key=lambda name: (_PLACES.get(name, 4), name)):
         column = values[name]
         if len(column) < 2:
             continue
-        points, group = _thin(column)
+        points, group = _thin(column, most_points)
         thinned = thinned or group > 1
         colour = _COLOURS.get(name, 6)
         curves.append(Curve(name, colour, tuple(_point(name, *point) for point in points)))
@@ -85,9 +91,9 @@ def _chart(
     return Chart(title, drawing, keys, note, badges)
 
 
-def _thin(column: Sequence[float]) -> tuple[list[tuple[int, float]], int]:
-    """At most a few hundred points, outliers kept: each group's least and most, in order."""
-    group = -(-len(column) * 2 // _MOST_POINTS) if len(column) > _MOST_POINTS else 1
+def _thin(column: Sequence[float], most: int) -> tuple[list[tuple[int, float]], int]:
+    """At most so many points, outliers kept: each group's least and most, in order."""
+    group = -(-len(column) * 2 // most) if len(column) > most else 1
     if group == 1:
         return list(enumerate(column, start=2)), 1
     kept: list[tuple[int, float]] = []

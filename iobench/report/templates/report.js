@@ -116,8 +116,17 @@
     say(button, await copied(text));
   });
 
-  const raw = JSON.stringify(JSON.parse(byId("result").textContent), null, 1) + "\n";
-  byId("download").href = URL.createObjectURL(new Blob([raw], { type: "application/json" }));
+  const unpacked = async (element) => {
+    if (element.type !== "application/gzip") return element.textContent;
+    const bytes = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  };
+  const offerResult = async () => {
+    const raw = JSON.stringify(JSON.parse(await unpacked(byId("result"))), null, 1) + "\n";
+    byId("download").href = URL.createObjectURL(new Blob([raw], { type: "application/json" }));
+  };
+  offerResult();
 
   const draw = async () => {
     Bokeh.set_log_level("warn");
