@@ -137,14 +137,14 @@ def test_a_table_is_copied_with_its_exact_values(chromium: Browser, pages: dict[
     page.context.close()
 
 
-@pytest.mark.parametrize("name", ["hostile", "full"])
+@pytest.mark.parametrize("name", ["hostile", "many"])
 def test_the_raw_result_can_be_downloaded(
     chromium: Browser, pages: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
     """As result.json, equal to what was saved; a long one is unpacked first."""
     page = opened(chromium, pages[name]).page
     kind = page.locator("#result").get_attribute("type")
-    assert kind == ("application/gzip" if name == "full" else "application/json")
+    assert kind == ("application/gzip" if name == "many" else "application/json")
     page.locator("#download[href^=blob]").wait_for()
     with page.expect_download() as download:
         page.locator("#download").click()
