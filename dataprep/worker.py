@@ -83,7 +83,6 @@ class ShardResult:
     shard: int
     samples: int
     failed: int
-    stored_bytes: int
     examples: tuple[tuple[str, str], ...] = ()
 
 
@@ -125,13 +124,12 @@ def make_shard(
         shard=task.shard,
         samples=len(rows),
         failed=len(failed),
-        stored_bytes=sum(shard.file.bytes for shard in stored.values()),
         examples=tuple(failed[:_EXAMPLES]),
     )
 
 
-def convert_sample(data: bytes | ImageError, name: str, policy: ImagePolicy) -> Converted:
-    """Convert one file's bytes, adding what only the name can tell.
+def convert_sample(data: bytes | ImageError, policy: ImagePolicy) -> Converted:
+    """Convert one file's bytes.
 
     Raises:
         ImageError: also where ``data`` already is one, or the record would be too large.
@@ -158,7 +156,7 @@ def _one(
     identity = (number, escape(name), label, escape(group.synset))
     digest = "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
     try:
-        converted = convert_sample(data, name, task.policy)
+        converted = convert_sample(data, task.policy)
     except ImageError as error:
         clutter = isinstance(error, NotAnImage) and not promises_image(name)
         status = "skipped" if clutter else "failed"

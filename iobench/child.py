@@ -76,6 +76,8 @@ def main() -> int:
     """Run the trial; the exit code is 0 also for a trial that failed in good order."""
     lines = Lines(int(sys.argv[1]))
     end_with(int(sys.argv[2]))
+    # TensorFlow would take all memory of every GPU, also of those that it does not use.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     content = json.loads(sys.stdin.buffer.read())
     spec = TrialSpec(**content["spec"])
     context = Context(_places(content["places"]), SystemClock(), lines.progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ _CONFIG = Path("configs/bench/smoke.yaml")
 
 def main() -> int:
     """Run the demo in ``demo/``; the exit code."""
+    argparse.ArgumentParser(prog="iobench.demo", description=__doc__).parse_args()
     folder = Path("demo")
     shutil.rmtree(folder, ignore_errors=True)
     started_s = time.monotonic()

@@ -92,7 +92,7 @@ class Meter:
         return sum(count * known.get(kind, mean_s) for kind, count in self._to_come.items())
 
     def line(self) -> str:
-        """``12/48  1,234 samples/s so far, 2:10 left``."""
+        """``1,234 samples/s so far, 2:10 left``."""
         left_s = self.left_s()
         clock = "-:--" if left_s is None else _clock(left_s)
         rate = f"{self._rate} so far, " if self._rate else ""

@@ -15,12 +15,18 @@ from iobench.trial import Place
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """``files`` are local paths, none where the place is remote."""
+    """``files`` are local paths, none where the place is remote; ``objects`` counts them too."""
 
     samples: int
     bytes: int
     classes: int
     files: tuple[Path, ...]
+    objects: int = 0
+
+    @property
+    def object_bytes(self) -> float | None:
+        """Mean size of a shard, or of a small file."""
+        return self.bytes / self.objects if self.objects else None
 
     @property
     def sample_bytes(self) -> float:
@@ -72,6 +78,7 @@ def _of_shards(place: Place, format_name: str) -> Stored:
         bytes=entry.bytes,
         classes=len(dataset.label_space.labels),
         files=() if place.is_remote else tuple(Path(place.uri) / key for key in keys),
+        objects=len(keys),
     )
 
 
@@ -83,4 +90,5 @@ def _of_files(place: Place) -> Stored:
         bytes=int(found.sizes.sum()),
         classes=found.classes,
         files=() if place.is_remote else tuple(root / name for name in found.names),
+        objects=len(found.names),
     )

@@ -120,7 +120,7 @@ def calibrate(
         if size > config.image.max_source_bytes:
             return size, 0
         try:
-            converted = convert_sample(source.read(name), name, config.image)
+            converted = convert_sample(source.read(name), config.image)
         except ImageError:
             return size, 0
         group = to_bytes(listing.classes[row])

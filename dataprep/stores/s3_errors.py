@@ -53,7 +53,7 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
     except DataprepError:
         raise
     except boto.ClientError as error:
-        raise _from_answer(error, name, options) from None
+        raise _from_answer(error, name) from None
     except (boto.NoCredentialsError, boto.PartialCredentialsError, boto.TokenRetrievalError):
         raise PermissionRefused(
             f"{name}: no usable AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
@@ -88,7 +88,7 @@ def error_code(error: object) -> str:
     return str(response.get("Error", {}).get("Code", ""))
 
 
-def _from_answer(error: object, name: str, options: StoreOptions) -> StoreError:
+def _from_answer(error: object, name: str) -> StoreError:
     code = error_code(error)
     response = getattr(error, "response", {})
     said = _one_line(response.get("Error", {}).get("Message") or code)

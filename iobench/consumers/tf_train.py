@@ -32,7 +32,7 @@ class TensorFlowConsumer:
         gpus = tf.config.list_physical_devices("GPU")
         build = f"TensorFlow {tf.__version__}"
         self._on_gpu = requirements.takes_gpu(settings.device, bool(gpus), build)
-        details = self._prepare(gpus[0]) if self._on_gpu else {}
+        details = tf.config.experimental.get_device_details(gpus[0]) if self._on_gpu else {}
         self._place = "/GPU:0" if self._on_gpu else "/CPU:0"
         if self._on_gpu:
             capability = tuple(details.get("compute_capability", (7, 0)))
@@ -100,12 +100,6 @@ class TensorFlowConsumer:
     def compute_s(self) -> Sequence[float]:
         """One entry a step."""
         return self._compute_s
-
-    def _prepare(self, gpu: Any) -> dict[str, Any]:
-        """Take memory as it is needed, and look what it is."""
-        self._tf.config.experimental.set_memory_growth(gpu, True)
-        details: dict[str, Any] = self._tf.config.experimental.get_device_details(gpu)
-        return details
 
     def _build(self) -> None:
         tf, settings = self._tf, self._settings

@@ -7,13 +7,11 @@ from pathlib import Path
 
 from iobench import pagecache
 from iobench.coldness import judge, judge_remote
+from iobench.loaders.own import BY_SAMPLE
 from iobench.memory import memory_bytes
 from iobench.mounts import file_system
 from iobench.stored import Stored
 from iobench.trial import Cold, Place
-
-# Reading in the order in which bytes lie; the others jump.
-_RANDOM = frozenset({"torch-map"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class CacheState:
             asked=self.asked,
             resident_before=self.resident_before,
             physical_ratio=physical / logical if physical is not None and logical > 0 else None,
-            sequential=loader not in _RANDOM,
+            sequential=loader not in BY_SAMPLE,
             data_bytes=self.data.bytes,
             memory_bytes=memory_bytes(),
             file_system=file_system(Path(self.place.uri)),

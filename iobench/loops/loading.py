@@ -13,6 +13,7 @@ from iobench.consumers.protocol import ConsumerSettings
 from iobench.data.settings import check_name, split_name
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
+from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.several import Several, bare_null, grid
@@ -21,8 +22,6 @@ from iobench.stored import Stored, check_form, stored
 from iobench.trial import Context, Outcome, Place, TrialSpec
 
 DataName = Annotated[str, AfterValidator(check_name)]
-_NO_DATA = frozenset({"mock", "null"})
-_NO_PIXELS = _NO_DATA | {"raw"}
 
 LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check)]
 
@@ -70,7 +69,7 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     axes |= {name: getattr(settings, name) for name in _AXES if _is_told(settings, name)}
     seen = set()
     for point in grid(axes):
-        if point["loader"] in _NO_DATA:
+        if point["loader"] in SYNTHETIC:
             point["data"], point["cache"] = "", "warm"
         elif split_name(point["data"])[2]:
             point["cache"] = "warm"
@@ -160,6 +159,8 @@ def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
     }
     if data is not None:
         metrics["mb_per_s"] = times.samples_per_s * data.sample_bytes / 1e6
+        if data.object_bytes is not None:
+            metrics["mean_object_bytes"] = data.object_bytes
     metrics |= {f"batch_wait_s_{name}": value for name, value in quantiles(times.wait_s).items()}
     return metrics
 
@@ -178,7 +179,7 @@ def check_frameworks(loader: Loader, consumer_framework: str) -> None:
 
 def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
     """Params that change nothing in this point."""
-    if point["loader"] in _NO_PIXELS:
+    if point["loader"] in UNDECODED:
         return ("decode", *_PIXELS)
     if not point.get("decode", True):
         return _PIXELS

@@ -14,6 +14,7 @@ from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch, CountsBatches, Loader
+from iobench.loaders.own import SYNTHETIC
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.loading import (
@@ -31,7 +32,6 @@ from iobench.trial import Cold, Context, Outcome, TrialSpec
 from iobench.words import model_words
 
 Input = Literal["synthetic", "warm", "cold", "store"]
-_NO_DATA = frozenset({"mock", "null"})
 _LOADER_KEYS = (
     *("workers", "prefetch", "augment", "colour_jitter", "pca_noise", "normalise"),
     *("pin_memory", "image_size"),
@@ -104,7 +104,7 @@ class Training(BaseModel):
     @property
     def over(self) -> str:
         """The data whose number of samples limits every input: where it lies anyhow."""
-        if self.loader in _NO_DATA:
+        if self.loader in SYNTHETIC:
             return ""
         remote = "store" in self.inputs and not {"warm", "cold"} & set(self.inputs)
         return f"{self.data}@{'s3' if remote else 'disk'}"
@@ -120,7 +120,7 @@ class Training(BaseModel):
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
     """PURE. One point an input, the device-resident one first."""
     for source in settings.inputs:
-        real = source != "synthetic" and settings.loader not in _NO_DATA
+        real = source != "synthetic" and settings.loader not in SYNTHETIC
         point: dict[str, Any] = {
             "group": settings.label,
             "input": source,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from iobench.loaders.own import SYNTHETIC
 from iobench.summary.training import leading
 from iobench.trial import Trial
 
 _FINE = 0.95  # from here on nothing worth speaking of is lost
 _SMALL = 0.02
 _NOISY = ", and repeats differ by more than it waits"
-_NO_LOADERS = frozenset({"null", "mock"})
 
 
 def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
@@ -25,7 +25,7 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
             f"The training loop gets {rate:,.0f} samples/s; what its device can consume was not "
             "measured."
         )
-    if loaders := [entry for entry in summary["loaders"] if entry["loader"] not in _NO_LOADERS]:
+    if loaders := [entry for entry in summary["loaders"] if entry["loader"] not in SYNTHETIC]:
         return _of_loaders(loaders)
     if summary["object_stores"]:
         best = max(summary["object_stores"], key=lambda entry: entry["peak_mb_per_s"])

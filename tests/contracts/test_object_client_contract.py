@@ -147,15 +147,6 @@ def test_a_failed_multipart_upload_is_aborted(
         assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
 
 
-def test_deleted_is_gone(connect: Open, store: Store) -> None:
-    """An object is removed, and removing it again is no error."""
-    store.put("key", BODY)
-    client = connect()
-    client.delete("key")
-    client.delete("key")
-    assert not list(store.list())
-
-
 def test_many_threads_use_one_client(connect: Open) -> None:
     """Requests side by side do not mix."""
     client = connect()

@@ -2,7 +2,7 @@
 
 from iobench.probes.disk.plan import plan, plan_layouts
 from iobench.probes.disk.run import run
-from iobench.probes.disk.settings import DiskSettings, DiskTarget
+from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.disk.testfile import clean
 
-__all__ = ["DiskSettings", "DiskTarget", "clean", "plan", "plan_layouts", "run"]
+__all__ = ["DiskSettings", "clean", "plan", "plan_layouts", "run"]

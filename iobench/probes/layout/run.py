@@ -100,9 +100,16 @@ def _metrics(tally: Tally, shares: Sequence[Sequence[Item]], place: Place) -> Me
         "samples": samples,
         "operations": len(tally.latencies_s),
         "processes": len(shares),
+        **_object_bytes(tally, shares),
         **{f"latency_s_{name}": value for name, value in latency.items()},
         "notes": [remote] if place.is_remote else [],
     }
+
+
+def _object_bytes(tally: Tally, shares: Sequence[Sequence[Item]]) -> Metrics:
+    """The mean size of what was read, where that were whole shards or files."""
+    whole = all(item.whole for share in shares for item in share)
+    return {"mean_object_bytes": tally.bytes / len(tally.latencies_s)} if whole else {}
 
 
 def samples_of(share: Sequence[Item], reads: int) -> int:

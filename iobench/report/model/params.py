@@ -13,7 +13,7 @@ _PLAIN = {
     *("model", "consumer", "device", "precision", "group", "input", "reader", "at"),
 }
 # How long and over how much was measured: not what was measured.
-_EFFORT = {"seconds", "steps", "max_requests", "pool_bytes", "file_bytes", "seed", "over"}
+_EFFORT = {"seconds", "steps", "max_requests", "pool_bytes", "file_bytes", "over"}
 _WORDED = {
     "workers": "{} workers",
     "batch_size": "batch {}",
@@ -21,7 +21,6 @@ _WORDED = {
     "parallelism": "{} in parallel",
     "connections": "{} connections",
     "image_size": "{} pixels",
-    "seed": "seed {}",
 }
 NAMES = {
     "workers": "workers",

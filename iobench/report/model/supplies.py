@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
+from iobench.loaders.own import SYNTHETIC
 from iobench.report.model.cells import PROVED, Cell, cells
 from iobench.report.model.numbers import as_estimate
 from iobench.report.model.params import joined, worded
@@ -66,7 +67,7 @@ def supplies_of(result: Result) -> list[Supply]:
             (
                 cell
                 for cell in cells(result.trials, "loader")
-                if cell.params.get("loader") not in ("null", "mock")
+                if cell.params.get("loader") not in SYNTHETIC
             ),
             ("loader", "data"),
         ),

@@ -83,7 +83,7 @@ def _pile(result: Result, group: Mapping[str, Any]) -> Pile | None:
     times = _times(group)
     if not times:
         return None
-    name = _named(result, group)
+    name = _named(group)
     far = list(times)[-1]
     repeats = as_estimate(group.get(far))
     total = times[far]
@@ -101,7 +101,7 @@ def _pile(result: Result, group: Mapping[str, Any]) -> Pile | None:
     return Pile(name, tuple(parts), f"{number(total)} s")
 
 
-def _named(result: Result, group: Mapping[str, Any]) -> str:
+def _named(group: Mapping[str, Any]) -> str:
     name = title(group)
     return f"{name} (emulated)" if group.get("emulated") else name
 
@@ -123,7 +123,7 @@ def _stalls(result: Result, groups: Sequence[Mapping[str, Any]]) -> Table | None
     for place, words in enumerate(("T1", "T3 − T1", "T2 − T3", "T2 − T1")):
         if any(place in part for part in parts):
             rows.append((Entry(f"{words}, {_UNIT}"), *(_step(part.get(place)) for part in parts)))
-    columns = ("figure", *(_named(result, group) for group in groups))
+    columns = ("figure", *map(_named, groups))
     return Table("Rates, stalls and utilisations", columns, tuple(rows))
 
 

@@ -70,11 +70,6 @@ class Boto3Client:
                 raise
         return Timing(self._clock.now_s() - start_s, len(data))
 
-    def delete(self, key: str) -> None:
-        """Remove an object."""
-        with translated():
-            self._call(self._client.delete_object, key)
-
     def close(self) -> None:
         """Close all connections."""
         self._client.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -70,10 +69,6 @@ class ObstoreClient:
         self._put(self._patient, key, data, **parts)
         return Timing(self._clock.now_s() - start_s, len(data))
 
-    def delete(self, key: str) -> None:
-        """Remove an object."""
-        self._retrying.call(lambda: self._delete(key))
-
     def close(self) -> None:
         """Nothing to do: connections end with the store."""
 
@@ -102,10 +97,6 @@ class ObstoreClient:
         with translated():
             self._obs.put(store, key, data, attributes=self._attributes, **how)
 
-    def _delete(self, key: str) -> None:
-        with translated(), contextlib.suppress(FileNotFoundError):
-            self._obs.delete(self._store, key)
-
 
 def _connect(bucket: S3Bucket, *, retries: int) -> Any:
     import boto3
@@ -130,8 +121,6 @@ def _connect(bucket: S3Bucket, *, retries: int) -> Any:
         # A host name with dots has no certificate.
         virtual_hosted_style_request=not endpoint and "." not in bucket.name,
         request_payer=options.requester_pays,
-        # Objects are deleted one by one, as by the other clients.
-        disable_bulk_delete=True,
         client_options={
             "allow_http": True,
             "connect_timeout": timedelta(seconds=options.connect_timeout_s),

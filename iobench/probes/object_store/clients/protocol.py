@@ -79,10 +79,6 @@ class ObjectClient(Protocol):
         """Store an object in parts, one after the other; abort the upload where one fails."""
         ...
 
-    def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is no error."""
-        ...
-
     def close(self) -> None:
         """Close all connections."""
         ...

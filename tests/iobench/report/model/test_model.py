@@ -252,6 +252,24 @@ def test_small_files_stand_left_of_the_smallest_shard() -> None:
     assert words == ["small files", *(f"{n}\u00a0MB" for n in (1, 4, 16, 64, 128))]
 
 
+def test_shards_stand_at_the_size_that_they_have() -> None:
+    """Those asked for at the bounds are made with a margin: the axis tells the truth."""
+    made = dict(results.shapes())["shard-size"].result()
+    sizes = {"shards-1MB@disk": 1_190_123.0, "shards-128MB@disk": 106_300_000.0}
+    moved = [
+        replace(trial, metrics={**trial.metrics, "mean_object_bytes": sizes[trial.params["data"]]})
+        if trial.params.get("data") in sizes
+        else trial
+        for trial in made.trials
+    ]
+    report = build(replace(made, trials=tuple(moved)), {})
+    ticks = [words for _, words in drawing_of(report, "Samples over shard size").x_ticks]
+    assert ticks == [
+        "small files",
+        *(f"{size}\u00a0MB" for size in ("1.20", "4", "16", "64", "110")),
+    ]
+
+
 def test_steps_are_thinned_and_keep_their_outliers() -> None:
     """A long run draws a few hundred points, the slowest step among them."""
     run = Run(repeats=1).training(steps=20_000)
