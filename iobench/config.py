@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings
-from iobench.loops.loading import LoaderGrid
-from iobench.loops.training import Training
+from iobench.loops.loader_grid import LoaderGrid
+from iobench.loops.training_plan import Training
 from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.object_store.settings import ObjectStoreSettings
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iobench.config import BenchConfig
-from iobench.loops import loading, training
+from iobench.loops import loader_grid, training_plan
 from iobench.probes import disk
 from iobench.probes.object_store.plan import plan as object_plan
 from iobench.trial import TrialSpec
@@ -47,9 +47,9 @@ def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
         yield [("layout", dict(params)) for params in disk.plan_layouts(config.disk)]
     if config.object_store is not None:
         yield [("object", dict(params)) for params in object_plan(config.object_store)]
-    yield [("loader", params) for grid in config.loaders for params in loading.plan(grid)]
+    yield [("loader", params) for grid in config.loaders for params in loader_grid.plan(grid)]
     for group in config.training:
-        yield [("train", params) for params in training.plan(group)]
+        yield [("train", params) for params in training_plan.plan(group)]
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:

@@ -1,0 +1,84 @@
+"""PURE. What is asked of loaders alone: a grid, and its points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from iobench.data.settings import check_name, split_name
+from iobench.loaders import LOADERS, LoaderSettings
+from iobench.loaders.own import SYNTHETIC, UNDECODED
+from iobench.several import Several, bare_null, grid
+
+DataName = Annotated[str, AfterValidator(check_name)]
+LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check)]
+
+
+class LoaderGrid(BaseModel):
+    """Every combination of what is given; each key takes one value or a list.
+
+    ``seconds`` ends a trial; a warm one repeats the epoch until then, a cold one has one epoch.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    loader: Several[LoaderName]
+    data: Several[DataName] = ("shards@disk",)
+    cache: Several[Literal["warm", "cold"]] = ("warm",)
+    workers: Several[Annotated[int, Field(ge=0, le=1024)]] = (2,)
+    prefetch: Several[Annotated[int, Field(ge=1, le=1024)]] = (2,)
+    batch_size: Several[Annotated[int, Field(ge=1, le=1_000_000)]] = (64,)
+    decode: Several[bool] = (True,)
+    augment: Several[bool] = (True,)
+    colour_jitter: Several[bool] = (False,)
+    pca_noise: Several[bool] = (False,)
+    normalise: Several[bool] = (True,)
+    pin_memory: Several[bool] = (False,)
+    image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
+    item_s: Several[Annotated[float, Field(ge=0, le=3600)]] = (0.0,)
+    seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
+
+
+_ALWAYS = ("batch_size", "workers", "prefetch")
+_COLOURS = ("colour_jitter", "pca_noise")
+_PIXELS = ("augment", *_COLOURS, "normalise", "image_size")
+_AXES = tuple(name for name in LoaderSettings.model_fields if name in LoaderGrid.model_fields)
+
+
+def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
+    """PURE. The grid's points, each once.
+
+    A store's cache is not ours, so that it has no cold twin; what a loader does not do with
+    pixels has no say in what is a point of its own.
+    """
+    axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
+    axes["cache"] = settings.cache
+    # An axis that stands at its default everywhere is not worth a word in every trial's name.
+    axes |= {name: getattr(settings, name) for name in _AXES if _is_told(settings, name)}
+    seen = set()
+    for point in grid(axes):
+        if point["loader"] in SYNTHETIC:
+            point["data"], point["cache"] = "", "warm"
+        elif split_name(point["data"])[2]:
+            point["cache"] = "warm"
+        for moot in _moot(point):
+            point.pop(moot, None)
+        if (key := tuple(point.items())) not in seen:
+            seen.add(key)
+            yield {**point, "seconds": settings.seconds}
+
+
+def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """Params that change nothing in this point."""
+    if point["loader"] in UNDECODED:
+        return ("decode", *_PIXELS)
+    if not point.get("decode", True):
+        return _PIXELS
+    return () if point.get("augment", True) else _COLOURS
+
+
+def _is_told(settings: LoaderGrid, name: str) -> bool:
+    default = LoaderGrid.model_fields[name].default
+    return name in _ALWAYS or getattr(settings, name) != default

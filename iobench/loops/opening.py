@@ -1,0 +1,42 @@
+"""Loaders for a loop: made, and held against what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iobench.errors import Unavailable
+from iobench.loaders import LOADERS, Loader, LoaderSettings
+from iobench.stored import check_form
+from iobench.trial import Context, Place
+
+
+def built(name: str, place: Place | None, settings: LoaderSettings, context: Context) -> Loader:
+    """The loader of that name, for data that it reads.
+
+    Raises:
+        Unavailable: the data have another form, or what it needs is not there.
+    """
+    kind = LOADERS.load(name)
+    reads = getattr(kind, "reads", None)  # some only know once they have a place
+    if place is not None and reads is not None:
+        check_form(place, reads)
+    return kind(place, settings, context.clock)
+
+
+def loader_settings(params: Mapping[str, Any]) -> LoaderSettings:
+    """Those of a trial's params that are the loader's."""
+    known = LoaderSettings.model_fields
+    return LoaderSettings(**{name: value for name, value in params.items() if name in known})
+
+
+def check_frameworks(loader: Loader, consumer_framework: str) -> None:
+    """Refuse a loader whose batches the consumer cannot take.
+
+    Raises:
+        Unavailable: their frameworks differ.
+    """
+    if consumer_framework not in ("none", loader.framework) and loader.framework != "none":
+        raise Unavailable(
+            f"a {consumer_framework} training loop does not take {loader.framework} batches"
+        )

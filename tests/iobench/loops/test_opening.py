@@ -1,0 +1,48 @@
+"""Loaders for a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from iobench.errors import Unavailable
+from iobench.loaders import LoaderSettings
+from iobench.loops.opening import check_frameworks, loader_settings
+from tests.iobench.loops.fakes import SAMPLES, looped
+
+PARAMS = {
+    "loader": "slow",
+    "data": "",
+    "cache": "warm",
+    "batch_size": SAMPLES,
+    "workers": 1,
+    "prefetch": 2,
+    "seconds": 5.0,
+}
+
+
+def test_settings_of_a_trial_are_its_loaders() -> None:
+    """Params that are somebody else's are left out; nothing is lost."""
+    found = loader_settings({**PARAMS, "augment": False, "item_s": 0.5})
+    assert found == LoaderSettings(
+        batch_size=SAMPLES, workers=1, prefetch=2, augment=False, item_s=0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("loader", "consumer", "fits"),
+    [
+        ("torch", "torch", True),
+        ("none", "torch", True),
+        ("torch", "none", True),
+        ("tensorflow", "torch", False),
+    ],
+)
+def test_batches_must_be_what_the_loop_takes(loader: str, consumer: str, fits: bool) -> None:
+    """Frameworks do not mix; what has none goes with all."""
+    made, _ = looped(1)
+    made.framework = loader  # type: ignore[assignment]
+    if fits:
+        check_frameworks(made, consumer)
+        return
+    with pytest.raises(Unavailable, match="a torch training loop does not take tensorflow batches"):
+        check_frameworks(made, consumer)

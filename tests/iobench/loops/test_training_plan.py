@@ -1,0 +1,74 @@
+"""What is asked of a training loop, and its points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from iobench.loops.training_plan import Training, plan
+
+PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
+
+
+def points(**given: Any) -> list[dict[str, Any]]:
+    """The points of one group."""
+    return list(plan(Training.model_validate(given)))
+
+
+def test_one_point_an_input() -> None:
+    """In the order given; resident data has no place, the others have theirs."""
+    found = points(inputs=["synthetic", "warm", "cold", "store"], data="shards-4MB")
+    assert [(point["input"], point["data"]) for point in found] == [
+        ("synthetic", ""),
+        ("warm", "shards-4MB@disk"),
+        ("cold", "shards-4MB@disk"),
+        ("store", "shards-4MB@s3"),
+    ]
+    assert {point["over"] for point in found} == {"shards-4MB@disk"}
+
+
+def test_a_point_carries_every_setting() -> None:
+    """What the config says of a loop reaches the process that runs it."""
+    told = {"preset": "A100"}, {"images_per_s": 100.0}
+    carried: set[str] = set()
+    for device in told:
+        carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
+    assert set(Training.model_fields) - {"inputs"} <= carried
+
+
+def test_loaders_without_data_need_none() -> None:
+    """No shard is made for ``mock`` and ``null``."""
+    assert all(point["data"] == point["over"] == "" for point in points(**PACED))
+
+
+def test_a_label_tells_groups_apart() -> None:
+    """``group`` where it is given, else model, device and loader."""
+    assert Training(group="mine").label == "mine"
+    assert Training().label == "ResNet-50 on torch, torch-iterable"
+    assert Training.model_validate(PACED).label == "ResNet-50 on an emulated device, mock"
+    preset = Training(consumer="paced", preset="H100", loader="null")
+    assert preset.label == "ResNet-50 on an emulated H100, null"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"consumer": "nobody"},
+        {"loader": "nobody"},
+        {"consumer": "paced"},
+        {"consumer": "paced", "preset": "H100", "images_per_s": 9},
+        {"consumer": "paced", "preset": "H9000"},
+        {"inputs": []},
+        {"inputs": "lukewarm"},
+        {"data": "shards@disk"},
+        {"steps": 3},
+        {"model": "resnet"},
+        {"bacth_size": 3},
+    ],
+)
+def test_wrong_groups_are_refused(wrong: dict[str, Any]) -> None:
+    """Before anything is measured."""
+    with pytest.raises(ValidationError):
+        Training.model_validate(wrong)
