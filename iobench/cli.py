@@ -33,22 +33,32 @@ def run(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any key: --set data.images=5000."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any key: --set data.images=5000, --set training.0.steps=50.",
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in --output.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the trials and exit.")] = False,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
+    ] = False,
 ) -> None:
     """Run every trial of a config, save each, and write a report."""
     from dataprep.errors import ConfigError
     from iobench import display, run
-    from iobench.config import load
+    from iobench.config import dump, load
     from iobench.plan import trials
     from iobench.rundir import default_folder
     from iobench.words import point_words
 
     loaded = load(config, settings(set_ or [], "data.images=5000"))
+    if print_config:
+        typer.echo(dump(loaded), nl=False)
+        return
     if dry_run:
         specs = trials(loaded)
         for spec in specs:

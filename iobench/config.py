@@ -18,22 +18,35 @@ from iobench.probes.object_store.settings import ObjectStoreSettings
 
 
 class BenchConfig(BaseModel):
-    """One run. What is left out is not measured.
+    """One run. What is left out is not measured."""
 
-    ``repeats`` counts trials of each point, each in a process of its own; a figure's interval
-    covers 95 % from 6 on. A trial that takes longer than ``trial_timeout_s`` has failed.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "bench"
+    """Of the run, and of its default folder."""
+
     repeats: Annotated[int, Field(ge=1, le=1000)] = 6
+    """Trials of each point, each in a process of its own; from 6 on intervals cover 95 %."""
+
     trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
+    """Seconds after which a trial has failed."""
+
     data: DataSettings = DataSettings()
+    """Which images are read, and where copies of them are made."""
+
     disk: DiskSettings | None = None
+    """Disks alone."""
+
     object_store: ObjectStoreSettings | None = None
+    """Object stores alone."""
+
     loaders: tuple[LoaderGrid, ...] = ()
+    """Loaders with nothing behind them; each entry is a grid."""
+
     training: tuple[Training, ...] = ()
+    """Training loops."""
 
     @field_validator("training")
     @classmethod

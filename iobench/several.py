@@ -12,16 +12,27 @@ Item = TypeVar("Item")
 
 
 def _as_tuple(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and not value:
-        raise ValueError("give at least 1")
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _some(values: Any) -> Any:
+    if not values:
+        raise ValueError("give at least 1")
+    return values
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-Several = Annotated[tuple[Item, ...], AfterValidator(_distinct), BeforeValidator(_as_tuple)]
+AnyNumber = Annotated[tuple[Item, ...], AfterValidator(_distinct), BeforeValidator(_as_tuple)]
+# Checked before its items are: one that is refused is not missing as well.
+Several = Annotated[
+    tuple[Item, ...],
+    AfterValidator(_distinct),
+    BeforeValidator(_some),
+    BeforeValidator(_as_tuple),
+]
 
 
 def bare_null(value: Any) -> Any:

@@ -10,18 +10,39 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 class StoreOptions(BaseModel):
     """Options of an S3 endpoint; other stores ignore them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     endpoint_url: str | None = None
+    """Of a server other than AWS."""
+
     profile: str | None = None
+    """Of boto3's configuration files."""
+
     region: str | None = None
+    """Of the bucket, where the environment does not say."""
+
     storage_class: str | None = None
+    """Of objects that are written."""
+
     sse: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
+    """Encryption at rest."""
+
     sse_kms_key_id: str | None = None
+    """Its key."""
+
     requester_pays: bool = False
+    """Whether requests say that who asks, pays."""
+
     max_attempts: Annotated[int, Field(ge=1, le=50)] = 8
+    """Of a request, the first included."""
+
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    """Seconds to connect."""
+
     read_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds without a byte."""
 
     @field_validator("endpoint_url")
     @classmethod

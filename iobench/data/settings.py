@@ -17,15 +17,17 @@ _NAME = re.compile(r"(photos|files|shards(?:-(\d+)MB)?)@(disk|s3)")
 
 
 class BucketSettings(BaseModel):
-    """Where copies on an object store go: ``s3://bucket/prefix``.
+    """A bucket, and a prefix to write below."""
 
-    ``local`` starts an S3 server (moto) on this machine for the time of the run.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     uri: str = LOCAL
+    """`s3://bucket/prefix`, or `local`: an S3 server (moto) of the run's own, on this machine."""
+
     store: StoreOptions = StoreOptions()
+    """How it is reached."""
 
     @field_validator("uri")
     @classmethod
@@ -36,28 +38,54 @@ class BucketSettings(BaseModel):
 
 
 class DataSettings(BaseModel):
-    """The images, and the forms in which trials ask for them by name.
+    """The images: read from ``shards``, else made of ``source``, else drawn.
 
-    ``shards``: an output of ``dataprep shard`` to read; else ``source``, class folders, is
-    sharded; else images are drawn. Names in trials are ``photos@disk`` (the source's files),
-    ``files@disk`` (the resized images as files), ``shards@disk``, ``shards-16MB@disk`` and the
-    same with ``@s3``. What is made lies below ``folder``, and is used again by later runs.
+    Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the
+    resized images as files), ``shards@disk``, ``shards-16MB@disk``, and the same with ``@s3``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     shards: str | None = None
+    """An output of `dataprep shard`, a path or `s3://`; read as it is. From S3 it is copied to
+    `folder` for names that end in `@disk`."""
+
     split: str = "train"
+    """Of `shards`, or of what is made."""
+
     store: StoreOptions = StoreOptions()
+    """How `shards` and `source` on S3 are reached."""
+
     source: str | None = None
+    """Class folders, a path or `s3://`, to be sharded. Without `shards` and `source` images are
+    drawn."""
+
     images: Annotated[int, Field(ge=10, le=100_000_000)] = 1000
+    """How many are drawn."""
+
     classes: Annotated[int, Field(ge=2, le=1000)] = 10
+    """In how many classes they are drawn."""
+
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Of what is drawn, and of the order in shards."""
+
     size: Annotated[int, Field(ge=32, le=16_384)] = 256
+    """Short side of the images in shards, in pixels."""
+
     quality: Annotated[int, Field(ge=1, le=100)] = 95
+    """Of their JPEG encoding."""
+
     shard_size: ByteSize = ByteSize(16_000_000)
+    """Of the shards that are made, 1 to 128 MB."""
+
     folder: str = "reports/data"
+    """Where everything that is made lies: the disk under it is the one that `@disk` measures. Later
+    runs use it again."""
+
     bucket: BucketSettings = BucketSettings()
+    """Where copies for names that end in `@s3` go, below `iobench-data/`."""
 
     @field_validator("split")
     @classmethod

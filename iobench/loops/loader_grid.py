@@ -17,28 +17,56 @@ LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.c
 
 
 class LoaderGrid(BaseModel):
-    """Every combination of what is given; each key takes one value or a list.
+    """Every combination of what is given; each key takes one value or a list."""
 
-    ``seconds`` ends a trial; a warm one repeats the epoch until then, a cold one has one epoch.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loader: Several[LoaderName]
+    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `raw` (reads and
+    decodes nothing), `mock` (each item takes `item_s`), `null`, and those of other packages."""
+
     data: Several[DataName] = ("shards@disk",)
+    """What is read: `shards`, `shards-16MB` (made of `data.source`), `files` (the resized images as
+    files) or `photos` (the source as it is); then `@disk` or `@s3`."""
+
     cache: Several[Literal["warm", "cold"]] = ("warm",)
+    """How reads meet the page cache; a cold trial has one epoch. A store's own cache is unseen."""
+
     workers: Several[Annotated[int, Field(ge=0, le=1024)]] = (2,)
+    """Processes (torch) or threads (the others); 0 for none beside the training process."""
+
     prefetch: Several[Annotated[int, Field(ge=1, le=1024)]] = (2,)
+    """Batches ahead; for torch, of each worker."""
+
     batch_size: Several[Annotated[int, Field(ge=1, le=1_000_000)]] = (64,)
+    """Samples in a batch."""
+
     decode: Several[bool] = (True,)
+    """Whether images are decoded; else batches hold encoded bytes."""
+
     augment: Several[bool] = (True,)
+    """Random resized crop and flip; else a resize and a crop at the centre."""
+
     colour_jitter: Several[bool] = (False,)
+    """Brightness, contrast, saturation by up to 40 %, where images are augmented."""
+
     pca_noise: Several[bool] = (False,)
+    """Lighting noise along ImageNet's principal components, where images are augmented."""
+
     normalise: Several[bool] = (True,)
+    """To mean 0 and deviation 1; else uint8."""
+
     pin_memory: Several[bool] = (False,)
+    """Page-locked batches, for torch and a CUDA device."""
+
     image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
+    """Side of the square that a model takes, in pixels."""
+
     item_s: Several[Annotated[float, Field(ge=0, le=3600)]] = (0.0,)
+    """Seconds that `mock` takes for an item."""
+
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
+    """That a trial lasts at most; a warm one repeats the epoch until then."""
 
 
 _ALWAYS = ("batch_size", "workers", "prefetch")
@@ -53,6 +81,7 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     A store's cache is not ours, so that it has no cold twin; what a loader does not do with
     pixels has no say in what is a point of its own.
     """
+
     axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
     axes["cache"] = settings.cache
     # An axis that stands at its default everywhere is not worth a word in every trial's name.

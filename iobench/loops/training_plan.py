@@ -32,39 +32,81 @@ def _form(name: str) -> str:
 
 
 class Training(BaseModel):
-    """One training loop under each of ``inputs``, over the same number of samples.
+    """One training loop under each of ``inputs``, over the same number of samples."""
 
-    ``synthetic`` data lies on the device; ``warm`` comes from the page cache, ``cold`` from the
-    disk, ``store`` from the object store. ``data`` is ``shards``, ``shards-16MB``, ``files`` or
-    ``photos``. At most one epoch is run. ``preset`` or ``images_per_s`` belong to the consumer
-    ``paced``, an emulated device; ``item_s`` to the loader ``mock``. ``threads`` is how many the
-    framework computes with; unless told, a CPU leaves one processor to each of the workers.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     group: str = ""
+    """What the report calls the loop; unless told, model, device and loader."""
+
     consumer: ConsumerName = "torch"
+    """`torch`, `tensorflow`, `mxnet`: real loops of forward, backward and optimiser step. `paced`:
+    an emulated device. `null`: takes batches and does nothing. And those of other packages."""
+
     model: Model = "resnet50"
+    """Which network is trained."""
+
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    """Samples in a step."""
+
     device: Literal["auto", "cpu", "gpu"] = "auto"
+    """`auto` takes a GPU that the framework sees, else the processor."""
+
     precision: Literal["auto", "float32", "mixed"] = "auto"
-    preset: Annotated[str, Field()] | None = None
+    """`auto` is mixed on a GPU and float32 on a processor; `mixed` is bfloat16 on processors that
+    have it."""
+
+    preset: str | None = None
+    """Of `paced`: `V100`, `V100-mxnet-64`, `V100-tensorflow-64`, `A100`, `H100`, each training
+    ResNet-50."""
+
     images_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Of `paced`: what the emulated device consumes."""
+
     loader: LoaderName = "torch-iterable"
+    """As in `loaders`."""
+
     data: Annotated[str, AfterValidator(_form)] = "shards"
+    """What is read, without `@disk` or `@s3`: the input says which."""
+
     inputs: Several[Input] = ("synthetic", "warm", "cold")
+    """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
+    the disk, `store` on S3. Each input is a trial of its own over as many samples."""
+
     workers: Annotated[int, Field(ge=0, le=1024)] = 2
+    """As in `loaders`."""
+
     prefetch: Annotated[int, Field(ge=1, le=1024)] = 2
+    """As in `loaders`."""
+
     augment: bool = True
+    """As in `loaders`."""
+
     colour_jitter: bool = False
+    """As in `loaders`."""
+
     pca_noise: bool = False
+    """As in `loaders`."""
+
     normalise: bool = True
+    """As in `loaders`; without it images are normalised on the device."""
+
     pin_memory: bool = False
+    """As in `loaders`."""
+
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
+    """Side of the square that the model takes, in pixels."""
+
     item_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """As in `loaders`."""
+
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
+    """Of the loop, at most one epoch; the first and those whose batches were ready beforehand do
+    not count."""
+
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """That the framework computes with on a processor; unless told, one processor is left to each
+    worker."""
 
     @model_validator(mode="after")
     def _paced_is_described(self) -> Training:

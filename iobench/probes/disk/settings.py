@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from iobench.data.settings import check_home, check_name
-from iobench.several import Several
+from iobench.several import AnyNumber, Several
 
 Operation = Literal["read", "write"]
 Pattern = Literal["sequential", "random"]
@@ -39,38 +39,66 @@ Parallelism = Annotated[int, Field(ge=1, le=256)]
 class DiskTarget(BaseModel):
     """A directory on the disk that is meant, and what to call it in the report."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
+    """What the report calls it."""
+
     path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
+    """A directory on the disk that is meant; the probe's file goes there."""
 
 
 class DiskSettings(BaseModel):
     """Two sweeps over each target: of ``block_bytes`` and of ``parallelism`` (processes).
 
-    While one is varied the other is what ``at_parallelism`` or ``at_block_bytes`` says. A trial
-    lasts ``seconds`` at most, and works on ``file_bytes`` in a file of its own. ``cache`` says
-    how reads meet the page cache: ``direct`` passes it by (O_DIRECT), ``cold`` finds it empty,
-    ``warm`` full; writes are ``direct``, or buffered where one of the others is asked for.
-    ``layouts`` are read from each of ``layout_data``, names of data such as ``shards@disk``.
+    Beside them ``layouts`` are read from each of ``layout_data``, on the disk under
+    ``data.folder``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     targets: tuple[DiskTarget, ...] = ()
+    """Disks to probe."""
+
     file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
+    """Size of the file that is read and written."""
+
     operations: Several[Operation] = ("read", "write")
+    """What is done."""
+
     patterns: Several[Pattern] = ("sequential", "random")
+    """In which order blocks are taken."""
+
     cache: Several[Cache] = ("direct", "cold", "warm")
+    """How reads meet the page cache: `direct` passes it by (O_DIRECT), `cold` finds it empty,
+    `warm` full. Writes are `direct`, or buffered where one of the others is asked for."""
+
     block_bytes: Several[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
+    """Sizes of a block, varied at `at_parallelism`; multiples of 4 KiB."""
+
     parallelism: Several[Parallelism] = (1, 8, 32)
+    """Processes side by side, varied at `at_block_bytes`."""
+
     at_block_bytes: BlockBytes = ByteSize(2**20)
+    """Block size while the parallelism varies."""
+
     at_parallelism: Parallelism = 8
+    """Processes while the block size varies."""
+
     seconds: Annotated[float, Field(gt=0, le=3600)] = 2.0
+    """That a trial lasts at most."""
+
     layouts: Several[Access] = ("shards", "records", "files")
-    layout_data: tuple[Annotated[str, AfterValidator(check_name)], ...] = ()
+    """How the images of `layout_data` are read: whole shards, records by offset, small files."""
+
+    layout_data: AnyNumber[Annotated[str, AfterValidator(check_name)]] = ()
+    """Names of data, such as `shards@disk`, `files@disk`."""
+
     layout_cache: Several[Literal["cold", "warm"]] = ("cold", "warm")
+    """How these reads meet the page cache."""
+
     layout_parallelism: Several[Parallelism] = (1, 8)
+    """Processes that read them."""
 
     @field_validator("targets")
     @classmethod

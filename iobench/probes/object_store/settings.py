@@ -29,37 +29,57 @@ ClientName = Annotated[str, AfterValidator(CLIENTS.check)]
 
 
 class StoreTarget(BucketSettings):
-    """A prefix to write below, and what it is called in the report."""
+    """A bucket, a prefix to write below, and what that is called in the report."""
 
     label: Annotated[str, Field(min_length=1, pattern=r"^[^/\s]+$")] = "s3"
+    """What the report calls it."""
 
 
 class ObjectStoreSettings(BaseModel):
     """Two sweeps for each target, client and operation.
 
     Over ``object_bytes`` at ``at_connections``, and over ``connections`` at ``at_object_bytes``;
-    their full product would answer no further question. A trial ends after ``seconds`` or
-    ``max_requests``, whichever comes first. ``pool_bytes`` bounds the objects of one size that
-    lie in the store at a time.
+    their full product would answer no further question.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     targets: tuple[StoreTarget, ...] = (StoreTarget(),)
+    """Stores to probe, each a bucket and a prefix to write below."""
+
     clients: Several[ClientName] = ("boto3", "obstore")
+    """Ways to talk to them: `boto3`, `obstore`, and those of other packages."""
+
     operations: Several[Operation] = ("get", "range_get", "put", "multipart")
+    """What is done."""
+
     object_bytes: Several[Annotated[ByteSize, Field(ge=1, le=_MAX_OBJECT_BYTES)]] = tuple(
         map(ByteSize, _SIZES)
     )
+    """Sizes of an object, varied at `at_connections`."""
+
     connections: Several[Annotated[int, Field(ge=1, le=1024)]] = (1, 2, 4, 8, 16, 32, 64)
+    """Requests side by side, varied at `at_object_bytes`."""
+
     at_object_bytes: Annotated[ByteSize, Field(ge=1, le=_MAX_OBJECT_BYTES)] = ByteSize(8_000_000)
+    """Object size while the connections vary."""
+
     at_connections: Annotated[int, Field(ge=1, le=1024)] = 8
+    """Connections while the object size varies."""
+
     seconds: Annotated[float, Field(gt=0, le=3600)] = 3.0
+    """That a trial lasts at most."""
+
     max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
+    """After which a trial ends, too."""
+
     part_bytes: Annotated[ByteSize, Field(ge=_MIN_PART_BYTES, le=_MAX_OBJECT_BYTES)] = ByteSize(
         8 * 2**20
     )
+    """Size of a part of `multipart`."""
+
     pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
+    """Bound of the objects of one size that lie in the store at a time."""
 
     @field_validator("targets")
     @classmethod
