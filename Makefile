@@ -13,9 +13,10 @@ OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 
 
 help:
 	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify, benchmark"
-	@echo "make test    everything the suite needs, then the suite"
+	@echo "make test    environments, checks, the suite (browser tests where there is a Chromium)"
 	@echo "make check   ruff, mypy --strict and the architecture test"
 	@echo "make bench   images a second, memory and start-up; SOURCE=folder for your own photographs"
+	@echo "make clean   removes the environments, demo/ and builds"
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

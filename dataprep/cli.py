@@ -59,12 +59,15 @@ def shard(
     validation: Annotated[
         str | None, typer.Option(help="Share of each class for a validation split, as in 5%.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="(default: one a processor)")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes; small jobs run on threads. (default: one a processor)"),
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="A running Dask cluster: tcp://host:8786.")
     ] = None,
     max_failures: Annotated[
-        str | None, typer.Option(help="none, a number, or a share as in 1%. (default: 1%)")
+        str | None, typer.Option(help="Files: 0 or none, a number, a share as in 1%. (default: 1%)")
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: Annotated[
