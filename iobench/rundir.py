@@ -7,16 +7,15 @@ import datetime
 import errno
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from dataprep.errors import ConfigError, StoreError
 from iobench.config import BenchConfig, dump
 from iobench.errors import ResultError, RunConflict
 from iobench.result import Result
+from iobench.run_tables import all_series, read_series, series_table, trials_table
 from iobench.summary import findings, summarise
 from iobench.trial import Outcome
 
@@ -75,11 +74,10 @@ class RunDirectory:
                 f"{self.folder} holds a run already: --resume goes on with it, "
                 "another --output begins anew"
             )
-        kept = _read_series(self.folder)
+        # Without those of a trial that was stopped before it was in the result.
+        kept = read_series(self.folder / SERIES, [trial.id for trial in found.trials])
         if kept is not None:
-            # Without those of a trial that was stopped before it was in the result.
-            known = {_text(trial.id) for trial in found.trials}
-            self._series = [kept[kept["trial"].isin(known)]]
+            self._series = [kept]
         return found
 
     def save(self, result: Result, trial: str = "", outcome: Outcome | None = None) -> None:
@@ -89,27 +87,19 @@ class RunDirectory:
             StoreError: they cannot be written.
         """
         if outcome is not None and outcome.series:
-            self._series.append(_table(trial, outcome.series))
-            self._write(SERIES, self._all_series().to_parquet())
+            self._series.append(series_table(trial, outcome.series))
+            self._write(SERIES, all_series(self._series).to_parquet())
         self._write(RESULT, result.to_json())
 
     def finish(self, result: Result) -> None:
         """Everything, the report before the tables: it is what people wait for."""
-        import pandas as pd
-
         from iobench.report import render
 
+        series = all_series(self._series)
         self.save(result)
-        self._write(REPORT, render(result, self._all_series()))
-        trials = pd.json_normalize([_plain(asdict(trial)) for trial in result.trials])
-        self._write(TRIALS, trials.to_parquet())
-        self._write(SERIES, self._all_series().to_parquet())
-
-    def _all_series(self) -> pd.DataFrame:
-        import pandas as pd
-
-        empty = pd.DataFrame({name: [] for name in _SERIES_COLUMNS})
-        return pd.concat(self._series, ignore_index=True) if self._series else empty
+        self._write(REPORT, render(result, series))
+        self._write(TRIALS, trials_table(result.trials).to_parquet())
+        self._write(SERIES, series.to_parquet())
 
     def _try(self) -> None:
         """A folder where nothing may be written is a wrong request; a full disk is not."""
@@ -130,9 +120,6 @@ class RunDirectory:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise StoreError(f"cannot write {self.folder / name}: {error.strerror}") from None
-
-
-_SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
 
 
 def default_folder(name: str) -> Path:
@@ -165,49 +152,13 @@ def redraw(folder: Path) -> Path:
 
     result = summarised(read(folder))
     directory = RunDirectory(folder)
-    directory._write(REPORT, render(result, _read_series(folder)))
+    directory._write(REPORT, render(result, read_series(folder / SERIES)))
     return directory.report
 
 
 def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
     return replace(result, summary=summarise(result), findings=findings(result))
-
-
-def _read_series(folder: Path) -> pd.DataFrame | None:
-    import pandas as pd
-
-    path = folder / SERIES
-    if not path.exists():
-        return None
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are one or the other
-        why = " ".join(str(error).split())
-        raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
-
-
-def _table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    import pandas as pd
-
-    table = pd.DataFrame({name: list(values) for name, values in series.items()})
-    table.insert(0, "step", range(len(table)))
-    table.insert(0, "trial", _text(trial))
-    return table
-
-
-def _plain(value: Any) -> Any:
-    """Mappings become columns; lists of different shapes have no column type in Parquet."""
-    if isinstance(value, dict) and value:
-        return {_text(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple, dict)):
-        return yaml.safe_dump(value, default_flow_style=True).strip()
-    return _text(value) if isinstance(value, str) else value
-
-
-def _text(value: str) -> str:
-    """Bytes that are no text (lone surrogates) as ``\\udcff``: Parquet holds UTF-8 only."""
-    return value.encode(errors="backslashreplace").decode()
 
 
 def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

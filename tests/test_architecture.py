@@ -23,11 +23,11 @@ ORDER = {
     ),
     "iobench": (
         *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),
-        *("environment", "residency", "coldness", "pagecache", "data", "image_files", "stored"),
-        *("loaders", "consumers"),
+        *("environment", "residency", "coldness", "pagecache", "cachestate"),
+        *("data", "image_files", "stored", "loaders", "consumers"),
         *("probes", "loops", "config", "config_reference", "plan", "result", "summary"),
-        *("report", "rundir", "child", "isolation", "s3_server", "places", "display", "run"),
-        *("selftest", "cli"),
+        *("report", "run_tables", "rundir", "child", "isolation", "s3_server", "places"),
+        *("display", "run", "selftest", "cli"),
         *("__main__", "faults", "demo", "bench_shard"),
     ),
 }

@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from iobench import pagecache
+from iobench.cachestate import prepared
 from iobench.clock import Clock
-from iobench.coldness import judge
-from iobench.memory import memory_bytes
-from iobench.mounts import file_system
 from iobench.probes.disk import offsets
 from iobench.probes.disk.blocks import reading, writing
 from iobench.probes.disk.engine import Lane, Tally, drive
 from iobench.probes.disk.testfile import file_to_read, file_to_write
 from iobench.stats import quantiles
-from iobench.trial import Cold, Context, Metrics, Outcome, Params, TrialSpec
+from iobench.trial import Context, Metrics, Outcome, Params, TrialSpec
 
 _OPERATIONS_PER_S = 400_000  # more than Python can do: bounds what is prepared
 
@@ -44,13 +41,14 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 def _read(folder: Path, params: Params, seed: int, clock: Clock, watch: Watch) -> Outcome:
     path = file_to_read(folder, params["file_bytes"], params["target"])
-    resident = _set_cache(path, params["cache"])
+    cache = prepared(params["cache"], [path])
     work: Sequence[Iterable[int]] = _offsets(params, seed)
     if params["cache"] == "warm":
         work = [offsets.repeated(part, _at_most(params)) for part in _offsets(params, seed)]
     opened = partial(reading, path, params["block_bytes"], direct=params["cache"] == "direct")
     tally = drive([Lane(opened, part) for part in work], clock, params["seconds"], watch)
-    return Outcome(metrics_of(tally), _judged(path, params, resident, tally.physical_ratio))
+    sequential = params["pattern"] == "sequential"
+    return Outcome(metrics_of(tally), cache.judged(tally.physical_ratio, sequential=sequential))
 
 
 def _write(folder: Path, params: Params, seed: int, clock: Clock, watch: Watch) -> Outcome:
@@ -83,27 +81,6 @@ def metrics_of(tally: Tally) -> Metrics:
         "operations": operations,
         **{f"latency_s_{name}": value for name, value in latency.items()},
     }
-
-
-def _set_cache(path: Path, cache: str) -> float | None:
-    """Fill or empty the page cache; the share of the file that is then resident."""
-    if cache == "warm":
-        pagecache.warm([path])
-    else:
-        pagecache.evict([path])
-    return pagecache.residency([path])
-
-
-def _judged(path: Path, params: Params, resident: float | None, ratio: float | None) -> Cold:
-    return judge(
-        asked=params["cache"],
-        resident_before=resident,
-        physical_ratio=ratio,
-        sequential=params["pattern"] == "sequential",
-        data_bytes=params["file_bytes"],
-        memory_bytes=memory_bytes(),
-        file_system=file_system(path),
-    )
 
 
 def _offsets(params: Params, seed: int) -> list[Sequence[int]]:

@@ -6,15 +6,13 @@ import itertools
 from collections.abc import Sequence
 from functools import partial
 
-from iobench import pagecache
-from iobench.coldness import judge, judge_remote
-from iobench.memory import memory_bytes
-from iobench.mounts import file_system
+from iobench.cachestate import prepared
+from iobench.coldness import judge_remote
 from iobench.probes.disk.engine import Lane, Tally, drive
-from iobench.probes.layout.items import Item, Items, find_items
+from iobench.probes.layout.items import Item, find_items
 from iobench.probes.layout.readers import reading
 from iobench.stats import quantiles
-from iobench.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
+from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
 
 _READS_PER_S = 100_000  # more than Python can do: bounds what is prepared
 
@@ -33,7 +31,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     place = context.places[params["data"]]
     at_most = int(params["seconds"] * _READS_PER_S) + params["parallelism"]
     items = find_items(place, params["access"], at_most=at_most, seed=spec.repeat)
-    resident = _set_cache(items, place, params["cache"])
+    cache = None if place.is_remote else prepared(params["cache"], items.paths(place))
     # More processes than items would only be started.
     shares = [items.reads[i :: params["parallelism"]] for i in range(params["parallelism"])]
     shares = [share for share in shares if share]
@@ -51,38 +49,11 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         params["seconds"],
         lambda done_bytes: context.progress(done_bytes, "bytes"),
     )
-    return Outcome(
-        _metrics(tally, shares, place),
-        _judged(items, place, params["cache"], resident, tally.physical_ratio),
-    )
-
-
-def _set_cache(items: Items, place: Place, cache: str) -> float | None:
-    paths = items.paths(place)
-    if not paths:
-        return None
-    if cache == "warm":
-        pagecache.warm(paths)
+    if cache is None:
+        cold = judge_remote(params["cache"])
     else:
-        pagecache.evict(paths)
-    return pagecache.residency(paths)
-
-
-def _judged(
-    items: Items, place: Place, asked: str, resident: float | None, ratio: float | None
-) -> Cold:
-    if place.is_remote:
-        return judge_remote(asked)
-    paths = items.paths(place)
-    return judge(
-        asked=asked,
-        resident_before=resident,
-        physical_ratio=ratio,
-        sequential=items.reads[0].whole,
-        data_bytes=pagecache.total_bytes(paths),
-        memory_bytes=memory_bytes(),
-        file_system=file_system(paths[0]),
-    )
+        cold = cache.judged(tally.physical_ratio, sequential=items.reads[0].whole)
+    return Outcome(_metrics(tally, shares, place), cold)
 
 
 def _metrics(tally: Tally, shares: Sequence[Sequence[Item]], place: Place) -> Metrics:

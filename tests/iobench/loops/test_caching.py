@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from iobench import pagecache
-from iobench.coldness import IN_MEMORY
+from iobench import cachestate, pagecache
 from iobench.loops import caching
 from iobench.loops.caching import prepared
-from iobench.mounts import file_system
 from iobench.stored import Stored
 from iobench.trial import Place
 
@@ -30,7 +28,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Physical bytes as the kernel will tell them, the next one each time."""
     told: list[int] = []
     monkeypatch.setattr(pagecache, "physical_read_bytes", lambda: told.pop(0))
-    monkeypatch.setattr(caching, "file_system", lambda path: "ext4")
+    monkeypatch.setattr(cachestate, "file_system", lambda path: "ext4")
     return told
 
 
@@ -117,12 +115,3 @@ def test_a_store_is_left_alone(data: Stored, counted: list[int], resident: list[
     cold = prepared("store", place, remote).judged("raw", samples=10)
     assert cold.label == "server cache unknown"
     assert resident == []
-
-
-def test_eviction_is_real(data: Stored) -> None:
-    """What the kernel says of a file that was warmed, then evicted, is what is kept."""
-    place = local(data)
-    if file_system(Path(place.uri)) in IN_MEMORY:
-        pytest.skip("temporary files lie in memory")
-    assert prepared("warm", place, data).resident_before in (1.0, None)
-    assert prepared("cold", place, data).resident_before in (0.0, None)

@@ -1,0 +1,75 @@
+"""Trials and series of a run as tables for Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from iobench.errors import ResultError
+from iobench.trial import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
+
+
+def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
+    """A row a trial; params, metrics and coldness in columns of dotted names."""
+    import pandas as pd
+
+    return pd.json_normalize([_plain(asdict(trial)) for trial in trials])
+
+
+def series_table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    """A row a step of one trial."""
+    import pandas as pd
+
+    table = pd.DataFrame({name: list(values) for name, values in series.items()})
+    table.insert(0, "step", range(len(table)))
+    table.insert(0, "trial", _text(trial))
+    return table
+
+
+def all_series(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Those of several trials in one, with its columns also where there is none."""
+    import pandas as pd
+
+    empty = pd.DataFrame({name: [] for name in SERIES_COLUMNS})
+    return pd.concat(tables, ignore_index=True) if tables else empty
+
+
+def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFrame | None:
+    """The table in a file, of ``trials`` alone if they are given; None where there is no file.
+
+    Raises:
+        ResultError: it cannot be read.
+    """
+    import pandas as pd
+
+    if not path.exists():
+        return None
+    try:
+        table = pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are one or the other
+        why = " ".join(str(error).split())
+        raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
+    return table if trials is None else table[table["trial"].isin({_text(id) for id in trials})]
+
+
+def _plain(value: Any) -> Any:
+    """Mappings become columns; lists of different shapes have no column type in Parquet."""
+    if isinstance(value, dict) and value:
+        return {_text(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, dict)):
+        return yaml.safe_dump(value, default_flow_style=True).strip()
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(value: str) -> str:
+    """Bytes that are no text (lone surrogates) as ``\\udcff``: Parquet holds UTF-8 only."""
+    return value.encode(errors="backslashreplace").decode()
