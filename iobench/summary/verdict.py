@@ -89,18 +89,26 @@ def _cause(group: Mapping[str, Any]) -> str:
     preparation, fetch = group["preparation_stall"], group["fetch_stall"]
     if preparation is None or fetch is None:
         return "reading and decoding cost the rest"
-    prepared, fetched = preparation["median"], fetch["median"]
     source = "the object store" if group["input"] == "store" else "the disk"
     if group["input"] == "cold" and not group["cold_proved"]:
         source = "storage, which was not shown to be cold,"
-    if fetched <= _SMALL:
-        return "decoding and augmenting cost the rest"
-    if prepared <= _SMALL:
+    if not _costs(fetch):
+        return (
+            "decoding and augmenting cost the rest"
+            if _costs(preparation)
+            else "reading and decoding cost the rest"
+        )
+    if not _costs(preparation):
         return f"waiting for {source} costs the rest"
     return (
-        f"reading and decoding cost the rest: preparation {_percent(prepared)} of the time, "
-        f"waiting for {source} {_percent(fetched)}"
+        f"reading and decoding cost the rest: preparation {_percent(preparation['median'])} of "
+        f"the time, waiting for {source} {_percent(fetch['median'])}"
     )
+
+
+def _costs(stall: Mapping[str, Any]) -> bool:
+    """Whether a stall is worth speaking of, and can be told from none."""
+    return bool(stall["median"] > _SMALL and stall["low"] > 0)
 
 
 def _percent(share: float) -> str:

@@ -47,6 +47,14 @@ def test_verdict_of_a_training_loop(t1: float, t3: float, t2: float, said: str) 
     assert verdict(loops([t1], [t3], [t2])) == said
 
 
+def test_a_stall_that_cannot_be_told_from_none_is_not_accused() -> None:
+    """The disk was faster than the page cache in one of the repeats."""
+    said = verdict(loops([4.0] * 3, [8.0, 8.0, 9.0], [8.8, 8.8, 8.8]))
+    assert said == f"{GOT} 45 % {COULD}; decoding and augmenting cost the rest."
+    every = verdict(loops([4.0] * 3, [8.0, 8.0, 8.0], [8.8, 8.8, 8.8]))
+    assert "waiting for the disk 9 %" in every
+
+
 def test_without_a_cold_run_nothing_is_said_of_the_disk() -> None:
     """The rest is not split."""
     said = f"{GOT} 50 % {COULD}; reading and decoding cost the rest."
