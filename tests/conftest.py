@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import settings
 
 from iobench.s3_server import MotoServer
+
+# A suite in the background of a shell ignores Ctrl-C, and so would every command that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No timed assertions: a deadline is one.
 settings.register_profile("untimed", deadline=None)
