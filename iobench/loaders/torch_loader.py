@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -9,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from dataprep.augment import Augmentation
+from dataprep.errors import DataprepError
 from iobench.clock import Clock
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.augmentation import augmentation_of
 from iobench.loaders.protocol import Batch, Framework, LoaderSettings
 from iobench.loaders.sources import need_framework, need_place
@@ -60,8 +62,13 @@ class TorchLoader(ABC):
             # Python from 3.12 on warns of forking beside threads, which torch does by design.
             warnings.filterwarnings("ignore", "This process .* is multi-threaded")
             batches = iter(self._loader)
-        for images, labels in batches:
-            yield Batch(images, labels, len(labels))
+        try:
+            for images, labels in batches:
+                yield Batch(images, labels, len(labels))
+        except Exception as error:
+            if (reason := said_by_worker(error)) is None:
+                raise
+            raise TrialFailed(reason) from error
 
     def close(self) -> None:
         """End the workers and wait until they are gone."""
@@ -107,6 +114,23 @@ class TorchLoader(ABC):
         from dataprep.adapters.torch_collate import normalised_batch, uint8_batch
 
         return normalised_batch if self.settings.normalise else uint8_batch
+
+
+def said_by_worker(error: Exception) -> str | None:
+    """What a worker's error was about; None for an error that is not a worker's.
+
+    torch raises it again with the worker's traceback as its message, the error itself last
+    (``torch._utils.ExceptionWrapper``).
+    """
+    lines = str(error).rstrip().splitlines()
+    if not lines or not re.match(r"Caught \w+ in DataLoader worker process", lines[0]):
+        return None
+    framed = [place for place, line in enumerate(lines) if line.startswith("  ")]
+    said = "\n".join(lines[framed[-1] + 1 :] if framed else lines[-1:])
+    qualified, colon, message = said.partition(": ")
+    if colon and isinstance(error, DataprepError):
+        return message
+    return f"{qualified.rpartition('.')[2]}{colon}{message}"
 
 
 def one_thread(worker: int) -> None:

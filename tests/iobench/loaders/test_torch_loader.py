@@ -1,0 +1,62 @@
+"""What a worker's error was about, without torch's traceback around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dataprep.errors import TruncatedRecord
+from iobench.loaders.torch_loader import said_by_worker
+
+torch = pytest.importorskip("torch")
+
+
+class Broken:
+    """Raises at every item."""
+
+    def __init__(self, error: Callable[[], Exception]) -> None:
+        self._error = error
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        raise self._error()
+
+
+def truncated() -> Exception:
+    """One of ours."""
+    return TruncatedRecord("train-00000-of-00002: record 3 runs past the end\nof the file")
+
+
+def lookup() -> Exception:
+    """One of Python's."""
+    return LookupError("nobody: knows")
+
+
+def wordless() -> Exception:
+    """One without a message."""
+    return OverflowError()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (truncated, "train-00000-of-00002: record 3 runs past the end\nof the file"),
+        (lookup, "LookupError: nobody: knows"),
+        (wordless, "OverflowError"),
+    ],
+)
+def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], said: str) -> None:
+    """By torch's own workers; in the process itself there is nothing to unwrap."""
+    with pytest.raises(Exception, match="Caught") as caught:
+        list(torch.utils.data.DataLoader(Broken(error), num_workers=1))
+    assert said_by_worker(caught.value) == said
+    assert said_by_worker(error()) is None
+
+
+def test_another_error_is_no_workers() -> None:
+    """Whatever its message."""
+    assert said_by_worker(ValueError("")) is None
+    assert said_by_worker(ValueError("Caught a cold")) is None
