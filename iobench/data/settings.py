@@ -81,8 +81,8 @@ class DataSettings(BaseModel):
     """Of the shards that are made, 1 to 128 MB."""
 
     folder: str = "reports/data"
-    """Where everything that is made lies: the disk under it is the one that `@disk` measures. Later
-    runs use it again."""
+    """Where everything that is made lies; it is what `@disk` then measures. Later runs use it
+    again."""
 
     bucket: BucketSettings = BucketSettings()
     """Where copies for names that end in `@s3` go, below `iobench-data/`."""
