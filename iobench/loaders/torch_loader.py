@@ -146,4 +146,4 @@ def _need_cuda() -> None:
     import torch
 
     if not torch.cuda.is_available():
-        raise Unavailable("pinned memory is for a CUDA device, and torch finds none here")
+        raise Unavailable("torch finds no GPU here: pinned memory is for a CUDA device")
