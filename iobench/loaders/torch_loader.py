@@ -7,6 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from dataprep.augment import Augmentation
@@ -125,12 +126,14 @@ def said_by_worker(error: Exception) -> str | None:
     lines = str(error).rstrip().splitlines()
     if not lines or not re.match(r"Caught \w+ in DataLoader worker process", lines[0]):
         return None
-    framed = [place for place, line in enumerate(lines) if line.startswith("  ")]
-    said = "\n".join(lines[framed[-1] + 1 :] if framed else lines[-1:])
+    frames = [place for place, line in enumerate(lines) if line.startswith('  File "')]
+    after = lines[frames[-1] + 1 :] if frames else lines[-1:]
+    # A frame's own lines: its source, and carets below it.
+    said = "\n".join(dropwhile(lambda line: line.startswith("    "), after))
     qualified, colon, message = said.partition(": ")
-    if colon and isinstance(error, DataprepError):
+    if colon and message and isinstance(error, DataprepError):
         return message
-    return f"{qualified.rpartition('.')[2]}{colon}{message}"
+    return f"{qualified.rpartition('.')[2]}{colon}{message}" or type(error).__name__
 
 
 def one_thread(worker: int) -> None:

@@ -92,18 +92,21 @@ def _cause(group: Mapping[str, Any]) -> str:
     source = "the object store" if group["input"] == "store" else "the disk"
     if group["input"] == "cold" and not group["cold_proved"]:
         source = "storage, which was not shown to be cold,"
-    if not _costs(fetch):
-        return (
-            "decoding and augmenting cost the rest"
-            if _costs(preparation)
-            else "reading and decoding cost the rest"
-        )
-    if not _costs(preparation):
+    if _alone(preparation, fetch):
+        return "decoding and augmenting cost the rest"
+    if _alone(fetch, preparation):
         return f"waiting for {source} costs the rest"
+    if not _costs(preparation) or not _costs(fetch):
+        return "reading and decoding cost the rest"
     return (
         f"reading and decoding cost the rest: preparation {_percent(preparation['median'])} of "
         f"the time, waiting for {source} {_percent(fetch['median'])}"
     )
+
+
+def _alone(stall: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether one is the greater, and the other nothing that can be told."""
+    return _costs(stall) and not _costs(other) and bool(stall["median"] >= other["median"])
 
 
 def _costs(stall: Mapping[str, Any]) -> bool:

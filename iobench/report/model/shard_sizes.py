@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 
 from iobench.report.model.cells import Cell, cells
 from iobench.report.model.curves import Sweep, charts
@@ -45,19 +46,29 @@ def shard_sizes(result: Result) -> tuple[Chart, ...]:
         for cell in cells(result.trials, kind):
             named = shard_bytes(str(cell.params.get("data", "")))
             if named is not None:
-                places.setdefault(named[2], []).append((cell, _size(cell, named[1])))
+                places.setdefault(named[2], []).append((cell, named[1]))
     made: list[Chart] = []
     for at, members in places.items():
-        sizes = sorted({size_bytes for _, size_bytes in members if size_bytes})
-        if len(sizes) > 1:
-            made.extend(_over_shard_size(at, members, sizes[0] / 4))
+        real = _real_sizes(members)
+        if len(real) > 1:
+            placed = [(cell, real[asked] if asked else None) for cell, asked in members]
+            made.extend(_over_shard_size(at, placed, min(real.values()) / 4))
     return tuple(made)
 
 
-def _size(cell: Cell, asked: float | None) -> float | None:
-    """To two digits: formats differ by a percent, and share a place on the axis."""
-    found = cell.figure("mean_object_bytes") if asked else None
-    return float(f"{found.median:.2g}") if found else asked
+def _real_sizes(members: Sequence[tuple[Cell, float | None]]) -> dict[float, float]:
+    """What shards have on average, by what was asked: formats differ by a percent at most.
+
+    Whoever reads them, they share a place on the axis.
+    """
+    found: dict[float, list[float]] = {}
+    for cell, asked in members:
+        if asked:
+            figure = cell.figure("mean_object_bytes")
+            found.setdefault(asked, []).extend([figure.median] if figure else [])
+    return {
+        asked: float(f"{median(means):.2g}") if means else asked for asked, means in found.items()
+    }
 
 
 def _over_shard_size(

@@ -35,6 +35,16 @@ def lookup() -> Exception:
     return LookupError("nobody: knows")
 
 
+def indented() -> Exception:
+    """One whose message has lines that look like a traceback's."""
+    return RuntimeError("sample 3: cannot be decoded:\n  truncated at byte 77\nsee log")
+
+
+def ending_indented() -> Exception:
+    """One whose last line does."""
+    return ValueError("bad:\n  x")
+
+
 def wordless() -> Exception:
     """One without a message."""
     return OverflowError()
@@ -45,6 +55,8 @@ def wordless() -> Exception:
     [
         (truncated, "train-00000-of-00002: record 3 runs past the end\nof the file"),
         (lookup, "LookupError: nobody: knows"),
+        (indented, "RuntimeError: sample 3: cannot be decoded:\n  truncated at byte 77\nsee log"),
+        (ending_indented, "ValueError: bad:\n  x"),
         (wordless, "OverflowError"),
     ],
 )

@@ -55,6 +55,14 @@ def test_a_stall_that_cannot_be_told_from_none_is_not_accused() -> None:
     assert "waiting for the disk 9 %" in every
 
 
+def test_the_smaller_stall_is_not_blamed_for_a_noisy_larger_one() -> None:
+    """One outlier of six takes the proof from the larger; it does not make it small."""
+    said = verdict(loops([6.5] * 6, [7.0] * 5 + [10.5], [10.0] * 6))
+    assert said == f"{GOT} 65 % {COULD}; reading and decoding cost the rest."
+    mirrored = verdict(loops([5.0] * 6, [9.5] * 6, [10.0] * 5 + [9.4]))
+    assert mirrored.endswith("decoding and augmenting cost the rest.")
+
+
 def test_without_a_cold_run_nothing_is_said_of_the_disk() -> None:
     """The rest is not split."""
     said = f"{GOT} 50 % {COULD}; reading and decoding cost the rest."

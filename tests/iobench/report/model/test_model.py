@@ -270,6 +270,31 @@ def test_shards_stand_at_the_size_that_they_have() -> None:
     ]
 
 
+def test_one_size_has_one_place_whoever_reads() -> None:
+    """Records by offset tell no size of a shard; two formats of one size are no sweep."""
+    run = Run()
+    for size, mean in ((1, 1.2e6), (4, 4e6)):
+        for access in ("shards", "records"):
+            told = {"mean_object_bytes": mean} if access == "shards" else {}
+            params = {"data": f"shards-{size}MB@disk", "access": access, "cache": "cold"}
+            run.add("layout", params, results.PROVED, samples_per_s=1000.0 * size, **told)
+    curves = drawing_of(report_of(run), "Samples over shard size")
+    places = {tuple(point.x for point in curve.points) for curve in curves.curves}
+    assert len(curves.curves) == 2
+    assert len(places) == 1
+    two = Run()
+    for loader, mean in (("tf-data", 15.2e6), ("mxnet-record", 16.8e6)):
+        which = {"loader": loader, "data": "shards-16MB@disk", "cache": "warm"}
+        two.add(
+            "loader",
+            {**which, "workers": 1},
+            results.WARM,
+            samples_per_s=1000.0,
+            mean_object_bytes=mean,
+        )
+    assert not [t for t in (c.title for c in report_of(two).charts) if t.startswith("Samples over")]
+
+
 def test_steps_are_thinned_and_keep_their_outliers() -> None:
     """A long run draws a few hundred points, the slowest step among them."""
     run = Run(repeats=1).training(steps=20_000)
