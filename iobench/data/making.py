@@ -15,7 +15,7 @@ from pydantic import ByteSize
 
 from dataprep.config import ShardConfig
 from dataprep.dataset import open_dataset
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, StoreFull
 from dataprep.image.policy import ImagePolicy
 from dataprep.job import shard
 from dataprep.sample import draw_tree
@@ -196,13 +196,23 @@ def _unpack(source: Place, dest: Path) -> None:
 
 
 def _copy(source: Place, target_store: StoreOptions, target: str) -> None:
-    """Every object that is not there in its size already."""
+    """Every object that is not there in its size already.
+
+    Raises:
+        StoreFull: they have no room there; nothing is copied.
+    """
     origin, dest = open_store(source.uri, source.store), open_store(target, target_store)
     dest.prepare()
     there = {info.key: info.bytes for info in dest.list()}
-    for info in origin.list():
-        if there.get(info.key) != info.bytes:
-            dest.put(info.key, origin.get(info.key))
+    missing = [info for info in origin.list() if there.get(info.key) != info.bytes]
+    needed, free = sum(info.bytes for info in missing), dest.free_bytes()
+    if free is not None and needed > free:
+        raise StoreFull(
+            f"{source.uri} has {needed / 1e6:,.0f} MB to copy, and data.folder room for "
+            f"{free / 1e6:,.0f} MB: set another data.folder, or read data called ...@s3"
+        )
+    for info in missing:
+        dest.put(info.key, origin.get(info.key))
 
 
 def _edition(place: Place) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dataprep.dataset import open_dataset
-from dataprep.errors import ConfigError, DataprepError
+from dataprep.errors import ConfigError, DataprepError, StoreFull
 from dataprep.stores import StoreOptions, open_store
+from dataprep.stores.local import LocalStore
 from iobench.data import making
 from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
@@ -274,3 +275,14 @@ class TestRemote:
         again = Made(tmp_path / "data", **given)
         again.place("shards@disk")
         assert again.notes == []
+
+    def test_what_has_no_room_here_is_not_copied(
+        self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is said beforehand, with what to do; the disk is not filled to its end."""
+        remote = Made(folder, lambda: store).place("shards@s3")
+        monkeypatch.setattr(LocalStore, "free_bytes", lambda self: 1000)
+        made = Made(tmp_path / "data", shards=remote.uri, store=remote.store.model_dump())
+        with pytest.raises(StoreFull, match=r"room for 0 MB: set another data\.folder"):
+            made.place("shards@disk")
+        assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
