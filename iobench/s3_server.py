@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import subprocess
@@ -82,9 +83,11 @@ class MotoServer:
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
-        raise RuntimeError(
-            "moto's server did not start: install it with pip install 'dataprep-iobench[demo]'"
-        )
+        if importlib.util.find_spec("moto") is None:
+            raise RuntimeError("moto is not installed: pip install 'dataprep-iobench[demo]'")
+        ended = self._process.poll()
+        how = f"ended with exit code {ended}" if ended is not None else "does not answer"
+        raise RuntimeError(f"moto's S3 server on port {self.port} {how}")
 
     def _stop(self) -> None:
         self._process.terminate()

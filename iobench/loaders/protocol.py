@@ -13,6 +13,12 @@ from iobench.trial import Place
 Framework = Literal["torch", "tensorflow", "mxnet", "none"]
 
 
+BatchSize = Annotated[int, Field(ge=1, le=1_000_000)]
+Workers = Annotated[int, Field(ge=0, le=1024)]
+Prefetch = Annotated[int, Field(ge=1, le=1024)]
+ItemSeconds = Annotated[float, Field(ge=0, le=3600)]
+
+
 class Batch(NamedTuple):
     """``samples`` images and labels, in the framework's own arrays (bytes where not decoded).
 
@@ -37,9 +43,9 @@ class LoaderSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    batch_size: Annotated[int, Field(ge=1)] = 64
-    workers: Annotated[int, Field(ge=0, le=1024)] = 0
-    prefetch: Annotated[int, Field(ge=1, le=1024)] = 2
+    batch_size: BatchSize = 64
+    workers: Workers = 0
+    prefetch: Prefetch = 2
     decode: bool = True
     augment: bool = True
     colour_jitter: bool = False
@@ -49,7 +55,7 @@ class LoaderSettings(BaseModel):
     image_size: Annotated[int, Field(ge=16, le=1024)] = 224
     shuffle: bool = True
     seed: int = 0
-    item_s: Annotated[float, Field(ge=0)] = 0.0
+    item_s: ItemSeconds = 0.0
 
 
 @runtime_checkable

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dataprep.adapters import to_torch
 from dataprep.augment import Augmentation
+from dataprep.dataset import Dataset
 from iobench.loaders.torch_loader import Readable, TorchLoader
 from iobench.stored import open_shards
+
+if TYPE_CHECKING:
+    from dataprep.adapters.torch_iterable import IterableRecords
 
 
 class TorchIterableLoader(TorchLoader):
@@ -15,28 +21,26 @@ class TorchIterableLoader(TorchLoader):
 
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
-        settings = self.settings
         dataset = open_shards(self.place, "tfrecord")
-        images = to_torch(
+        workers = self.settings.workers
+        shards = len(dataset.manifest.formats[dataset.format].shards)
+        if shards < workers:
+            self.notes = (f"{workers} workers share {shards} shards: some have none",)
+        images = self._images(dataset, transform)
+        return Readable(images, None, images.set_epoch)
+
+    def whole_batches(self) -> int:
+        """Each worker batches the samples of its own shards."""
+        images = self._images(open_shards(self.place, "tfrecord"), None)
+        counts = images.samples_by_worker(self.settings.workers, epoch=0)
+        return sum(count // self.settings.batch_size for count in counts)
+
+    def _images(self, dataset: Dataset, transform: Augmentation | None) -> IterableRecords:
+        settings = self.settings
+        return to_torch(
             dataset,
             iterable=True,
             transform=transform,
             shuffle=settings.shuffle,
             seed=settings.seed,
         )
-        shards = len(dataset.manifest.formats[dataset.format].shards)
-        if shards < settings.workers:
-            self.notes = (f"{settings.workers} workers share {shards} shards: some have none",)
-        return Readable(images, None, images.set_epoch)
-
-    def whole_batches(self) -> int:
-        """Each worker batches the samples of its own shards."""
-        settings = self.settings
-        images = to_torch(
-            open_shards(self.place, "tfrecord"),
-            iterable=True,
-            shuffle=settings.shuffle,
-            seed=settings.seed,
-        )
-        counts = images.samples_by_worker(settings.workers, epoch=0)
-        return sum(count // settings.batch_size for count in counts)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from iobench.data.settings import check_name, split_name
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.own import SYNTHETIC, UNDECODED
+from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.several import Several, bare_null, grid
 
 DataName = Annotated[str, AfterValidator(check_name)]
@@ -32,13 +33,13 @@ class LoaderGrid(BaseModel):
     cache: Several[Literal["warm", "cold"]] = ("warm",)
     """How reads meet the page cache; a cold trial has one epoch. A store's own cache is unseen."""
 
-    workers: Several[Annotated[int, Field(ge=0, le=1024)]] = (2,)
+    workers: Several[Workers] = (2,)
     """Processes (torch) or threads (the others); 0 for none beside the training process."""
 
-    prefetch: Several[Annotated[int, Field(ge=1, le=1024)]] = (2,)
+    prefetch: Several[Prefetch] = (2,)
     """Batches ahead; for torch, of each worker."""
 
-    batch_size: Several[Annotated[int, Field(ge=1, le=1_000_000)]] = (64,)
+    batch_size: Several[BatchSize] = (64,)
     """Samples in a batch."""
 
     decode: Several[bool] = (True,)
@@ -62,7 +63,7 @@ class LoaderGrid(BaseModel):
     image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
     """Side of the square that a model takes, in pixels."""
 
-    item_s: Several[Annotated[float, Field(ge=0, le=3600)]] = (0.0,)
+    item_s: Several[ItemSeconds] = (0.0,)
     """Seconds that `mock` takes for an item."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0

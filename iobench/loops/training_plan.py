@@ -11,6 +11,7 @@ from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
 from iobench.loaders.own import SYNTHETIC
+from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName
 from iobench.several import Several, bare_null
 from iobench.words import model_words
@@ -46,7 +47,7 @@ class Training(BaseModel):
     model: Model = "resnet50"
     """Which network is trained."""
 
-    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    batch_size: BatchSize = 64
     """Samples in a step."""
 
     device: Literal["auto", "cpu", "gpu"] = "auto"
@@ -73,10 +74,10 @@ class Training(BaseModel):
     """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
     the disk, `store` on S3. Each input is a trial of its own over as many samples."""
 
-    workers: Annotated[int, Field(ge=0, le=1024)] = 2
+    workers: Workers = 2
     """As in `loaders`."""
 
-    prefetch: Annotated[int, Field(ge=1, le=1024)] = 2
+    prefetch: Prefetch = 2
     """As in `loaders`."""
 
     augment: bool = True
@@ -97,7 +98,7 @@ class Training(BaseModel):
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
     """Side of the square that the model takes, in pixels."""
 
-    item_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    item_s: ItemSeconds = 0.0
     """As in `loaders`."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100

@@ -10,6 +10,15 @@ from iobench.loaders.protocol import Batch, Framework, LoaderSettings
 from iobench.trial import Place
 
 START_S, WAIT_S, STEP_S, SAMPLES = 3.0, 0.25, 0.5, 10
+PARAMS = {
+    "loader": "slow",
+    "data": "",
+    "cache": "warm",
+    "batch_size": SAMPLES,
+    "workers": 1,
+    "prefetch": 2,
+    "seconds": 5.0,
+}
 
 
 class Only:

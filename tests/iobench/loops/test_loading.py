@@ -12,17 +12,7 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.loops import loading, opening
 from iobench.loops.loading import endless
 from iobench.trial import Context, Place, TrialSpec
-from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, Only, SlowLoader, looped
-
-PARAMS = {
-    "loader": "slow",
-    "data": "",
-    "cache": "warm",
-    "batch_size": SAMPLES,
-    "workers": 1,
-    "prefetch": 2,
-    "seconds": 5.0,
-}
+from tests.iobench.loops.fakes import PARAMS, SAMPLES, START_S, WAIT_S, Only, SlowLoader, looped
 
 
 class TestEndless:

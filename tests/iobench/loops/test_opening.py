@@ -7,17 +7,7 @@ import pytest
 from iobench.errors import Unavailable
 from iobench.loaders import LoaderSettings
 from iobench.loops.opening import check_frameworks, loader_settings
-from tests.iobench.loops.fakes import SAMPLES, looped
-
-PARAMS = {
-    "loader": "slow",
-    "data": "",
-    "cache": "warm",
-    "batch_size": SAMPLES,
-    "workers": 1,
-    "prefetch": 2,
-    "seconds": 5.0,
-}
+from tests.iobench.loops.fakes import PARAMS, SAMPLES, looped
 
 
 def test_settings_of_a_trial_are_its_loaders() -> None:
