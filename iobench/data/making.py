@@ -15,7 +15,7 @@ from pydantic import ByteSize
 
 from dataprep.config import ShardConfig
 from dataprep.dataset import open_dataset
-from dataprep.errors import ConfigError, StoreFull
+from dataprep.errors import ConfigError, StoreError, StoreFull
 from dataprep.image.policy import ImagePolicy
 from dataprep.job import shard
 from dataprep.sample import draw_tree
@@ -158,7 +158,10 @@ class Maker:
         """``folder/key``, made anew unless an earlier run made it to its end."""
         dest = self._folder / key
         done = self._folder / f"{key}.{_COMPLETE}"
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"data.folder {self._folder}: {error.strerror}") from None
         with (self._folder / f"{key}.lock").open("a") as lock:
             # Another run may be making the same.
             fcntl.flock(lock, fcntl.LOCK_EX)
