@@ -7,8 +7,8 @@
         ├── Unavailable    RuntimeError   what a trial needs is not on this machine: skipped
         ├── TrialFailed    RuntimeError   a trial ran and has no figure
         ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
-        ├── NothingRan     RuntimeError   no trial of the config could run
-        ├── RunConflict    RuntimeError   the run directory belongs to another config
+        ├── NothingRan     RuntimeError   all trials of the config were skipped, or there are none
+        ├── RunConflict    RuntimeError   the run directory holds another run
         └── ResultError    ValueError     no run, or none that this version can read
 
 A wrong config is dataprep's ``ConfigError``.
@@ -32,13 +32,13 @@ class TrialFailed(IobenchError, RuntimeError):
 
 
 class NothingRan(IobenchError, RuntimeError):
-    """No trial of the config could run."""
+    """All trials of the config were skipped, or it asks for none."""
 
     exit_code = 2
 
 
 class RunConflict(IobenchError, RuntimeError):
-    """The run directory belongs to another config."""
+    """The run directory holds another run: of this config, of another, of another machine."""
 
     exit_code = 2
 
