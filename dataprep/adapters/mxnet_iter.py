@@ -42,7 +42,8 @@ def to_mxnet(
     ImageRecordIter takes several files but only one index. It is given none, and shuffles
     chunks and the records within each, over files in random order. It cannot open ``s3://``:
     remote shards are copied ahead into files without names, which are gone once they were read
-    or this process ends. Order and augmentation depend on seed, epoch and ``threads``.
+    or this process ends (if it is killed, a folder of dead links stays in ``cache_dir``). Order
+    and augmentation depend on seed, epoch and ``threads``.
 
     ImageRecordIter uses its memory again: a batch holds what it held until ``prefetch`` more
     were taken.

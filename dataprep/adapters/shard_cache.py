@@ -1,13 +1,16 @@
 """Remote shards copied ahead into local files, a bounded number of bytes at a time.
 
 The files have no names: they are gone when this process ends, however it ends. What wants a
-path is given the one that Linux has for an open file.
+path is given that of a link to the one that Linux has for an open file. It is not given
+``/proc/self/fd`` itself, since ImageRecordIter asks for the size of each entry of the folder
+that its file lies in, and descriptors of other threads come and go there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Generator, Sequence
@@ -37,7 +40,8 @@ def copied_ahead(
 
     The first group is one shard, so that reading begins soon, and each has twice as many as the
     one before, so that none is waited for long; up to 64, and half of ``limit_bytes``. Files are
-    there until the next group is asked for or the iterator closed.
+    there until the next group is asked for or the iterator closed; a process that is killed
+    leaves a folder of dead links.
 
     Raises:
         StoreError: a shard cannot be had.
@@ -56,7 +60,8 @@ def copied_ahead(
             group = coming.result()
             coming = thread.submit(copy, following)
             try:
-                yield [(Path(f"/proc/self/fd/{file.fileno()}"), shard) for file, shard in group]
+                with _linked(group, directory) as paths:
+                    yield [(path, shard) for path, (_, shard) in zip(paths, group, strict=True)]
             except GeneratorExit:
                 stop.set()
                 raise
@@ -95,6 +100,21 @@ def _copies(
         _close(copies)
         raise
     return copies
+
+
+@contextlib.contextmanager
+def _linked(
+    copies: Sequence[_Copy], directory: str | os.PathLike[str] | None
+) -> Generator[list[Path], None, None]:
+    # Not a TemporaryDirectory: the garbage collector would warn of an iterator that was dropped.
+    folder = Path(tempfile.mkdtemp(prefix="dataprep-", dir=directory))
+    try:
+        paths = [folder / f"{number}.rec" for number in range(len(copies))]
+        for path, copy in zip(paths, copies, strict=True):
+            path.symlink_to(f"/proc/self/fd/{copy.file.fileno()}")
+        yield paths
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _close(copies: Sequence[_Copy]) -> None:

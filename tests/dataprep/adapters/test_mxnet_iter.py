@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +165,32 @@ def test_remote(remote: dataprep.Dataset, tmp_path: Path) -> None:
         batches.reset()
     assert place == 240
     assert 0 < max(held) <= limit
+
+
+@pytest.fixture
+def churn() -> Iterator[None]:
+    """Another thread of this process that opens and closes files all the time."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            for descriptor in [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]:
+                os.close(descriptor)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.mark.usefixtures("churn")
+def test_remote_while_files_come_and_go(remote: dataprep.Dataset, tmp_path: Path) -> None:
+    """ImageRecordIter looks at all that lies beside its files: nothing does that changes."""
+    batches = dataprep.to_mxnet(remote, batch_size=50, augmentation=PLAIN, cache_dir=tmp_path)
+    for _ in range(5):
+        assert len(labels(batches)) == 120
+        batches.reset()
 
 
 def test_closed_early(remote: dataprep.Dataset, tmp_path: Path) -> None:

@@ -42,10 +42,13 @@ def test_groups(store: MemoryStore, tmp_path: Path, limit: int, sizes: list[int]
 
 
 def test_no_names(store: MemoryStore, tmp_path: Path) -> None:
-    """Nothing lies in the directory that could stay behind when the process is killed."""
-    for _ in copied_ahead(store, SHARDS, tmp_path, 40):
+    """Only links could stay behind when the process is killed, and they are gone at the end."""
+    for group in copied_ahead(store, SHARDS, tmp_path, 40):
         assert unnamed_bytes(tmp_path) > 0
-        assert list(tmp_path.iterdir()) == []
+        files = [path for path in tmp_path.rglob("*") if not path.is_dir()]
+        assert all(path.is_symlink() for path in files)
+        assert sorted(files) == sorted(path for path, _ in group)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_few_files(store: MemoryStore, tmp_path: Path) -> None:
