@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from dataprep.errors import ImageError, ImageTooLarge, SourceChanged
 from dataprep.ordered import in_order
-from dataprep.sources import Source
+from dataprep.sources import Located, Source
 
 
 def read_ahead(
-    source: Source, names: Sequence[str], sizes: Sequence[int], max_bytes: int
+    source: Source, items: Iterable[Located], max_bytes: int
 ) -> Iterator[bytes | ImageError]:
     """Contents in order; as many reads in flight as the source asks for.
 
@@ -21,27 +21,27 @@ def read_ahead(
         StoreError: a file could not be read this time.
     """
 
-    def read(planned: tuple[str, int]) -> bytes | ImageError:
-        return _read(source, *planned, max_bytes)
+    def read(item: Located) -> bytes | ImageError:
+        return _read(source, item, max_bytes)
 
     # One read at a time hides nothing: it needs no thread either.
     threads = source.concurrency if source.concurrency > 1 else 0
-    return in_order(read, zip(names, sizes, strict=True), threads)
+    return in_order(read, items, threads)
 
 
-def _read(source: Source, name: str, size: int, max_bytes: int) -> bytes | ImageError:
+def _read(source: Source, item: Located, max_bytes: int) -> bytes | ImageError:
     """A file's bytes, or why its content cannot be had; store errors are raised."""
-    if size > max_bytes:
+    if item.bytes > max_bytes:
         return ImageTooLarge(
-            f"{size:,} bytes are more than max_source_bytes allows ({max_bytes:,})"
+            f"{item.bytes:,} bytes are more than max_source_bytes allows ({max_bytes:,})"
         )
     try:
-        data = source.read(name)
+        data = source.read(item)
     except ImageError as error:
         return error
-    if len(data) != size:
+    if len(data) != item.bytes:
         raise SourceChanged(
-            f"{name!r} had {size:,} bytes when the job was planned and has {len(data):,} now: "
-            "restore it, or start anew with --overwrite"
+            f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "
+            f"{len(data):,} now: restore it, or start anew with --overwrite"
         )
     return data

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.errors import ImageError, ImageTooLarge, NotAnImage
@@ -19,7 +20,7 @@ from dataprep.names import escape, to_bytes
 from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.read_ahead import read_ahead
 from dataprep.receipt import Receipt, Row
-from dataprep.sources import Source
+from dataprep.sources import Located, Source
 from dataprep.sources.imagefolder import promises_image
 from dataprep.spool import Spool
 from dataprep.stores import Store
@@ -30,9 +31,16 @@ _RECORD_HEADROOM_BYTES = 1_000_000
 _EXAMPLES = 3
 
 
+class Item(NamedTuple):
+    """One sample to be: where its bytes lie, and its 0-based label."""
+
+    located: Located
+    label: int
+
+
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """All that a worker needs; columns run in the order of the records.
+    """All that a worker needs; ``items`` stand in the order of the records.
 
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with.
@@ -44,9 +52,7 @@ class ShardTask:
     shard: int
     shards: int
     first_number: int
-    names: Sequence[str]
-    sizes: Sequence[int]
-    labels: Sequence[int]
+    items: Sequence[Item]
     label_space: LabelSpace
     policy: ImagePolicy
     label_offsets: tuple[tuple[str, int], ...]
@@ -108,12 +114,11 @@ def make_shard(
     rows = []
     with _Ticker(report) as ticker:
         limit = task.policy.max_source_bytes
-        contents = read_ahead(task.source, task.names, task.sizes, limit)
-        samples = zip(contents, task.names, task.sizes, task.labels, strict=True)
-        for i, (data, name, size, label) in enumerate(samples):
-            row = _one(task, spools, task.first_number + i, data, name, size, label)
+        contents = read_ahead(task.source, (item.located for item in task.items), limit)
+        for number, (data, item) in enumerate(zip(contents, task.items, strict=True)):
+            row = _one(task, spools, task.first_number + number, data, item)
             rows.append(row)
-            ticker.tick(size, failed=row.status == "failed")
+            ticker.tick(item.located.bytes, failed=row.status == "failed")
     with upload_slot or nullcontext():
         place = (task.split, task.shard, task.shards)
         stored = {spool.format.name: spool.put(task.store, place, rows) for spool in spools}
@@ -147,13 +152,12 @@ def _one(
     spools: Sequence[Spool],
     number: int,
     data: bytes | ImageError,
-    name: str,
-    size: int,
-    label: int,
+    item: Item,
 ) -> Row:
     """Convert one sample, write its records, and account for it."""
-    group = task.label_space.labels[label]
-    identity = (number, escape(name), label, escape(group.synset))
+    name, size = item.located.name, item.located.bytes
+    group = task.label_space.labels[item.label]
+    identity = (number, escape(name), item.label, escape(group.synset))
     digest = "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
     try:
         converted = convert_sample(data, task.policy)

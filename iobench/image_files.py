@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.labels import LabelSpace
-from dataprep.sources import Listing
+from dataprep.sources import Listing, Located
 from dataprep.sources.imagefolder import promises_image
 
 
@@ -22,6 +22,10 @@ class ImageFiles(NamedTuple):
     sizes: NDArray[np.int64]
     labels: NDArray[np.int64]
     classes: int
+
+    def located(self, index: int) -> Located:
+        """What a source is asked for to get that file."""
+        return Located(self.names[index], int(self.sizes[index]))
 
 
 def image_files(listing: Listing) -> ImageFiles:

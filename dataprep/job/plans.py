@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +21,8 @@ from dataprep.formats import Sample, get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, to_bytes, unescape
 from dataprep.receipt import Row
-from dataprep.sources import Listing, Source
-from dataprep.worker import convert_sample
+from dataprep.sources import Listing, Located, Source
+from dataprep.worker import Item, convert_sample
 
 VALIDATION = "validation"
 
@@ -32,6 +32,7 @@ class SplitPlan:
     """The rows of ``SPLIT.plan.parquet``: samples in the order and shard they are written to.
 
     ``shards`` is -1 for entries that are no samples; ``statuses`` and ``reasons`` say why.
+    ``containers`` and ``offsets`` are empty where every sample is a file of its own.
     """
 
     names: Sequence[str]
@@ -41,6 +42,8 @@ class SplitPlan:
     shards: NDArray[np.int32]
     statuses: Sequence[str]
     reasons: Sequence[str]
+    containers: Sequence[str] = ()
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @cached_property
     def shard_count(self) -> int:
@@ -56,6 +59,17 @@ class SplitPlan:
         """Where the samples of one shard stand."""
         start, stop = np.searchsorted(self.shards[: self.samples], [shard, shard + 1])
         return slice(int(start), int(stop))
+
+    def items(self, rows: slice) -> tuple[Item, ...]:
+        """What a worker is told of some samples."""
+        columns = [self.names[rows], self.sizes[rows].tolist()]
+        if self.containers:
+            columns += [self.containers[rows], self.offsets[rows].tolist()]
+        labels = self.labels[rows].tolist()
+        return tuple(
+            Item(Located(*place), label)
+            for place, label in zip(zip(*columns, strict=True), labels, strict=True)
+        )
 
     def others(self, label_space: LabelSpace) -> list[Row]:
         """Entries that are in no shard, as rows of the table of samples."""
@@ -77,25 +91,30 @@ class SplitPlan:
 
     def to_parquet(self) -> bytes:
         """As stored; names escaped."""
-        table = pa.table(
-            {
-                "source": pa.array([escape(name) for name in self.names], pa.string()),
-                "source_bytes": pa.array(self.sizes),
-                "label": pa.array(self.labels),
-                "predicted_bytes": pa.array(self.predicted),
-                "shard": pa.array(self.shards),
-                "status": pa.array(self.statuses, pa.string()),
-                "reason": pa.array(self.reasons, pa.string()),
-            }
-        )
+        columns = {
+            "source": pa.array([escape(name) for name in self.names], pa.string()),
+            "source_bytes": pa.array(self.sizes),
+            "label": pa.array(self.labels),
+            "predicted_bytes": pa.array(self.predicted),
+            "shard": pa.array(self.shards),
+            "status": pa.array(self.statuses, pa.string()),
+            "reason": pa.array(self.reasons, pa.string()),
+        }
+        if self.containers:
+            columns["container"] = pa.array([escape(key) for key in self.containers], pa.string())
+            columns["offset"] = pa.array(self.offsets)
         sink = io.BytesIO()
-        pq.write_table(table, sink, compression="zstd")
+        pq.write_table(pa.table(columns), sink, compression="zstd")
         return sink.getvalue()
 
     @classmethod
     def from_parquet(cls, data: bytes) -> SplitPlan:
         """Read what ``to_parquet`` wrote."""
         table = pq.read_table(io.BytesIO(data))
+        within: dict[str, Any] = {}
+        if "container" in table.column_names:
+            within["containers"] = [unescape(key) for key in table["container"].to_pylist()]
+            within["offsets"] = table["offset"].to_numpy()
         return cls(
             names=[unescape(name) for name in table["source"].to_pylist()],
             sizes=table["source_bytes"].to_numpy(),
@@ -104,6 +123,7 @@ class SplitPlan:
             shards=table["shard"].to_numpy(),
             statuses=table["status"].to_pylist(),
             reasons=table["reason"].to_pylist(),
+            **within,
         )
 
 
@@ -120,7 +140,7 @@ def calibrate(
         if size > config.image.max_source_bytes:
             return size, 0
         try:
-            converted = convert_sample(source.read(name), config.image)
+            converted = convert_sample(source.read(listing.located(row)), config.image)
         except ImageError:
             return size, 0
         group = to_bytes(listing.classes[row])
@@ -199,6 +219,8 @@ def _split_plan(
         shards=np.concatenate([shards, np.full(len(others), -1, dtype=np.int32)]),
         statuses=[*none, *(problem.status for problem in problems)],
         reasons=[*none, *(problem.reason for problem in problems)],
+        containers=[listing.containers[row] for row in rows.tolist()] if listing.containers else (),
+        offsets=listing.offsets[rows] if listing.containers else listing.offsets,
     )
 
 

@@ -67,7 +67,12 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
     """
     splits = _splits(config)
     _refuse_nesting(config)
-    source = open_source(config.source, config.kind, config.source_store or config.store)
+    source = open_source(
+        config.source,
+        config.kind,
+        config.source_store or config.store,
+        getattr(config, config.kind, None),
+    )
     store = open_store(config.output, config.store)
     listing = source.list()
     if not len(sample_rows(listing)):

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dataprep.registry import Registry
-from dataprep.sources.protocol import Listing, Problem, Source
+from dataprep.sources.protocol import Listing, Located, Problem, Source
 from dataprep.stores import StoreOptions
 
-__all__ = ["Listing", "Problem", "Source", "open_source"]
+__all__ = ["Listing", "Located", "Problem", "Source", "open_source"]
 
 _KINDS: Registry[Source] = Registry("dataprep.sources", "source kind")
 
 
-def open_source(uri: str, kind: str = "imagefolder", options: StoreOptions | None = None) -> Source:
+def open_source(
+    uri: str,
+    kind: str = "imagefolder",
+    options: StoreOptions | None = None,
+    section: object | None = None,
+) -> Source:
     """The source at ``uri``; kinds resolve through the entry-point group ``dataprep.sources``.
+
+    Args:
+        uri: a path or URI.
+        kind: which one.
+        options: endpoint, profile and the like.
+        section: the part of the config that is called as the kind is, for kinds that have one.
 
     Raises:
         ConfigError: no such kind.
     """
     source: Callable[..., Source] = _KINDS.load(kind)
-    return source(uri, options)
+    return source(uri, options) if section is None else source(uri, options, section)

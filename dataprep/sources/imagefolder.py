@@ -18,7 +18,7 @@ from dataprep.errors import (
 )
 from dataprep.labels import is_synset
 from dataprep.names import to_bytes
-from dataprep.sources.protocol import Listing, Problem
+from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
@@ -60,13 +60,13 @@ class ImageFolder:
         """Where the folder lies."""
         return self._store.uri
 
-    def read(self, name: str) -> bytes:
+    def read(self, item: Located) -> bytes:
         """One file's bytes."""
         try:
-            return self._store.get(name)
+            return self._store.get(item.name)
         except ObjectNotFound:
             raise SourceChanged(
-                f"{name!r} is gone from {self.uri} since it was listed: restore it, or start "
+                f"{item.name!r} is gone from {self.uri} since it was listed: restore it, or start "
                 "anew with --overwrite"
             ) from None
         except PermissionRefused as error:

@@ -20,30 +20,56 @@ class Problem(NamedTuple):
     reason: str
 
 
+class Located(NamedTuple):
+    """Where the bytes of one entry lie.
+
+    ``container`` is the key of the file that holds them from ``offset`` on; it is empty where
+    the entry is a file of its own.
+    """
+
+    name: str
+    bytes: int
+    container: str = ""
+    offset: int = 0
+
+
 @dataclass(frozen=True)
 class Listing:
     """Everything a source holds, as columns in the byte order of the names.
 
     Attributes:
         names: relative to the source, as ``os.fsdecode`` makes them.
-        sizes: int64 bytes of each file.
-        classes: the class folder of each entry; empty where it has none.
+        sizes: int64 bytes of each entry.
+        classes: the class of each entry; empty where it has none.
         problems: row to why it is no sample; rows without one are samples.
+        containers: for entries that lie within files, the key of each one's; else empty.
+        offsets: int64 first byte within the container; empty where there are no containers.
     """
 
     names: Sequence[str]
     sizes: NDArray[np.int64]
     classes: Sequence[str]
     problems: dict[int, Problem] = field(default_factory=dict)
+    containers: Sequence[str] = ()
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.names)
 
+    def located(self, row: int) -> Located:
+        """Where one entry lies."""
+        name, size = self.names[row], int(self.sizes[row])
+        if not self.containers:
+            return Located(name, size)
+        return Located(name, size, self.containers[row], int(self.offsets[row]))
+
     def digest(self) -> str:
-        """SHA-256 over names, sizes and classes: what a resumed job compares."""
+        """SHA-256 over names, sizes, classes and places: what a resumed job compares."""
         digest = hashlib.sha256()
         for name, size, group in zip(self.names, self.sizes.tolist(), self.classes, strict=True):
             digest.update(b"%s\0%d\0%s\0" % (to_bytes(name), size, to_bytes(group)))
+        for key, offset in zip(self.containers, self.offsets.tolist(), strict=True):
+            digest.update(b"%s\0%d\0" % (to_bytes(key), offset))
         return digest.hexdigest()
 
 
@@ -69,11 +95,11 @@ class Source(Protocol):
         """
         ...
 
-    def read(self, name: str) -> bytes:
-        """One file's bytes.
+    def read(self, item: Located) -> bytes:
+        """The bytes of one entry.
 
         Raises:
-            UnreadableImage: this one file may not be read.
+            UnreadableImage: this one entry may not be read.
             SourceChanged: it is gone since it was listed.
             StoreError: it could not be read this time.
         """

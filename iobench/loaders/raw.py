@@ -79,14 +79,14 @@ class RawLoader:
 
     def _of_files(self) -> _Read:
         source = open_source(self._place.uri, options=self._place.store)
-        names, _, labels, _ = image_files(source.list())
+        files = image_files(source.list())
 
         def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
-            chosen = order(len(names))
+            chosen = order(len(files.names))
             contents = in_order(
-                lambda index: source.read(names[index]), chosen, self._settings.workers
+                lambda index: source.read(files.located(index)), chosen, self._settings.workers
             )
             for index, content in zip(chosen, contents, strict=True):
-                yield content, int(labels[index])
+                yield content, int(files.labels[index])
 
         return read

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from dataprep.augment import Augmentation
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
-from iobench.image_files import image_files
+from iobench.image_files import ImageFiles, image_files
 from iobench.loaders.torch_loader import Readable, TorchLoader
 
 
@@ -27,30 +26,30 @@ class TorchFolderLoader(TorchLoader):
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
-        names, _, labels, _ = image_files(listing)
+        found = image_files(listing)
         order = Order(settings.shuffle, settings.seed, Epoch(0))
-        items = Items(labels, names.__getitem__, transform, settings.seed)
-        files = FolderImages(self.place.uri, self.place.store, names, items, order.epoch)
-        return Readable(files, EpochSampler(len(names), order), order.epoch.set)
+        items = Items(found.labels, found.names.__getitem__, transform, settings.seed)
+        files = FolderImages(self.place.uri, self.place.store, found, items, order.epoch)
+        return Readable(files, EpochSampler(len(found.names), order), order.epoch.set)
 
 
 class FolderImages:
     """A map-style data set of files; each process opens its own connection."""
 
     def __init__(
-        self, uri: str, options: StoreOptions, names: Sequence[str], items: Any, epoch: Any
+        self, uri: str, options: StoreOptions, files: ImageFiles, items: Any, epoch: Any
     ) -> None:
         self._place = uri, options
-        self._names = names
+        self._files = files
         self._items = items
         self._epoch = epoch
         self._opened: tuple[int, Source] | None = None
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._files.names)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        image = self._source().read(self._names[index])
+        image = self._source().read(self._files.located(index))
         item: tuple[Any, int] = self._items.item(image, index, self._epoch.number)
         return item
 

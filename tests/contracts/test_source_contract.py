@@ -11,7 +11,7 @@ import pytest
 
 from dataprep.errors import SourceChanged, SourceNotFound
 from dataprep.names import to_bytes
-from dataprep.sources import Source, open_source
+from dataprep.sources import Located, Source, open_source
 from dataprep.stores import Store, StoreOptions
 from dataprep.stores.s3 import S3Store
 from tests.contracts.conftest import SCHEMES, open_fresh
@@ -109,7 +109,7 @@ def test_the_digest_changes_with_any_file(place: Store) -> None:
 def test_reading_gives_the_bytes(place: Store) -> None:
     """Every listed name reads as the file's own bytes, an empty one too."""
     source = fill(place, FILES)
-    assert {name: source.read(name) for name in source.list().names} == FILES
+    assert {name: source.read(Located(name, 0)) for name in source.list().names} == FILES
 
 
 def test_a_vanished_file_is_a_changed_source(place: Store) -> None:
@@ -117,7 +117,7 @@ def test_a_vanished_file_is_a_changed_source(place: Store) -> None:
     source = fill(place, FILES)
     place.delete("cats/9.jpg")
     with pytest.raises(SourceChanged, match=r"cats/9\.jpg.*is gone"):
-        source.read("cats/9.jpg")
+        source.read(Located("cats/9.jpg", 0))
 
 
 def test_an_empty_place_holds_no_source(place: Store) -> None:
@@ -134,7 +134,7 @@ def test_a_pickled_source_reads_the_same(place: Store) -> None:
     assert copy.uri == source.uri == place.uri
     assert copy.concurrency == source.concurrency
     assert copy.list().digest() == source.list().digest()
-    assert copy.read("cats/9.jpg") == b"nine!"
+    assert copy.read(Located("cats/9.jpg", 0)) == b"nine!"
 
 
 def test_reads_overlap_where_latency_asks_for_it(place: Store) -> None:
@@ -148,9 +148,9 @@ def test_a_drawn_tree_lists_the_same_as_on_disk(place: Store, tree: Path) -> Non
     local = open_source(str(tree))
     expected = local.list()
     some = [name for row, name in enumerate(expected.names) if row % 5 == 0]
-    here = fill(place, {name: local.read(name) for name in some})
+    here = fill(place, {name: local.read(Located(name, 0)) for name in some})
     listing = here.list()
     by_name = dict(zip(expected.names, expected.classes, strict=True))
     assert list(listing.names) == some
     assert list(listing.classes) == [by_name[name] for name in some]
-    assert here.read(some[0]) == (tree / some[0]).read_bytes()
+    assert here.read(Located(some[0], 0)) == (tree / some[0]).read_bytes()

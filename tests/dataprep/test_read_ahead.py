@@ -9,10 +9,9 @@ import pytest
 
 from dataprep.errors import ImageTooLarge, SourceChanged, StoreUnreachable, UnreadableImage
 from dataprep.read_ahead import read_ahead
-from dataprep.sources import Listing
+from dataprep.sources import Listing, Located
 
-NAMES = [f"{i:02}" for i in range(40)]
-SIZES = [i + 1 for i in range(40)]
+ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
 
 
 class Scripted:
@@ -32,18 +31,18 @@ class Scripted:
         """Not asked for."""
         raise NotImplementedError
 
-    def read(self, name: str) -> bytes:
+    def read(self, item: Located) -> bytes:
         """The file."""
         with self._lock:
-            self.started.append(int(name))
-        self._before(int(name))
-        return bytes([int(name)]) * (int(name) + 1)
+            self.started.append(int(item.name))
+        self._before(int(item.name))
+        return bytes([int(item.name)]) * (int(item.name) + 1)
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 7, 64])
 def test_order(concurrency: int) -> None:
     """Contents come in the order of the names, whatever the number of reads in flight."""
-    found = list(read_ahead(Scripted(concurrency), NAMES, SIZES, 1000))
+    found = list(read_ahead(Scripted(concurrency), ITEMS, 1000))
     assert found == [bytes([i]) * (i + 1) for i in range(40)]
 
 
@@ -59,7 +58,7 @@ def test_order_of_reads_that_end_backwards() -> None:
             others.wait(30)
             done.set()
 
-    found = list(read_ahead(Scripted(4, before), NAMES, SIZES, 1000))
+    found = list(read_ahead(Scripted(4, before), ITEMS, 1000))
     assert [data[0] for data in found if isinstance(data, bytes)] == list(range(40))
 
 
@@ -67,7 +66,7 @@ def test_order_of_reads_that_end_backwards() -> None:
 def test_bounded(concurrency: int) -> None:
     """Never are more files read than were taken, and as many as the source asks for."""
     source = Scripted(concurrency)
-    for taken, _ in enumerate(read_ahead(source, NAMES, SIZES, 1000), start=1):
+    for taken, _ in enumerate(read_ahead(source, ITEMS, 1000), start=1):
         assert taken <= len(source.started) <= taken + concurrency
 
 
@@ -75,14 +74,14 @@ def test_reads_are_in_flight_at_once() -> None:
     """The reads that a remote source asks for do run at the same time."""
     together = threading.Barrier(5)
     source = Scripted(5, lambda number: together.wait(30))
-    assert len(list(read_ahead(source, NAMES, SIZES, 1000))) == 40
+    assert len(list(read_ahead(source, ITEMS, 1000))) == 40
 
 
 def test_one_at_a_time_in_this_thread() -> None:
     """A local source is read by the thread that takes the files."""
     threads: set[int] = set()
     source = Scripted(1, lambda number: threads.add(threading.get_ident()))
-    list(read_ahead(source, NAMES, SIZES, 1000))
+    list(read_ahead(source, ITEMS, 1000))
     assert threads == {threading.get_ident()}
 
 
@@ -90,8 +89,8 @@ def test_one_at_a_time_in_this_thread() -> None:
 @pytest.mark.parametrize("planned", [5, 7])
 def test_another_size(concurrency: int, planned: int) -> None:
     """A file that is shorter or longer than planned ends the reading, with both sizes."""
-    sizes = [*SIZES[:5], planned, *SIZES[6:]]
-    reading = read_ahead(Scripted(concurrency), NAMES, sizes, 1000)
+    items = [*ITEMS[:5], Located("05", planned), *ITEMS[6:]]
+    reading = read_ahead(Scripted(concurrency), items, 1000)
     with pytest.raises(SourceChanged, match=f"'05' had {planned} bytes .* and has 6 now"):
         list(reading)
 
@@ -100,7 +99,7 @@ def test_another_size(concurrency: int, planned: int) -> None:
 def test_too_large_is_not_read(concurrency: int) -> None:
     """A file above the limit is an error in its place, and is never opened."""
     source = Scripted(concurrency)
-    found = list(read_ahead(source, NAMES, SIZES, 38))
+    found = list(read_ahead(source, ITEMS, 38))
     assert [type(data) for data in found[37:]] == [bytes, ImageTooLarge, ImageTooLarge]
     assert sorted(source.started) == list(range(38))
 
@@ -113,7 +112,7 @@ def test_an_unreadable_file(concurrency: int) -> None:
         if number == 3:
             raise UnreadableImage("permission denied")
 
-    found = list(read_ahead(Scripted(concurrency, before), NAMES, SIZES, 1000))
+    found = list(read_ahead(Scripted(concurrency, before), ITEMS, 1000))
     assert isinstance(found[3], UnreadableImage)
     assert sum(isinstance(data, bytes) for data in found) == 39
 
@@ -128,5 +127,5 @@ def test_a_store_error(concurrency: int) -> None:
 
     source = Scripted(concurrency, before)
     with pytest.raises(StoreUnreachable):
-        list(read_ahead(source, NAMES, SIZES, 1000))
+        list(read_ahead(source, ITEMS, 1000))
     assert len(source.started) < 12

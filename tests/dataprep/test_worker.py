@@ -17,11 +17,11 @@ from dataprep.formats import get_format
 from dataprep.image import ImagePolicy
 from dataprep.labels import LabelSpace
 from dataprep.receipt import Receipt
-from dataprep.sources import Listing
+from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
-from dataprep.worker import Progress, ShardTask, make_shard
+from dataprep.worker import Item, Progress, ShardTask, make_shard
 
 RECEIPT = "receipts/train-00002-of-00007.json"
 BOTH = (("tfrecord", 1), ("recordio", 0))
@@ -46,9 +46,9 @@ class Files:
         """Not asked for."""
         raise NotImplementedError
 
-    def read(self, name: str) -> bytes:
+    def read(self, item: Located) -> bytes:
         """One file."""
-        return self.files[name]
+        return self.files[item.name]
 
 
 class NotedStore(MemoryStore):
@@ -87,9 +87,10 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
         shard=2,
         shards=7,
         first_number=100,
-        names=list(files),
-        sizes=[len(data) for data in files.values()],
-        labels=[space.index[name.partition("/")[0]] for name in files],
+        items=[
+            Item(Located(name, len(data)), space.index[name.partition("/")[0]])
+            for name, data in files.items()
+        ],
         label_space=space,
         policy=ImagePolicy(),
         label_offsets=BOTH,
@@ -238,8 +239,9 @@ class TestStops:
         """A file of another size than planned ends the shard, and nothing is stored."""
         store = NotedStore()
         made = task(files, store)
-        changed = {**files, made.names[11]: files[made.names[11]] + b"\0"}
-        with pytest.raises(SourceChanged, match=made.names[11]):
+        name = made.items[11].located.name
+        changed = {**files, name: files[name] + b"\0"}
+        with pytest.raises(SourceChanged, match=name):
             make_shard(replace(made, source=Files(changed, concurrency)), lambda progress: None)
         assert store.stored == []
 

@@ -15,11 +15,11 @@ from distributed import LocalCluster
 from dataprep.errors import StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
 from dataprep.labels import LabelSpace
-from dataprep.sources import Listing
+from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
-from dataprep.worker import ShardTask
+from dataprep.worker import Item, ShardTask
 
 
 class FolderSource:
@@ -38,9 +38,9 @@ class FolderSource:
         """Not asked for."""
         raise NotImplementedError
 
-    def read(self, name: str) -> bytes:
+    def read(self, item: Located) -> bytes:
         """One file's bytes."""
-        return (self.folder / name).read_bytes()
+        return (self.folder / item.name).read_bytes()
 
 
 class FailingSource(FolderSource):
@@ -52,22 +52,22 @@ class FailingSource(FolderSource):
         super().__init__(folder)
         self.notes, self.names, self.times, self.error = notes, names, times, error
 
-    def read(self, name: str) -> bytes:
+    def read(self, item: Located) -> bytes:
         """One file's bytes, in the end."""
-        if name in self.names:
-            note = self.notes / name.replace("/", "_")
+        if item.name in self.names:
+            note = self.notes / item.name.replace("/", "_")
             tried = note.stat().st_size if note.exists() else 0
             with note.open("ab") as file:
                 file.write(b".")
             if tried < self.times:
                 raise self.error
-        return super().read(name)
+        return super().read(item)
 
 
 class DeadlySource(FolderSource):
     """Ends the process that reads it, as an out-of-memory killer does."""
 
-    def read(self, name: str) -> bytes:
+    def read(self, item: Located) -> bytes:
         """Never returns."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise StoreUnreachable("not dead yet")
@@ -140,9 +140,13 @@ def make_tasks(
             shard=shard,
             shards=shards,
             first_number=shard * len(chosen),
-            names=chosen,
-            sizes=[(images / name).stat().st_size for name in chosen],
-            labels=[space.index[name.partition("/")[0]] for name in chosen],
+            items=[
+                Item(
+                    Located(name, (images / name).stat().st_size),
+                    space.index[name.partition("/")[0]],
+                )
+                for name in chosen
+            ],
             label_space=space,
             policy=ImagePolicy(mode="short", size=48),
             label_offsets=(("tfrecord", 1),),

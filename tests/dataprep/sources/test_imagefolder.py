@@ -18,7 +18,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.sources import Listing, open_source
+from dataprep.sources import Listing, Located, open_source
 from dataprep.sources.imagefolder import ImageFolder, promises_image
 from dataprep.sources.protocol import Problem
 from dataprep.stores import StoreOptions, open_store
@@ -286,7 +286,7 @@ def test_odd_names_are_listed_and_read(tmp_path: Path, name: str) -> None:
     listing = listing_of(tmp_path, f"cats/{name}", f"{name}/1.jpg")
     assert classes(listing) == {f"cats/{name}": "cats", f"{name}/1.jpg": name}
     source = ImageFolder(str(tmp_path))
-    assert source.read(f"cats/{name}") == os.fsencode(f"cats/{name}")
+    assert source.read(Located(f"cats/{name}", 0)) == os.fsencode(f"cats/{name}")
 
 
 def test_order_is_that_of_bytes(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_a_vanished_file_is_a_changed_source(tmp_path: Path) -> None:
     (tmp_path / "cats" / "1.jpg").unlink()
     for name in ("cats/1.jpg", "dogs/2.jpg"):
         with pytest.raises(SourceChanged, match=f"{name}.*--overwrite"):
-            source.read(name)
+            source.read(Located(name, 0))
 
 
 def test_an_unreadable_local_file_fails_its_sample() -> None:
@@ -331,8 +331,8 @@ def test_an_unreadable_local_file_fails_its_sample() -> None:
         source = ImageFolder(str(root))
         with unprivileged():
             with pytest.raises(UnreadableImage, match=r"1\.jpg"):
-                source.read("cats/1.jpg")
-            assert source.read("cats/2.jpg") == b"cats/2.jpg"
+                source.read(Located("cats/1.jpg", 0))
+            assert source.read(Located("cats/2.jpg", 0)) == b"cats/2.jpg"
 
 
 def test_an_unreadable_local_folder_cannot_be_listed() -> None:
@@ -367,7 +367,7 @@ def test_a_store_that_refuses_fails_no_sample(
         options = StoreOptions(endpoint_url=proxy.url, max_attempts=1)
         source = ImageFolder(f"s3://{bucket}/photos", options)
         with pytest.raises(kind):
-            source.read("cats/1.jpg")
+            source.read(Located("cats/1.jpg", 0))
         with pytest.raises(SourceError, match="cannot list s3://"):
             source.list()
 
