@@ -41,6 +41,10 @@ def shard(
     output: Annotated[
         str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="What the source is: imagefolder or flat. (default: imagefolder)"),
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Name of the split. (default: train)")] = None,
     format: Annotated[
         list[str] | None,
@@ -92,6 +96,7 @@ def shard(
     named = {
         "source": source,
         "output": output,
+        "kind": kind,
         "split": split,
         "format": format or None,
         "image.mode": mode,

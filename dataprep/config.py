@@ -16,6 +16,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from dataprep.config_file import read_config
 from dataprep.image.policy import ImagePolicy
+from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores.options import StoreOptions
 
@@ -67,7 +68,8 @@ class ShardConfig(BaseModel):
 
     ``source`` and ``output`` are paths or URIs; ``image`` says what becomes of each image.
     ``max_failures`` is a number, a share such as ``1%``, or ``none``. ``validation`` is the
-    share of each class that goes to a split of that name.
+    share of each class that goes to a split of that name. ``labels`` names files that say what
+    the classes are, where folders do not.
     """
 
     # Hidden, since an endpoint that is refused may hold a password.
@@ -83,6 +85,7 @@ class ShardConfig(BaseModel):
     shuffle: bool = True
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     validation: str | None = None
+    labels: LabelOptions = LabelOptions()
     label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
     max_failures: int | str = "1%"
     store: StoreOptions = StoreOptions()

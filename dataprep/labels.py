@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,15 +33,25 @@ def is_synset(name: str) -> bool:
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """Classes in the byte order of their names; a label is the 0-based index."""
+    """Classes, in the byte order of their names or one that was given; a label is the index."""
 
     labels: tuple[Label, ...]
 
     @classmethod
     def of(cls, names: Iterable[str]) -> LabelSpace:
         """The space of these class folders, each once."""
-        ordered = sorted(set(names), key=to_bytes)
-        return cls(tuple(Label(i, name, _text(name)) for i, name in enumerate(ordered)))
+        return cls.in_order(sorted(set(names), key=to_bytes))
+
+    @classmethod
+    def in_order(cls, names: Sequence[str]) -> LabelSpace:
+        """The space of these classes, labels in the order given; no name stands there twice."""
+        return cls(tuple(Label(i, name, _text(name)) for i, name in enumerate(names)))
+
+    def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
+        """The same classes, called as ``texts`` says where it says something."""
+        return LabelSpace(
+            tuple(label._replace(text=texts.get(label.synset, label.text)) for label in self.labels)
+        )
 
     @cached_property
     def index(self) -> dict[str, int]:

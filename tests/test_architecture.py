@@ -17,9 +17,9 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
-        *("stores", "sources", "manifest", "sample_table", "config_errors", "config_file"),
-        *("config", "spool", "read_ahead", "worker", "job", "verification", "dataset"),
-        *("adapters", "sample", "examples", "command_line", "cli", "__main__"),
+        *("stores", "sources", "labelling", "manifest", "sample_table", "config_errors"),
+        *("config_file", "config", "spool", "read_ahead", "worker", "job", "verification"),
+        *("dataset", "adapters", "sample", "examples", "command_line", "cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),

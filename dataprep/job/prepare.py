@@ -36,6 +36,8 @@ from dataprep.job.stored import (
     stored_manifest,
     stored_plan,
 )
+from dataprep.labelling import Labelling, load_labelling
+from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Listing, Source, open_source
@@ -74,7 +76,9 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
         getattr(config, config.kind, None),
     )
     store = open_store(config.output, config.store)
-    listing = source.list()
+    labelling = load_labelling(config.labels, config.source_store or config.store)
+    listing = labelling.applied(source.list(), note)
+    _require_classes(config, listing)
     if not len(sample_rows(listing)):
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
@@ -94,11 +98,12 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
             note(f"resuming {store.uri}: same config, same source")
             return Prepared(config, source, store, label_space, found, plans, manifests)
     if overwrite:
-        return _new(config, source, store, listing, note, splits_to_remove(store, splits))
+        remove = splits_to_remove(store, splits)
+        return _new(config, source, store, listing, labelling, note, remove)
     for split in splits:
         if split not in found:
             refuse_leftovers(store, split)
-    return _new(config, source, store, listing, note, ())
+    return _new(config, source, store, listing, labelling, note, ())
 
 
 def _splits(config: ShardConfig) -> list[str]:
@@ -137,16 +142,19 @@ def _new(
     source: Source,
     store: Store,
     listing: Listing,
+    labelling: Labelling,
     note: Note,
     remove: Sequence[str],
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
-    label_space = _label_space(config, store, listing, remove)
+    label_space = _label_space(config, store, listing, labelling, remove)
     note(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
     )
     _note_strays(listing, note)
+    if (said := remark(label.synset for label in label_space.labels)) is not None:
+        note(said)
     calibration = calibrate(listing, sample_rows(listing), source, config)
     plans = make_plans(listing, label_space, calibration, config)
     _require_space(store, plans, config, note)
@@ -186,6 +194,17 @@ def _new(
     return Prepared(config, source, store, label_space, jobs, plans, {})
 
 
+def _require_classes(config: ShardConfig, listing: Listing) -> None:
+    """Refuse a source that says nothing of classes, where no file does either."""
+    rows = sample_rows(listing).tolist()
+    if rows and not any(listing.classes[row] for row in rows):
+        raise ConfigError(
+            f"{config.source!r} does not say which class each of its images has: give "
+            "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
+            "LOC_val_solution.csv, or a table of names and classes)"
+        )
+
+
 def _note_strays(listing: Listing, note: Note) -> None:
     """Say where images are skipped that somebody may have meant to be in a class."""
     strays = [
@@ -199,11 +218,14 @@ def _note_strays(listing: Listing, note: Note) -> None:
 
 
 def _label_space(
-    config: ShardConfig, store: Store, listing: Listing, remove: Sequence[str]
+    config: ShardConfig,
+    store: Store,
+    listing: Listing,
+    labelling: Labelling,
+    remove: Sequence[str],
 ) -> LabelSpace:
     """The output's label space if another split made one, else this source's own."""
-    rows = sample_rows(listing).tolist()
-    own = LabelSpace.of(listing.classes[row] for row in rows)
+    own = labelling.space(listing.classes[row] for row in sample_rows(listing).tolist())
     mine = {*_splits(config), *remove}
     others = [
         split

@@ -87,7 +87,7 @@ class ImageFolder:
         return self._listing(entries)
 
     def _listing(self, entries: Sequence[ObjectInfo]) -> Listing:
-        problems = {row: p for row, entry in enumerate(entries) if (p := _problem(entry))}
+        problems = {row: p for row, entry in enumerate(entries) if (p := entry_problem(entry))}
         visible = [
             entry.key
             for row, entry in enumerate(entries)
@@ -106,8 +106,8 @@ class ImageFolder:
         promising |= self._promising_by_content(entries, classes, promising, problems)
         if not promising:
             raise SourceNotFound(
-                f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below it"
-                + commonest(problems)
+                f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
+                "it (or --kind flat, where a file tells the classes)" + commonest(problems)
             )
         for row, group in enumerate(classes):
             if row not in problems and group not in promising:
@@ -152,7 +152,8 @@ def commonest(problems: dict[int, Problem]) -> str:
     return f"; {count:,} of its files: {reason}"
 
 
-def _problem(entry: ObjectInfo) -> Problem | None:
+def entry_problem(entry: ObjectInfo) -> Problem | None:
+    """Why a file is no sample, whatever it holds."""
     if any(part.startswith(".") or part in _CLUTTER for part in entry.key.split("/")):
         return Problem("skipped", "hidden or system file")
     if entry.problem:

@@ -22,6 +22,7 @@ from dataprep.config import (
 )
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
+from dataprep.labelling import LabelOptions
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies
 
@@ -200,7 +201,10 @@ def test_a_dumped_config_loads_as_it_was(config: ShardConfig, tmp_path: Path) ->
 
 @given(config=configs)
 def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
-    """Places, workers, stores and limits on failures are no content; everything else is."""
+    """Places, workers, stores, label files and limits on failures are no content; the rest is.
+
+    What label files say is: it stands in the plan and in labels.json.
+    """
     elsewhere = config.model_copy(
         update={
             "source": "x",
@@ -209,11 +213,12 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "source_store": None,
             "dask": DaskOptions(workers=3),
             "max_failures": 3,
+            "labels": LabelOptions(texts="z"),
         }
     )
     assert elsewhere.content() == config.content()
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
-        *("source", "output", "store", "source_store", "dask", "max_failures")
+        *("source", "output", "store", "source_store", "dask", "max_failures", "labels")
     }
     for change in ({"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}, {"split": "x-y"}):
         assert config.model_copy(update=change).content() != config.content()

@@ -1,0 +1,154 @@
+"""The files of ``LabelOptions``, read: what is known about classes beyond the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dataprep.counted import counted
+from dataprep.errors import ConfigError, ObjectNotFound
+from dataprep.labelling.apply import with_ground_truth, with_map
+from dataprep.labelling.devkit import (
+    GROUND_TRUTH,
+    META,
+    Meta,
+    is_tarball,
+    parse_meta,
+    unpack_devkit,
+)
+from dataprep.labelling.ground_truth import needs_meta, parse_ground_truth
+from dataprep.labelling.known import ILSVRC2012, known_synsets
+from dataprep.labelling.options import LabelOptions
+from dataprep.labelling.tables import once, pairs
+from dataprep.labels import LabelSpace
+from dataprep.sources import Listing
+from dataprep.stores import StoreOptions, open_store
+
+_MATLAB = b"MATLAB 5.0 MAT-file"
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """What the files say; all empty where there are none.
+
+    Attributes:
+        truth: sample to class.
+        truth_name: of the file that says so.
+        mapped: class to its new name.
+        order: classes in the order of their labels; sorted where there is none.
+        texts: class to what people call it.
+    """
+
+    truth: Mapping[str, str] = field(default_factory=dict)
+    truth_name: str = ""
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def applied(self, listing: Listing, note: Callable[[str], None]) -> Listing:
+        """The listing with its classes as the files want them."""
+        if self.truth:
+            listing, differ = with_ground_truth(listing, self.truth, self.truth_name)
+            if differ:
+                note(
+                    f"{counted(differ, 'sample')} in the folder of another class than "
+                    f"{self.truth_name} says, which is believed"
+                )
+        return with_map(listing, self.mapped) if self.mapped else listing
+
+    def space(self, classes: Iterable[str]) -> LabelSpace:
+        """The label space of these classes.
+
+        Raises:
+            ConfigError: the given order lacks some of them.
+        """
+        if not self.order:
+            return LabelSpace.of(classes).with_texts(self.texts)
+        strangers = sorted(set(classes) - set(self.order))
+        if strangers:
+            raise ConfigError(
+                f"labels.classes does not name {counted(len(strangers), 'class')} of the source, "
+                f"such as {strangers[0]!r}: add them, or map them (labels.map)"
+            )
+        return LabelSpace.in_order(self.order).with_texts(self.texts)
+
+
+def load_labelling(options: LabelOptions, store_options: StoreOptions | None) -> Labelling:
+    """Read the files that ``options`` names.
+
+    Raises:
+        ConfigError: a file is missing or is not what it should be.
+        StoreError: it cannot be read.
+    """
+    reader = _Reader(store_options)
+    texts: dict[str, str] = {}
+    truth: dict[str, str] = {}
+    mapped: dict[str, str] = {}
+    order: tuple[str, ...] = ()
+    if options.ground_truth is not None:
+        truth, meta = _ground_truth(reader, options.ground_truth, options.meta)
+        texts.update(meta.texts if meta else {})
+    if options.map is not None:
+        mapped = once(pairs(reader.read("labels.map", options.map), options.map), options.map)
+    if options.classes is not None:
+        order, said = _order(reader, options.classes)
+        texts.update(said)
+    if options.texts is not None:
+        texts.update(_texts(reader, options.texts))
+    return Labelling(truth, options.ground_truth or "", mapped, order, texts)
+
+
+class _Reader:
+    def __init__(self, options: StoreOptions | None) -> None:
+        self._options = options
+
+    def read(self, key: str, uri: str) -> bytes:
+        """A whole file. ``key`` is the setting that names it, for errors."""
+        data = self.find(uri)
+        if data is None:
+            raise ConfigError(f"{key}: there is no file {uri!r}")
+        return data
+
+    def find(self, uri: str) -> bytes | None:
+        folder, slash, name = uri.rpartition("/")
+        try:
+            return open_store(folder + slash if slash else ".", self._options).get(name)
+        except (ObjectNotFound, IsADirectoryError):
+            return None
+
+
+def _ground_truth(
+    reader: _Reader, uri: str, meta_uri: str | None
+) -> tuple[dict[str, str], Meta | None]:
+    data, meta = reader.read("labels.ground_truth", uri), None
+    if is_tarball(data):
+        members = unpack_devkit(data, uri)
+        data, meta = members[GROUND_TRUTH], parse_meta(members[META], uri)
+    if meta_uri is not None:
+        meta = parse_meta(reader.read("labels.meta", meta_uri), meta_uri)
+    elif meta is None and needs_meta(data, uri):
+        beside = uri.rpartition("/")[0]
+        beside = f"{beside}/{META}" if beside else META
+        found = reader.find(beside)
+        meta = parse_meta(found, beside) if found is not None else None
+    return parse_ground_truth(data, uri, meta.synset_of_id if meta else None), meta
+
+
+def _order(reader: _Reader, uri: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    if uri == ILSVRC2012:
+        return known_synsets(), {}
+    rows = pairs(reader.read("labels.classes", uri), uri)
+    order = tuple(row.key for row in rows)
+    if len(set(order)) < len(order):
+        twice = next(key for key in order if order.count(key) > 1)
+        raise ConfigError(f"{uri}: the class {twice!r} stands there twice")
+    if not order:
+        raise ConfigError(f"{uri}: names no class")
+    return order, {row.key: row.value for row in rows if row.value}
+
+
+def _texts(reader: _Reader, uri: str) -> dict[str, str]:
+    data = reader.read("labels.texts", uri)
+    if data.startswith(_MATLAB):
+        return parse_meta(data, uri).texts
+    return once(pairs(data, uri), uri)

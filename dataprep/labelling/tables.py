@@ -1,0 +1,130 @@
+"""PURE. Small files about classes, by their content: two columns, or JSON.
+
+JSON is read in three shapes: ``{"old": "new"}``, ``{"0": ["n01440764", "tench"]}`` as Keras
+has it, and ``["first", "second"]``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from dataprep.errors import ConfigError
+from dataprep.labels import is_synset
+
+_HEADS = frozenset({"class", "label", "synset", "wnid", "text", "new", "to", "prediction"})
+
+
+class Pair(NamedTuple):
+    """A row: its place in the file, the first column, and the second or an empty one."""
+
+    place: str
+    key: str
+    value: str
+
+
+def text_of(data: bytes, name: str) -> str:
+    """A file as text.
+
+    Raises:
+        ConfigError: it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name}: not text in UTF-8 (byte {error.start:,})") from None
+
+
+def pairs(data: bytes, name: str) -> list[Pair]:
+    """The rows of a table of one or two columns, or of a JSON file; a header is left out.
+
+    Columns are separated by a tab, else by a comma, else, where every line begins with a
+    synset, by a space.
+
+    Raises:
+        ConfigError: with the line.
+    """
+    text = text_of(data, name)
+    if text.lstrip().startswith(("{", "[")):
+        return list(_of_json(text, name))
+    return _of_lines(text, name)
+
+
+def once(found: Sequence[Pair], name: str) -> dict[str, str]:
+    """First column to second.
+
+    Raises:
+        ConfigError: a key stands there twice with different values.
+    """
+    values: dict[str, str] = {}
+    for place, key, value in found:
+        if values.setdefault(key, value) != value:
+            raise ConfigError(
+                f"{name}, {place}: {key!r} is {value!r} here and {values[key]!r} before"
+            )
+    return values
+
+
+def _of_json(text: str, name: str) -> Iterator[Pair]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: not JSON: {error}") from None
+    if isinstance(content, list):
+        for number, one in enumerate(content):
+            yield Pair(f"entry {number}", _string(one, name), "")
+        return
+    entries = list(content.items())
+    if entries and all(isinstance(value, list) for _, value in entries):
+        for key, value in sorted(entries, key=lambda entry: _number(entry[0], name)):
+            if not 1 <= len(value) <= 2:
+                raise ConfigError(f"{name}, {key!r}: expected a class and its text")
+            yield Pair(f"key {key!r}", *(_string(one, name) for one in [*value, ""][:2]))
+        return
+    for key, value in entries:
+        yield Pair(f"key {key!r}", key, _string(value, name))
+
+
+def _string(value: Any, name: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ConfigError(f"{name}: expected a name, not {json.dumps(value)[:60]}")
+    return str(value)
+
+
+def _number(key: str, name: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", key):
+        raise ConfigError(f"{name}: {key!r} is not the number of a class")
+    return int(key)
+
+
+def _of_lines(text: str, name: str) -> list[Pair]:
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.startswith("#")
+    ]
+    split = _splitter([line for _, line in lines])
+    found = []
+    for number, line in lines:
+        cells = split(line)
+        if len(cells) > 2:
+            raise ConfigError(f"{name}, line {number}: {len(cells)} columns, expected two")
+        key, value = (cell.strip() for cell in [*cells, ""][:2])
+        if not key:
+            raise ConfigError(f"{name}, line {number}: the first column is empty")
+        found.append(Pair(f"line {number}", key, value))
+    if found and found[0].value.lower() in _HEADS:
+        found = found[1:]
+    return found
+
+
+def _splitter(lines: Sequence[str]) -> Any:
+    if any("\t" in line for line in lines):
+        return lambda line: line.split("\t")
+    # Words hold commas, as in "tench, Tinca tinca": a synset and a space come first.
+    if lines and all(is_synset(line.split(" ", 1)[0]) for line in lines):
+        return lambda line: line.split(" ", 1)
+    return lambda line: next(csv.reader([line]))
