@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dataprep.counted import counted
@@ -19,7 +19,7 @@ from dataprep.labelling.devkit import (
 from dataprep.labelling.ground_truth import needs_meta, parse_ground_truth
 from dataprep.labelling.known import ILSVRC2012, known_synsets
 from dataprep.labelling.options import LabelOptions
-from dataprep.labelling.tables import once, pairs
+from dataprep.labelling.tables import Pair, once, pairs
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing
 from dataprep.stores import StoreOptions, open_store
@@ -89,7 +89,7 @@ def load_labelling(options: LabelOptions, store_options: StoreOptions | None) ->
         truth, meta = _ground_truth(reader, options.ground_truth, options.meta)
         texts.update(meta.texts if meta else {})
     if options.map is not None:
-        mapped = once(pairs(reader.read("labels.map", options.map), options.map), options.map)
+        mapped = once(reader.pairs("labels.map", options.map), options.map)
     if options.classes is not None:
         order, said = _order(reader, options.classes)
         texts.update(said)
@@ -102,12 +102,26 @@ class _Reader:
     def __init__(self, options: StoreOptions | None) -> None:
         self._options = options
 
-    def read(self, key: str, uri: str) -> bytes:
-        """A whole file. ``key`` is the setting that names it, for errors."""
-        data = self.find(uri)
-        if data is None:
-            raise ConfigError(f"{key}: there is no file {uri!r}")
-        return data
+    def read(self, key: str, uri: str, within: str = "") -> tuple[bytes, str]:
+        """A whole file and its name. ``key`` is the setting that names it, for errors.
+
+        ``within`` is what is looked for where ``uri`` is the devkit's folder.
+        """
+        folder = uri.rstrip("/")
+        for name in (uri, *((f"{folder}/{within}", f"{folder}/data/{within}") if within else ())):
+            if (data := self.find(name)) is not None:
+                return data, name
+        raise ConfigError(f"{key}: there is no file {uri!r}")
+
+    def read_meta(self, key: str, uri: str) -> bytes:
+        """``meta.mat``, alone, in the devkit or in its folder; or another file as it is."""
+        data, name = self.read(key, uri, META)
+        return unpack_devkit(data, name)[META] if is_tarball(data) else data
+
+    def pairs(self, key: str, uri: str) -> Sequence[Pair]:
+        """A table or JSON."""
+        data, name = self.read(key, uri)
+        return pairs(data, name)
 
     def find(self, uri: str) -> bytes | None:
         folder, slash, name = uri.rpartition("/")
@@ -120,24 +134,23 @@ class _Reader:
 def _ground_truth(
     reader: _Reader, uri: str, meta_uri: str | None
 ) -> tuple[dict[str, str], Meta | None]:
-    data, meta = reader.read("labels.ground_truth", uri), None
+    (data, name), meta = reader.read("labels.ground_truth", uri, GROUND_TRUTH), None
     if is_tarball(data):
-        members = unpack_devkit(data, uri)
-        data, meta = members[GROUND_TRUTH], parse_meta(members[META], uri)
+        members = unpack_devkit(data, name)
+        data, meta = members[GROUND_TRUTH], parse_meta(members[META], name)
     if meta_uri is not None:
-        meta = parse_meta(reader.read("labels.meta", meta_uri), meta_uri)
-    elif meta is None and needs_meta(data, uri):
-        beside = uri.rpartition("/")[0]
-        beside = f"{beside}/{META}" if beside else META
-        found = reader.find(beside)
-        meta = parse_meta(found, beside) if found is not None else None
-    return parse_ground_truth(data, uri, meta.synset_of_id if meta else None), meta
+        meta = parse_meta(reader.read_meta("labels.meta", meta_uri), meta_uri)
+    elif meta is None and needs_meta(data, name):
+        folder, slash, _ = name.rpartition("/")
+        found = reader.find(folder + slash + META)
+        meta = parse_meta(found, folder + slash + META) if found is not None else None
+    return parse_ground_truth(data, name, meta.synset_of_id if meta else None), meta
 
 
 def _order(reader: _Reader, uri: str) -> tuple[tuple[str, ...], dict[str, str]]:
     if uri == ILSVRC2012:
         return known_synsets(), {}
-    rows = pairs(reader.read("labels.classes", uri), uri)
+    rows = reader.pairs("labels.classes", uri)
     order = tuple(row.key for row in rows)
     if len(set(order)) < len(order):
         twice = next(key for key in order if order.count(key) > 1)
@@ -148,7 +161,7 @@ def _order(reader: _Reader, uri: str) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _texts(reader: _Reader, uri: str) -> dict[str, str]:
-    data = reader.read("labels.texts", uri)
+    data = reader.read_meta("labels.texts", uri)
     if data.startswith(_MATLAB):
         return parse_meta(data, uri).texts
     return once(pairs(data, uri), uri)

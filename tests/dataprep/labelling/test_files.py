@@ -59,10 +59,12 @@ def test_the_devkit_wherever_it_lies(folder: Path, bucket: str, s3_server: MotoS
     found = [
         load(ground_truth=f"{folder}/devkit.tar.gz"),
         load(ground_truth=f"{folder}/kit/data/{GROUND_TRUTH}"),
+        load(ground_truth=f"{folder}/kit"),
+        load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/devkit.tar.gz"),
         load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/data/{META}"),
         load_labelling(LabelOptions(ground_truth=f"s3://{bucket}/kit/dev.tar.gz"), options),
     ]
-    assert [one.truth for one in found] == [VALIDATION] * 4
+    assert [one.truth for one in found] == [VALIDATION] * 6
     assert all(one.texts["n02100735"] == "English setter" for one in found)
     with pytest.raises(ConfigError, match=r"give labels\.meta"):
         load(ground_truth=f"{folder}/alone.txt")
@@ -70,8 +72,9 @@ def test_the_devkit_wherever_it_lies(folder: Path, bucket: str, s3_server: MotoS
 
 def test_texts_of_meta(folder: Path) -> None:
     """meta.mat gives texts to the classes of a training set too."""
-    space = load(texts=f"{folder}/kit/data/{META}").space(["n02119789", "n99999999"])
-    assert [label.text for label in space.labels] == ["kit fox, Vulpes macrotis", ""]
+    for place in (f"{folder}/kit/data/{META}", f"{folder}/kit/", f"{folder}/devkit.tar.gz"):
+        space = load(texts=place).space(["n02119789", "n99999999"])
+        assert [label.text for label in space.labels] == ["kit fox, Vulpes macrotis", ""]
 
 
 def test_an_order(folder: Path) -> None:
@@ -107,7 +110,7 @@ def test_disagreement_is_said() -> None:
     ("options", "message"),
     [
         ({"ground_truth": "none.txt"}, r"labels\.ground_truth: there is no file '.*none\.txt'"),
-        ({"texts": "kit"}, r"labels\.texts: there is no file"),
+        ({"texts": "kits"}, r"labels\.texts: there is no file"),
         ({"classes": "twice.txt"}, "the class 'ant' stands there twice"),
         ({"meta": "alone.txt", "ground_truth": "alone.txt"}, r"not the devkit's meta\.mat"),
     ],
