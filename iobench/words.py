@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dataprep.counted import size_words
 from dataprep.names import escape
 from iobench.trial import Params, Trial, TrialSpec
 
@@ -53,14 +54,6 @@ def rate_words(per_s: float, unit: str) -> str:
 def model_words(name: str) -> str:
     """``ResNet-50`` for ``resnet50``; models of others as they are called."""
     return _MODELS.get(name, name)
-
-
-def size_words(count: int) -> str:
-    """``5 kB``, ``64 KiB``, ``1 MiB``, ``128 MB``: the largest unit in which it is whole."""
-    factors = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 10**3}
-    whole = (unit for unit, factor in factors.items() if count and count % factor == 0)
-    unit = next(whole, "B")
-    return f"{count // factors.get(unit, 1):,} {unit}"
 
 
 def _number(value: float) -> str:

@@ -17,9 +17,10 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
-        *("stores", "sources", "labelling", "manifest", "sample_table", "config_errors"),
-        *("config_file", "config", "spool", "read_ahead", "worker", "job", "verification"),
-        *("dataset", "adapters", "sample", "examples", "command_line", "cli", "__main__"),
+        *("stores", "sources", "labelling", "manifest", "sample_table"),
+        *("config_errors", "config_page", "config_file", "config"),
+        *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
+        *("adapters", "sample", "examples", "command_line", "cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),
@@ -32,7 +33,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt"}
+PURE |= {"receipt", "config_page"}
 PURE_BENCH = {"stats", "words", "coldness", "summary", "report", "plan"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
