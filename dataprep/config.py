@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from dataprep.config_file import read_config
+from dataprep.formats.layout import Layout
 from dataprep.image.policy import ImagePolicy
 from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
@@ -69,7 +70,8 @@ class ShardConfig(BaseModel):
     ``source`` and ``output`` are paths or URIs; ``image`` says what becomes of each image.
     ``max_failures`` is a number, a share such as ``1%``, or ``none``. ``validation`` is the
     share of each class that goes to a split of that name. ``labels`` names files that say what
-    the classes are, where folders do not.
+    the classes are, where folders do not. ``layout`` is ``imagenet``, ``tfds`` or
+    a mapping from features of an Example to fields (docs/layouts.md).
     """
 
     # Hidden, since an endpoint that is refused may hold a password.
@@ -86,6 +88,7 @@ class ShardConfig(BaseModel):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     validation: str | None = None
     labels: LabelOptions = LabelOptions()
+    layout: str | dict[str, str] = "imagenet"
     label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
     max_failures: int | str = "1%"
     store: StoreOptions = StoreOptions()
@@ -131,6 +134,12 @@ class ShardConfig(BaseModel):
             raise ValueError(f"{problem}: use one or more of {', '.join(format_names())}")
         return tuple(dict.fromkeys(value))
 
+    @field_validator("layout")
+    @classmethod
+    def _can_be_read(cls, value: str | dict[str, str]) -> str | dict[str, str]:
+        Layout.of(value)
+        return value
+
     @field_validator("label_offset")
     @classmethod
     def _offsets_of_formats(cls, value: dict[str, int]) -> dict[str, int]:
@@ -169,13 +178,18 @@ class ShardConfig(BaseModel):
         """``validation`` as an exact fraction."""
         return None if self.validation is None else parse_share(self.validation)
 
+    @property
+    def record_layout(self) -> Layout:
+        """``layout`` as features and fields."""
+        return Layout.of(self.layout)
+
     def content(self) -> dict[str, Any]:
         """What determines the bytes: goes into the fingerprint and the manifest's ``config``."""
         return self.model_dump(
             mode="json",
             include={
                 *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
-                *("validation", "label_offset"),
+                *("validation", "layout", "label_offset"),
             },
         )
 

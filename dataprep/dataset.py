@@ -42,6 +42,7 @@ class Dataset(Sequence[Sample]):
             )
         self._format = get_format(self.format)
         self._entry = self.manifest.formats[self.format]
+        self._options = self.manifest.record_options(self.format)
 
     def __reduce__(self) -> tuple[type[Dataset], tuple[Store, str, str]]:
         return Dataset, (self._store, self.split, self.format)
@@ -110,7 +111,7 @@ class Dataset(Sequence[Sample]):
 
     def _decoded(self, record: RawRecord) -> Sample:
         """The sample with an image of its own: it can be pickled, and keeps no shard alive."""
-        sample = self._format.decode(record.payload, self._entry.label_offset)
+        sample = self._format.decode(record.payload, self._options)
         return replace(sample, image=bytes(sample.image))
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.errors import DatasetError
+from dataprep.formats import RecordOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
@@ -64,6 +65,14 @@ class Manifest:
     samples: SampleCounts
     warnings: Mapping[str, int]
     schema: int = SCHEMA
+
+    def record_options(self, format_name: str) -> RecordOptions:
+        """How the records of one of its formats are read.
+
+        Raises:
+            ConfigError: made with a layout that this version does not know.
+        """
+        return RecordOptions.of(self.config, self.formats[format_name].label_offset)
 
     def to_json(self) -> bytes:
         """As stored, in the documented order of keys."""

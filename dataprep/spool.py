@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from crc32c import crc32c
 
 from dataprep import keys
-from dataprep.formats import IndexEntry, RecordFormat, RecordWriter, Sample
+from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, RecordWriter, Sample
 from dataprep.receipt import Row, StoredFile, StoredShard
 from dataprep.stores import Buffer, Store
 
@@ -16,10 +16,10 @@ from dataprep.stores import Buffer, Store
 class Spool:
     """One shard growing in memory, at most 128 MB of it."""
 
-    def __init__(self, record_format: RecordFormat, label_offset: int) -> None:
+    def __init__(self, record_format: RecordFormat, options: RecordOptions) -> None:
         self.format = record_format
         self._bytes = bytearray()
-        self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), label_offset)
+        self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), options)
 
     def write(self, sample: Sample) -> tuple[int, int, int]:
         """Offset, length and CRC-32C of the encoded record."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.errors import ImageError, ImageTooLarge, NotAnImage
-from dataprep.formats import Sample, get_format
+from dataprep.formats import IMAGENET, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import escape, to_bytes
@@ -58,6 +58,7 @@ class ShardTask:
     label_offsets: tuple[tuple[str, int], ...]
     source: Source
     store: Store
+    layout: Layout = IMAGENET
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,10 @@ def make_shard(
         StoreError: the source could not be read or the shard not be stored.
     """
     require_versions(task.versions)
-    spools = [Spool(get_format(name), offset) for name, offset in task.label_offsets]
+    spools = [
+        Spool(get_format(name), RecordOptions(offset, task.layout))
+        for name, offset in task.label_offsets
+    ]
     rows = []
     with _Ticker(report) as ticker:
         limit = task.policy.max_source_bytes

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from dataprep import keys
 from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord, TruncatedRecord
-from dataprep.formats import get_format
+from dataprep.formats import RecordOptions, get_format
 from dataprep.formats.records import Buffer
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
-_KEY = b"\x0a\x0dimage/encoded\x12"
+_CUSTOMARY = b"\x0a\x0dimage/encoded\x12"
 _OPEN_FILES = 512
 _NOWHERE = 0, -(2**62)
 _OPENING = threading.Lock()
@@ -45,7 +45,8 @@ class Records:
         entry = dataset.manifest.formats[dataset.format]
         self._uri = dataset.store.uri
         self._options: StoreOptions | None = getattr(dataset.store, "options", None)
-        self._format_name, self._label_offset = dataset.format, entry.label_offset
+        self._format_name = dataset.format
+        self._record_options = dataset.manifest.record_options(dataset.format)
         self.shard_keys = [shard.key for shard in entry.shards]
         self._shards, self._offsets, self._lengths, self.labels = _columns(dataset)
         # Samples stand in shard order: where the samples of each shard begin.
@@ -91,7 +92,7 @@ class Records:
                 handles = self._handles
                 if handles is None or handles.process != os.getpid():
                     store = open_store(self._uri, self._options)
-                    handles = _Handles(store, self._format_name, self._label_offset)
+                    handles = _Handles(store, self._format_name, self._record_options)
                     self._handles = handles
         return handles
 
@@ -99,11 +100,14 @@ class Records:
 class _Handles:
     """What one process has opened."""
 
-    def __init__(self, store: Store, format_name: str, label_offset: int) -> None:
+    def __init__(self, store: Store, format_name: str, options: RecordOptions) -> None:
         self.process = os.getpid()
         self.store = store
         self._format = get_format(format_name)
-        self._label_offset = label_offset
+        self._options = options
+        feature = options.layout.feature("encoded")
+        # None for a format whose payload is no Example.
+        self._image_key = feature_key(feature) if format_name == "tfrecord" and feature else None
         self._files: dict[str, int] = {}
         self._root = store.root if isinstance(store, LocalStore) else None
 
@@ -144,13 +148,21 @@ class _Handles:
         if len(found) > 1:
             raise CorruptRecord(f"{key}: {len(found)} records at byte {offset}, where one stands")
         payload = found[0].payload
-        if self._format.name == "tfrecord" and (image := image_field(payload)) is not None:
+        if self._image_key and (image := image_field(payload, self._image_key)) is not None:
             return image
-        return self._format.decode(payload, self._label_offset).image
+        return self._format.decode(payload, self._options).image
 
 
-def image_field(example: Buffer) -> memoryview | None:
-    """The one byte string of feature ``image/encoded`` in a serialised tf.train.Example.
+def feature_key(feature: str) -> bytes:
+    """How the entry of ``feature`` in a serialised Example begins: its key, the value's tag."""
+    name = feature.encode()
+    if len(name) > 127:
+        return b""
+    return b"\x0a" + bytes((len(name),)) + name + b"\x12"
+
+
+def image_field(example: Buffer, key: bytes = _CUSTOMARY) -> memoryview | None:
+    """The one byte string of a feature in a serialised tf.train.Example; ``key`` as encoded.
 
     Other features are skipped by their size, which takes a tenth of the time of decoding them.
     None where the example is of another form, or the feature further in than 4 KiB.
@@ -162,8 +174,8 @@ def image_field(example: Buffer) -> memoryview | None:
         return None
     while 0 < at < len(head):
         size, at = _field(head, at)
-        if head.startswith(_KEY, at):
-            return _only_value(view, head, at + len(_KEY), at + size)
+        if head.startswith(key, at):
+            return _only_value(view, head, at + len(key), at + size)
         at += size
     return None
 

@@ -9,6 +9,7 @@ from typing import Any
 from dataprep.adapters.frameworks import import_framework
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
+from dataprep.formats import RecordOptions
 from dataprep.stores.local import LocalStore
 
 tf: Any = import_framework("tensorflow")
@@ -71,7 +72,7 @@ def _shard_reader(dataset: Dataset) -> Any:
         return _generated(Records(dataset))
     root, entry = dataset.store.root, dataset.manifest.formats[dataset.format]
     paths = tf.constant([os.fspath(root / shard.key) for shard in entry.shards], tf.string)
-    parse = _parser(entry.label_offset)
+    parse = _parser(dataset.manifest.record_options(dataset.format))
 
     def read(shard: Any) -> Any:
         return tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES).map(parse)
@@ -87,15 +88,16 @@ def _interleaved(order: Any, read: Any, readers: int) -> Any:
     )
 
 
-def _parser(label_offset: int) -> Any:
+def _parser(options: RecordOptions) -> Any:
+    image, label = options.layout.feature("encoded"), options.layout.feature("label")
     features = {
-        "image/encoded": tf.io.FixedLenFeature([], tf.string),
-        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+        image: tf.io.FixedLenFeature([], tf.string),
+        label: tf.io.FixedLenFeature([], tf.int64),
     }
 
     def parse(record: Any) -> tuple[Any, Any]:
         found = tf.io.parse_single_example(record, features)
-        return found["image/encoded"], found["image/class/label"] - label_offset
+        return found[image], found[label] - options.label_offset
 
     return parse
 

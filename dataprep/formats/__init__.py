@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from dataprep.formats.protocol import IndexEntry, RecordFormat, RecordWriter, Sample
+from dataprep.formats.layout import IMAGENET, Layout
+from dataprep.formats.protocol import (
+    Box,
+    IndexEntry,
+    RecordFormat,
+    RecordOptions,
+    RecordWriter,
+    Sample,
+)
 from dataprep.registry import Registry
 
-__all__ = ["IndexEntry", "RecordFormat", "RecordWriter", "Sample", "format_names", "get_format"]
+__all__ = [
+    "IMAGENET",
+    "Box",
+    "IndexEntry",
+    "Layout",
+    "RecordFormat",
+    "RecordOptions",
+    "RecordWriter",
+    "Sample",
+    "format_names",
+    "get_format",
+]
 
 _FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 

@@ -1,11 +1,17 @@
-"""RecordIO shards of MXNet's image records: a 24-byte header, then the JPEG."""
+"""RecordIO shards of MXNet's image records: a 24-byte header, labels, then the image.
+
+A sample with several labels has them all after the header, as float32: the number of its class
+first, so that every reader finds it there, then the others as they came.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from dataprep.errors import CorruptRecord
-from dataprep.formats.protocol import IndexEntry, Sample
+from dataprep.formats.fields import encoding_of
+from dataprep.formats.layout import IMAGENET, Layout
+from dataprep.formats.protocol import IndexEntry, RecordOptions, Sample
 from dataprep.formats.recordio import (
     RecordIOWriter,
     mxnet_index,
@@ -23,13 +29,17 @@ class RecordIOFormat:
     name = "recordio"
     extension = ".rec"
 
-    def default_label_offset(self, are_synsets: bool) -> int:
+    def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
         """0: MXNet counts classes from 0."""
         return 0
 
-    def writer(self, sink: Sink, label_offset: int) -> ImageRecordWriter:
+    def keeps_boxes(self, options: RecordOptions) -> bool:
+        """No: an image record has labels only."""
+        return False
+
+    def writer(self, sink: Sink, options: RecordOptions) -> ImageRecordWriter:
         """A writer of one shard."""
-        return ImageRecordWriter(sink, label_offset)
+        return ImageRecordWriter(sink, options.label_offset)
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records, the parts of split ones joined."""
@@ -39,13 +49,18 @@ class RecordIOFormat:
         """The next magic that begins a record."""
         return resynchronise(data, offset)
 
-    def decode(self, payload: Buffer, label_offset: int) -> Sample:
-        """The sample of one image record; its label must be one whole number."""
+    def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
+        """The sample of one image record; its first label must be a whole number."""
         record = unpack_image_record(payload)
-        if len(record.labels) != 1 or not float(record.labels[0]).is_integer():
-            raise CorruptRecord(f"labels {record.labels!r} are not one class index")
+        if not record.labels or not float(record.labels[0]).is_integer():
+            raise CorruptRecord(f"labels {record.labels!r} do not begin with a class index")
+        label = int(record.labels[0]) - options.label_offset
         return Sample(
-            image=record.image, label=int(record.labels[0]) - label_offset, number=record.id
+            image=record.image,
+            label=label,
+            number=record.id,
+            encoding=encoding_of(record.image),
+            values=(float(label), *record.labels[1:]) if len(record.labels) > 1 else (),
         )
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
@@ -66,5 +81,6 @@ class ImageRecordWriter:
 
     def write(self, sample: Sample) -> tuple[int, int]:
         """Append one record; the image is not copied on its way to the sink."""
-        header = pack_image_header([sample.label + self._label_offset], sample.number)
+        labels = [sample.label + self._label_offset, *sample.values[1:]]
+        header = pack_image_header(labels, sample.number)
         return self._records.write_parts([header, sample.image])

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.records import Buffer, RawRecord, Sink
+
+
+class Box(NamedTuple):
+    """An object in an image: its sides from 0 to 1 of the stored image, its 0-based class."""
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+    label: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +25,17 @@ class Sample:
     """One image on its way into a record or out of one.
 
     Attributes:
-        image: the encoded JPEG.
+        image: the encoded image.
         label: 0-based class index; offsets exist only inside records.
         number: position in the split's plan, the key of MXNet's index.
         width, height, channels, colorspace: of ``image``; 0 and empty where a format does
             not keep them.
         filename: base name of the source; empty where a format does not keep it.
         synset, text: of the class; empty where a format does not keep them.
+        encoding: what ``image`` is: ``JPEG``, ``PNG`` or ``WEBP``.
+        values: all labels of a sample that has several, its class first; else empty.
+        boxes: objects; empty where there are none, or a format does not keep them.
+        source: whole name of the source; empty where a format does not keep it.
     """
 
     image: Buffer
@@ -33,6 +48,31 @@ class Sample:
     filename: bytes = b""
     synset: bytes = b""
     text: bytes = b""
+    encoding: str = "JPEG"
+    values: tuple[float, ...] = ()
+    boxes: tuple[Box, ...] = ()
+    source: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions:
+    """How records of one data set are written and read.
+
+    ``label_offset`` is what a record adds to each 0-based label, ``layout`` which features an
+    Example has.
+    """
+
+    label_offset: int = 0
+    layout: Layout = IMAGENET
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], label_offset: int) -> RecordOptions:
+        """Those of a data set, from the ``config`` of its job or manifest.
+
+        Raises:
+            ConfigError: it has a layout that this version does not know.
+        """
+        return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
 
 
 class IndexEntry(NamedTuple):
@@ -59,11 +99,15 @@ class RecordFormat(Protocol):
     name: str
     extension: str
 
-    def default_label_offset(self, are_synsets: bool) -> int:
+    def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
         """What is added to the 0-based label inside a record."""
         ...
 
-    def writer(self, sink: Sink, label_offset: int) -> RecordWriter:
+    def keeps_boxes(self, options: RecordOptions) -> bool:
+        """Whether records hold bounding boxes."""
+        ...
+
+    def writer(self, sink: Sink, options: RecordOptions) -> RecordWriter:
         """A writer for one shard that begins at the sink's first byte."""
         ...
 
@@ -78,7 +122,7 @@ class RecordFormat(Protocol):
         """Where the next whole record may begin after damage at ``offset``, if one can tell."""
         ...
 
-    def decode(self, payload: Buffer, label_offset: int) -> Sample:
+    def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
         """What a record's payload holds. Raises CorruptRecord."""
         ...
 

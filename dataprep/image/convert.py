@@ -16,7 +16,7 @@ import simplejpeg
 
 from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import jpeg
-from dataprep.image.geometry import dct_size, falls_short, plan_geometry
+from dataprep.image.geometry import Geometry, dct_size, falls_short, plan_geometry
 from dataprep.image.pixels import Pixels, open_image, too_large
 from dataprep.image.policy import ImagePolicy
 from dataprep.image.resize import fit, turn
@@ -30,11 +30,13 @@ _HARMLESS = ("extraneous bytes before marker", "Invalid SOS parameters", "Unknow
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A JPEG and its story.
+    """A stored image and its story.
 
-    ``width``, ``height``, ``channels`` and ``colorspace`` (``RGB`` or ``Grayscale``) describe
+    ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``, ``channels`` and ``colorspace`` (``RGB`` or ``Grayscale``) describe
     ``data``; the ``source_`` fields the image as it was stored. ``action`` is ``passthrough``
     (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
+    ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
+    ``geometry`` how the turned image was then scaled and cropped: what boxes must follow.
     ``notes`` are the kinds that the manifest counts under ``warnings``.
     """
 
@@ -49,6 +51,9 @@ class Converted:
     source_height: int
     source_colorspace: str
     exif_orientation: int
+    geometry: Geometry
+    orientation_applied: int = 1
+    encoding: str = "JPEG"
     notes: tuple[str, ...] = ()
 
 
@@ -137,13 +142,16 @@ def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Con
         source_height=header.height,
         source_colorspace=header.colorspace,
         exif_orientation=header.orientation,
+        geometry=geometry,
+        orientation_applied=orientation,
         notes=tuple(notes),
     )
 
 
 def _from_pillow(data: bytes, policy: ImagePolicy, *, notes: list[str]) -> Converted:
     opened = open_image(data, policy.max_pixels)
-    pixels = turn(opened.pixels, opened.orientation if policy.orientation == "apply" else 1)
+    orientation = opened.orientation if policy.orientation == "apply" else 1
+    pixels = turn(opened.pixels, orientation)
     height, width, channels = pixels.shape
     geometry = plan_geometry(width, height, policy)
     notes = [*notes, *opened.notes, *_orientation_notes(opened.orientation, policy)]
@@ -164,6 +172,8 @@ def _from_pillow(data: bytes, policy: ImagePolicy, *, notes: list[str]) -> Conve
         source_height=source_height,
         source_colorspace=opened.mode,
         exif_orientation=opened.orientation,
+        geometry=geometry,
+        orientation_applied=orientation,
         notes=tuple(notes),
     )
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.errors import DatasetError
+from dataprep.formats import RecordOptions
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
@@ -42,6 +43,14 @@ class JobFile:
     plan_sha256: str
     shards: int
     schema: int = SCHEMA
+
+    def record_options(self, format_name: str) -> RecordOptions:
+        """How records of one of its formats are written and read.
+
+        Raises:
+            ConfigError: planned with a layout that this version does not know.
+        """
+        return RecordOptions.of(self.config, self.label_offsets[format_name])
 
     @property
     def fingerprint(self) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dataprep import estimate, plan
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, ImageError
-from dataprep.formats import Sample, get_format
+from dataprep.formats import RecordOptions, Sample, get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, to_bytes, unescape
 from dataprep.receipt import Row
@@ -134,6 +134,7 @@ def calibrate(
     sizes = listing.sizes[rows]
     chosen = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))]
     formats = [get_format(name) for name in config.format]
+    options = RecordOptions(layout=config.record_layout)
 
     def measure(row: int) -> tuple[int, int]:
         name, size = listing.names[row], int(listing.sizes[row])
@@ -155,7 +156,7 @@ def calibrate(
             synset=group,
             text=group,
         )
-        return size, max(form.writer(_Nowhere(), 0).write(sample)[1] for form in formats)
+        return size, max(form.writer(_Nowhere(), options).write(sample)[1] for form in formats)
 
     workers = max(config.dask.worker_count, source.concurrency)
     with ThreadPoolExecutor(min(workers, 16)) as pool:
@@ -235,7 +236,8 @@ def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, 
     """Format name to the offset inside its records: as configured, else the format's own."""
     return {
         name: config.label_offset.get(
-            name, get_format(name).default_label_offset(label_space.are_synsets)
+            name,
+            get_format(name).default_label_offset(label_space.are_synsets, config.record_layout),
         )
         for name in config.format
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dataprep import keys
 from dataprep.config import ShardConfig
@@ -75,7 +76,7 @@ def require_same(
     plans: Mapping[str, SplitPlan],
 ) -> None:
     """Refuse to go on with a job that was planned from something else."""
-    found = differences(job.config, content_of_split(config, split))
+    found = differences(with_defaults(job.config), content_of_split(config, split))
     found += differences(job.versions, dict(determining()))
     if job.source["sha256"] != listing.digest():
         found += _source_differences(listing, plans) or ["source: other class folders"]
@@ -90,6 +91,22 @@ def require_same(
 def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
     """The content part of ``config`` for one of its splits."""
     return {**config.content(), "split": split}
+
+
+def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored content part, with today's defaults for keys that came later.
+
+    A key's default does what was done before there was the key.
+    """
+    return _filled(stored, ShardConfig(source="-", output="-").content())
+
+
+def _filled(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    filled = {**defaults, **values}
+    for key, default in defaults.items():
+        if isinstance(default, Mapping) and isinstance(value := filled[key], Mapping):
+            filled[key] = _filled(value, default)
+    return filled
 
 
 def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> list[str]:

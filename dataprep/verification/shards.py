@@ -42,7 +42,7 @@ class ShardCheck:
     def __init__(self, store: Store, receipt: Receipt, job: JobFile, depth: Depth) -> None:
         self._store = store
         self._receipt = receipt
-        self._offsets = job.label_offsets
+        self._options = {name: job.record_options(name) for name in job.label_offsets}
         self._deep = depth == "deep"
 
     def faults(self) -> Iterator[Fault]:
@@ -122,7 +122,7 @@ class ShardCheck:
             return
         try:
             (raw,) = record_format.read(data, key)
-            sample = record_format.decode(raw.payload, self._offsets[record_format.name])
+            sample = record_format.decode(raw.payload, self._options[record_format.name])
         except ValueError as error:
             what = str(error) if isinstance(error, RecordError) else "not one whole record"
             yield Fault(key, _without_place(what), record, offset)

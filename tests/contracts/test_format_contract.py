@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import RecordError
-from dataprep.formats import IndexEntry, RecordFormat, Sample, format_names, get_format
+from dataprep.formats import (
+    IndexEntry,
+    RecordFormat,
+    RecordOptions,
+    Sample,
+    format_names,
+    get_format,
+)
 from dataprep.formats.records import RawRecord
 from tests.strategies import buffers, magic_payloads, mutated, payloads
 
@@ -63,7 +70,7 @@ def write(
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """A shard's bytes, and the span of each record."""
     sink = io.BytesIO()
-    writer = fmt.writer(sink, label_offset)
+    writer = fmt.writer(sink, RecordOptions(label_offset))
     spans = [writer.write(sample) for sample in shard]
     return sink.getvalue(), spans
 
@@ -89,7 +96,9 @@ def test_names_are_those_it_is_registered_by(fmt: RecordFormat) -> None:
 def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset: int) -> None:
     """What is written is read: image and label always, every other field where it is kept."""
     data, _ = write(fmt, shard, label_offset)
-    decoded = [fmt.decode(record.payload, label_offset) for record in read(fmt, data)]
+    decoded = [
+        fmt.decode(record.payload, RecordOptions(label_offset)) for record in read(fmt, data)
+    ]
     assert len(decoded) == len(shard)
     blank = Sample(image=b"", label=0)
     for sample, found in zip(shard, decoded, strict=True):
@@ -108,7 +117,7 @@ def test_the_fields_each_format_keeps() -> None:
     for name in ("tfrecord", "recordio"):
         fmt = get_format(name)
         (record,) = read(fmt, write(fmt, [sample], 1)[0])
-        kept[name] = plain(fmt.decode(record.payload, 1))
+        kept[name] = plain(fmt.decode(record.payload, RecordOptions(1)))
     assert kept["tfrecord"] == replace(sample, number=0)
     assert kept["recordio"] == Sample(image=sample.image, label=sample.label, number=sample.number)
 
@@ -141,8 +150,8 @@ def test_the_label_offset_exists_only_inside(
     """A record holds the label plus the offset, and decoding takes the offset away."""
     data, _ = write(fmt, [sample], label_offset)
     (record,) = read(fmt, data)
-    assert fmt.decode(record.payload, 0).label == sample.label + label_offset
-    assert fmt.decode(record.payload, label_offset).label == sample.label
+    assert fmt.decode(record.payload, RecordOptions(0)).label == sample.label + label_offset
+    assert fmt.decode(record.payload, RecordOptions(label_offset)).label == sample.label
 
 
 def test_default_label_offsets(fmt: RecordFormat) -> None:
@@ -215,7 +224,7 @@ def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
         damaged[place] ^= 0x81
         try:
             for record in fmt.read(bytes(damaged), "flipped"):
-                assert isinstance(fmt.decode(record.payload, 0), Sample)
+                assert isinstance(fmt.decode(record.payload, RecordOptions(0)), Sample)
         except RecordError:
             found += 1
     assert found == len(data) if fmt.name in CHECKSUMMED else found >= 8 * len(FEW)
@@ -228,14 +237,14 @@ def test_any_bytes_read_or_raise(fmt: RecordFormat, data: bytes) -> None:
     """Arbitrary bytes read, decode or raise a RecordError, nothing else."""
     with contextlib.suppress(RecordError):
         for record in fmt.read(data, "any"):
-            assert isinstance(fmt.decode(record.payload, 1), Sample)
+            assert isinstance(fmt.decode(record.payload, RecordOptions(1)), Sample)
 
 
 @given(payload=payloads | magic_payloads)
 def test_any_payload_decodes_or_raises(fmt: RecordFormat, payload: bytes) -> None:
     """An arbitrary payload decodes to a sample or raises a RecordError."""
     with contextlib.suppress(RecordError):
-        assert isinstance(fmt.decode(payload, 0), Sample)
+        assert isinstance(fmt.decode(payload, RecordOptions(0)), Sample)
 
 
 def test_reading_goes_on_after_damage_where_it_can(fmt: RecordFormat) -> None:
@@ -246,5 +255,7 @@ def test_reading_goes_on_after_damage_where_it_can(fmt: RecordFormat) -> None:
     if fmt.name == "recordio":
         assert at == spans[1][0]
     if at is not None:
-        rest = [plain(fmt.decode(r.payload, 0)) for r in fmt.read(damaged[at:], "rest")]
+        rest = [
+            plain(fmt.decode(r.payload, RecordOptions(0))) for r in fmt.read(damaged[at:], "rest")
+        ]
         assert [sample.label for sample in rest] == [1, 2]

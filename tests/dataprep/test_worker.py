@@ -13,7 +13,7 @@ from PIL import Image
 
 from dataprep.config import DaskOptions
 from dataprep.errors import JobError, SourceChanged, StoreFull
-from dataprep.formats import get_format
+from dataprep.formats import RecordOptions, get_format
 from dataprep.image import ImagePolicy
 from dataprep.labels import LabelSpace
 from dataprep.receipt import Receipt
@@ -123,7 +123,10 @@ class TestStored:
             form = get_format(name)
             key = f"{name}/train-00002-of-00007{form.extension}"
             records = list(form.read(store.get(key), key))
-            found = [bytes(form.decode(record.payload, offset).image) for record in records]
+            found = [
+                bytes(form.decode(record.payload, RecordOptions(offset)).image)
+                for record in records
+            ]
             assert found == list(files.values())
 
     def test_places(self, files: dict[str, bytes]) -> None:
@@ -137,7 +140,7 @@ class TestStored:
                 at, length, _ = row.records[name]
                 key = f"{name}/train-00002-of-00007{form.extension}"
                 (record,) = form.read(store.get_range(key, at, length), key)
-                assert bytes(form.decode(record.payload, offset).image) == image
+                assert bytes(form.decode(record.payload, RecordOptions(offset)).image) == image
 
     def test_the_receipt_is_last(self, files: dict[str, bytes]) -> None:
         """Shards are stored before their indexes, and the receipt after everything else."""

@@ -1,0 +1,150 @@
+"""PURE. The features of an Example from a sample, and a sample from them, by a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dataprep.errors import CorruptRecord
+from dataprep.formats.example import (
+    BytesList,
+    Feature,
+    FloatList,
+    Int64List,
+    encode_feature,
+    feature_parts,
+)
+from dataprep.formats.layout import Layout
+from dataprep.formats.protocol import Box, Sample
+from dataprep.formats.records import Buffer
+
+_MAGIC = ((b"\xff\xd8", "JPEG"), (b"\x89PNG", "PNG"), (b"RIFF", "WEBP"))
+
+
+class _Field(NamedTuple):
+    """How one field is written. What ``repeats`` from sample to sample is encoded once.
+
+    No numbers with a fraction are among those: 0.0 equals -0.0, which has other bytes.
+    """
+
+    kind: type[BytesList] | type[FloatList] | type[Int64List]
+    values: Callable[[Sample, int], tuple[Any, ...]]
+    repeats: bool = True
+
+
+_FIELDS: Mapping[str, _Field] = {
+    "bbox/label": _Field(
+        Int64List, lambda s, o: tuple([box.label + o for box in s.boxes]), repeats=False
+    ),
+    "bbox/xmax": _Field(
+        FloatList, lambda s, o: tuple([box.xmax for box in s.boxes]), repeats=False
+    ),
+    "bbox/xmin": _Field(
+        FloatList, lambda s, o: tuple([box.xmin for box in s.boxes]), repeats=False
+    ),
+    "bbox/ymax": _Field(
+        FloatList, lambda s, o: tuple([box.ymax for box in s.boxes]), repeats=False
+    ),
+    "bbox/ymin": _Field(
+        FloatList, lambda s, o: tuple([box.ymin for box in s.boxes]), repeats=False
+    ),
+    "channels": _Field(Int64List, lambda s, o: (s.channels,)),
+    "colorspace": _Field(BytesList, lambda s, o: (s.colorspace.encode(),)),
+    "encoded": _Field(BytesList, lambda s, o: (s.image,), repeats=False),
+    "filename": _Field(BytesList, lambda s, o: (s.filename,), repeats=False),
+    "format": _Field(BytesList, lambda s, o: (s.encoding.encode(),)),
+    "height": _Field(Int64List, lambda s, o: (s.height,)),
+    "label": _Field(Int64List, lambda s, o: (s.label + o,)),
+    "number": _Field(Int64List, lambda s, o: (s.number,), repeats=False),
+    "source": _Field(BytesList, lambda s, o: (s.source,), repeats=False),
+    "synset": _Field(BytesList, lambda s, o: (s.synset,)),
+    "text": _Field(BytesList, lambda s, o: (s.text,)),
+    "values": _Field(FloatList, lambda s, o: s.values, repeats=False),
+    "width": _Field(Int64List, lambda s, o: (s.width,)),
+}
+_ATTRIBUTES = {"encoded": "image", "format": "encoding"}
+_TEXTS = ("colorspace", "format")
+
+
+def entries(sample: Sample, layout: Layout, label_offset: int) -> list[Buffer]:
+    """The parts of an example, in the layout's order; the image is not copied.
+
+    Raises:
+        RecordError: a number that its list cannot hold.
+    """
+    parts: list[Buffer] = []
+    for feature, field in layout.features:
+        kind, values_of, repeats = _FIELDS[field]
+        values = values_of(sample, label_offset)
+        if repeats or not values:
+            parts.append(_encoded(feature, field, values))
+        else:
+            parts += feature_parts(feature, kind(values))
+    return parts
+
+
+@lru_cache(maxsize=16_384)
+def _encoded(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
+    return encode_feature(feature, _FIELDS[field].kind(values))
+
+
+def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int) -> Sample:
+    """The sample of an example's features; those that the layout does not name are passed over.
+
+    Raises:
+        CorruptRecord: a feature is missing, of another type, or not of one value.
+    """
+    found: dict[str, Any] = {}
+    sides: dict[str, tuple[Any, ...]] = {}
+    for feature, field in layout.features:
+        if field.startswith("bbox/"):
+            sides[field] = _list(features, feature, _FIELDS[field].kind)
+        elif field == "values":
+            found[field] = _list(features, feature, FloatList)
+        else:
+            value = _one(features, feature, _FIELDS[field].kind)
+            found[_ATTRIBUTES.get(field, field)] = _plain(field, value)
+    found["label"] -= label_offset
+    if "encoding" not in found:
+        found["encoding"] = encoding_of(found["image"])
+    return Sample(**found, boxes=_boxes(sides, found["label"], label_offset) if sides else ())
+
+
+def encoding_of(image: Buffer) -> str:
+    """``JPEG``, ``PNG`` or ``WEBP`` by the first bytes; JPEG where they say nothing."""
+    head = bytes(image[:4])
+    return next((name for magic, name in _MAGIC if head.startswith(magic)), "JPEG")
+
+
+def _plain(field: str, value: Any) -> Any:
+    if field in _TEXTS:
+        return bytes(value).decode("ascii", "replace")
+    return value if field == "encoded" or isinstance(value, int) else bytes(value)
+
+
+def _one(features: Mapping[str, Feature], key: str, kind: type[Feature]) -> Any:
+    feature = features.get(key)
+    if not isinstance(feature, kind) or len(feature.values) != 1:
+        raise CorruptRecord(f"Example without one {kind.__name__} value under {key!r}")
+    return feature.values[0]
+
+
+def _list(features: Mapping[str, Feature], key: str, kind: type[Feature]) -> tuple[Any, ...]:
+    feature = features.get(key)
+    if feature is None or not feature.values:
+        return ()  # an empty list may be of any type, or left out
+    if not isinstance(feature, kind):
+        raise CorruptRecord(f"Example without a {kind.__name__} under {key!r}")
+    return tuple(feature.values)
+
+
+def _boxes(sides: Mapping[str, tuple[Any, ...]], label: int, label_offset: int) -> tuple[Box, ...]:
+    """Boxes of four sides each; without labels of their own they have the image's."""
+    columns = [sides[f"bbox/{side}"] for side in ("xmin", "ymin", "xmax", "ymax")]
+    count = len(columns[0])
+    labels = sides.get("bbox/label", ())
+    own = [value - label_offset for value in labels] or [label] * count
+    if {len(column) for column in columns} | {len(own)} != {count}:
+        raise CorruptRecord(f"Example with boxes of {count} left sides and other numbers of others")
+    return tuple(Box(*values) for values in zip(*columns, own, strict=True))

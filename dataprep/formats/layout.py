@@ -1,0 +1,113 @@
+"""PURE. Which features a tf.train.Example has, and what each of them holds.
+
+``imagenet`` has the keys of TensorFlow's ``build_imagenet_data.py`` (models/research/slim).
+``tfds`` has those of TensorFlow Datasets' ``imagenet2012``, whose ``file_name`` is the base name
+("Eg: 'n15075141_54.JPEG'") and whose labels count from 0. A mapping names features of one's own.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dataprep.errors import ConfigError
+
+_BOX_SIDES = ("bbox/xmax", "bbox/xmin", "bbox/ymax", "bbox/ymin")
+FIELDS = (
+    *("encoded", "label", "synset", "text", "filename", "source", "number"),
+    *("height", "width", "channels", "colorspace", "format"),
+    *(*_BOX_SIDES, "bbox/label", "values"),
+)
+"""What a feature can hold; docs/layouts.md says what each of them is."""
+
+_PREDEFINED: Mapping[str, Mapping[str, str]] = {
+    "imagenet": {
+        "image/channels": "channels",
+        "image/class/label": "label",
+        "image/class/synset": "synset",
+        "image/class/text": "text",
+        "image/colorspace": "colorspace",
+        "image/encoded": "encoded",
+        "image/filename": "filename",
+        "image/format": "format",
+        "image/height": "height",
+        "image/object/bbox/label": "bbox/label",
+        "image/object/bbox/xmax": "bbox/xmax",
+        "image/object/bbox/xmin": "bbox/xmin",
+        "image/object/bbox/ymax": "bbox/ymax",
+        "image/object/bbox/ymin": "bbox/ymin",
+        "image/width": "width",
+    },
+    "tfds": {"file_name": "filename", "image": "encoded", "label": "label"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Features and their fields, in the order in which they are written.
+
+    Attributes:
+        features: pairs of feature and field, sorted by the bytes of the feature's name.
+        counts_from_background: whether 0 is background, so that synsets count from 1.
+    """
+
+    features: tuple[tuple[str, str], ...]
+    counts_from_background: bool = False
+
+    @classmethod
+    def of(cls, value: str | Mapping[str, str]) -> Layout:
+        """The layout that a config names or spells out.
+
+        Raises:
+            ConfigError: no such layout or field, or one that could not be read again.
+        """
+        if isinstance(value, str):
+            if value not in _PREDEFINED:
+                known = [*_PREDEFINED, "a mapping of features to fields"]
+                raise ConfigError(f"no layout {value!r}: {_nearest(value, known)}")
+            return cls(_sorted(_PREDEFINED[value]), value == "imagenet")
+        _require_readable(value)
+        return cls(_sorted(value))
+
+    def feature(self, field: str) -> str | None:
+        """The feature that holds ``field``, if one does."""
+        return next((feature for feature, held in self.features if held == field), None)
+
+    @property
+    def keeps_boxes(self) -> bool:
+        """Whether records have bounding boxes."""
+        return self.feature("bbox/xmin") is not None
+
+
+def _sorted(features: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    # By code point, which is the order of the UTF-8 bytes.
+    return tuple(sorted(features.items()))
+
+
+def _require_readable(features: Mapping[str, str]) -> None:
+    fields = list(features.values())
+    for feature, field in features.items():
+        if not feature:
+            raise ConfigError(f"a feature without a name, for {field!r}: give it one")
+        if field not in FIELDS:
+            raise ConfigError(f"feature {feature!r}: no field {field!r}: {_nearest(field, FIELDS)}")
+        if fields.count(field) > 1:
+            raise ConfigError(f"field {field!r} stands in two features: leave one of them out")
+    for field in ("encoded", "label"):
+        if field not in fields:
+            raise ConfigError(
+                f"no feature holds {field!r}, without which records cannot be read: add one, "
+                f"such as {'image' if field == 'encoded' else 'label'}: {field}"
+            )
+    held = {field for field in fields if field.startswith("bbox/")}
+    if held and (missing := sorted({*_BOX_SIDES} - held)):
+        raise ConfigError(f"boxes without {', '.join(missing)}: give all four sides, or none")
+
+
+def _nearest(name: str, known: tuple[str, ...] | list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+
+
+IMAGENET = Layout.of("imagenet")
