@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from dataprep.command_line import Commands, application, settings, start
+
+if TYPE_CHECKING:
+    from dataprep.stores import StoreOptions
 
 
 class DataprepCommands(Commands):
@@ -26,6 +29,10 @@ app = application(
 
 EndpointUrl = Annotated[
     str | None, typer.Option("--endpoint-url", help="S3 endpoint other than AWS.")
+]
+StoreSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Store options: --set store.profile=me."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
@@ -125,38 +132,52 @@ def verify(
     split: Annotated[str | None, typer.Option(help="One split. (default: all)")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Sizes, checksums, receipts.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPLIT",
+            help="Report samples that are in SPLIT too. Reads two tables, and shards only with "
+            "--quick or --deep.",
+        ),
+    ] = None,
+    fail_on_leakage: Annotated[
+        bool, typer.Option("--fail-on-leakage", help="End with 1 if there are any.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="(default: one a processor)")] = None,
     endpoint_url: EndpointUrl = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Store options: --set store.profile=me."),
-    ] = None,
+    set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
     """Re-read what was stored and name the shard, record and offset of each fault."""
-    from dataprep.config import DaskOptions, store_options
-    from dataprep.errors import ConfigError
+    from dataprep.config import DaskOptions
+    from dataprep.verification import compare
     from dataprep.verification import verify as run
 
     if quick and deep:
-        raise ConfigError("--quick and --deep exclude each other: give one")
-    found = run(
-        output,
-        split,
-        depth="quick" if quick else "deep" if deep else "full",
-        workers=workers or DaskOptions().worker_count,
-        options=store_options(
-            {
-                **({"store.endpoint_url": endpoint_url} if endpoint_url else {}),
-                **_settings(set_ or []),
-            }
-        ),
+        _refuse("--quick and --deep exclude each other: give one")
+    if fail_on_leakage and not against:
+        _refuse("--fail-on-leakage needs --against SPLIT: the split to compare with")
+    options = _store_options(endpoint_url, set_)
+    leaks = compare(output, split, against, options=options) if against else ()
+    found = (
+        ()
+        if against and not (quick or deep)
+        else run(
+            output,
+            split,
+            depth="quick" if quick else "deep" if deep else "full",
+            workers=workers or DaskOptions().worker_count,
+            options=options,
+        )
     )
     if as_json:
-        typer.echo(json.dumps({"splits": [one.as_dict() for one in found]}))
+        result = {"splits": [one.as_dict() for one in found]}
+        if against:
+            result["leakage"] = [leak.as_dict() for leak in leaks]
+        typer.echo(json.dumps(result))
     else:
-        typer.echo("\n".join(str(one) for one in found))
-    if not all(one.ok for one in found):
+        typer.echo("\n".join(str(one) for one in (*found, *leaks)))
+    if not all(one.ok for one in found) or (fail_on_leakage and any(leaks)):
         raise typer.Exit(1)
 
 
@@ -200,6 +221,13 @@ def _size(text: str | None) -> int | tuple[int, int] | None:
     if len(parts) > 2 or not all(re.fullmatch("[0-9]+", part) for part in parts):
         _refuse(f"--size {text!r}: give pixels, as in 256, or width x height, as in 256x192")
     return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
+
+
+def _store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOptions:
+    from dataprep.config import store_options
+
+    endpoint = {"store.endpoint_url": endpoint_url} if endpoint_url else {}
+    return store_options({**endpoint, **_settings(pairs or [])})
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 def in_order(
     call: Callable[[Item], Result], items: Iterable[Item], threads: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """``map(call, items)`` on ``threads`` threads, with 0 on the caller's own.
 
     Unlike an executor's ``map`` it takes items as results are taken, so that at most

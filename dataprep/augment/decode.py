@@ -41,6 +41,23 @@ def decode_part(data: Buffer, choose: Callable[[int, int], Box], size: int) -> P
     return np.asarray(scaled, np.uint8)
 
 
+def decode_whole(data: Buffer) -> Pixels:
+    """The whole image at its own size: uint8 (height, width, 3), greyscale repeated.
+
+    Raises:
+        ImageError: no image, or one that cannot be decoded.
+    """
+    if bytes(data[:2]) == _SOI:
+        try:
+            height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
+            if colorspace not in _CMYK and width * height <= DEFAULT_MAX_PIXELS:
+                pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False)
+                return pixels
+        except (ValueError, KeyError):
+            pass  # broken: Pillow's turn to say how
+    return _decode_other(data, lambda width, height: Box(0, 0, width, height))[0]
+
+
 def _decode_jpeg(
     data: Buffer, choose: Callable[[int, int], Box], size: int
 ) -> tuple[Pixels, Box] | None:

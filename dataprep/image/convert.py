@@ -32,8 +32,9 @@ _HARMLESS = ("extraneous bytes before marker", "Invalid SOS parameters", "Unknow
 class Converted:
     """A stored image and its story.
 
-    ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``, ``channels`` and ``colorspace`` (``RGB`` or ``Grayscale``) describe
-    ``data``; the ``source_`` fields the image as it was stored. ``action`` is ``passthrough``
+    ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``,
+    ``channels`` and ``colorspace`` (``RGB`` or ``Grayscale``) describe ``data``; the ``source_``
+    fields the image as it was stored. ``action`` is ``passthrough``
     (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
     ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
     ``geometry`` how the turned image was then scaled and cropped: what boxes must follow.

@@ -79,6 +79,15 @@ class Delete(Protocol):
 
 
 @runtime_checkable
+class Close(Protocol):
+    """Holds connections or files between requests; no store has to."""
+
+    def close(self) -> None:
+        """Let go of them. The store can still be used, and makes new ones then."""
+        ...
+
+
+@runtime_checkable
 class Store(Get, Put, Create, List, Head, Delete, Protocol):
     """All capabilities, at one root: a directory, a bucket with a prefix, a name in memory."""
 

@@ -12,6 +12,7 @@ import base64
 import contextlib
 import hashlib
 import io
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -45,8 +46,7 @@ class S3Store:
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._bucket = S3Bucket(uri, options)
         self.options = self._bucket.options
-        self._clients: dict[int | None, S3Client] = {}
-        self._lock = threading.Lock()
+        self._forget()
 
     def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
         return _unpickled, (self.uri, self.options)
@@ -55,6 +55,14 @@ class S3Store:
     def uri(self) -> str:
         """``s3://bucket/prefix``."""
         return self._bucket.uri
+
+    def close(self) -> None:
+        """Close connections; the next request opens new ones."""
+        with self._lock:
+            clients = list(self._clients.values())
+            self._clients.clear()
+        for client in clients:
+            client.close()
 
     def prepare(self) -> None:
         """Ask for the bucket, with few retries, so that a wrong name fails at once."""
@@ -239,7 +247,14 @@ class S3Store:
         plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
         return data, etag if plain else None
 
+    def _forget(self) -> None:
+        self._process = os.getpid()
+        self._clients: dict[int | None, S3Client] = {}
+        self._lock = threading.Lock()
+
     def _client(self, attempts: int | None = None) -> S3Client:
+        if self._process != os.getpid():
+            self._forget()  # forked: connections, and perhaps a locked lock, are the parent's
         with self._lock:
             if attempts not in self._clients:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from dataprep.counted import counted
+from dataprep.verification.duplicates import Duplicates
 
 Depth = Literal["quick", "full", "deep"]
+_NONE = Duplicates("", "", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Verification:
     """What was checked, and what was found.
 
     ``shards`` and ``samples`` count once, whatever the number of formats; ``bytes`` are of all
-    shards in all formats.
+    shards in all formats. Samples of equal content are ``duplicates``, and no fault.
     """
 
     output: str
@@ -45,6 +47,7 @@ class Verification:
     bytes: int
     faults: tuple[Fault, ...]
     remarks: tuple[str, ...]
+    duplicates: Duplicates
 
     @property
     def ok(self) -> bool:
@@ -61,8 +64,9 @@ class Verification:
         return "\n".join([head, *(f"  {fault}" for fault in self.faults), *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        return [f"  note: {remark}" for remark in self.remarks]
+        return [f"  note: {remark}" for remark in (*self.remarks, *self.duplicates.lines())]
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return {**asdict(self), "ok": self.ok}
+        duplicates = self.duplicates.as_dict()
+        return {**asdict(replace(self, duplicates=_NONE)), "duplicates": duplicates, "ok": self.ok}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 
@@ -9,10 +10,14 @@ from dataprep import keys
 from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, RecordError, StoreError
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile
+from dataprep.job.plans import SplitPlan
+from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.verification.accounts import Account, LabelCounts, receipt_labels
+from dataprep.verification.duplicates import COLUMNS, within
 from dataprep.verification.faults import Depth, Fault, Verification
 from dataprep.verification.shards import ShardCheck, quick_faults
 from dataprep.verification.tables import expected_keys, out_of_bounds, table_faults
@@ -84,25 +89,38 @@ def verify_split(
         info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key, names)
     }
 
-    def one(shard: int) -> tuple[Receipt | None, list[Fault]]:
+    account = _account(store, job)
+    # Samples that lie within archives or records may bring a name of their own.
+    named = account is not None and not account.plan.containers
+
+    def one(shard: int) -> tuple[Receipt | None, list[Fault], LabelCounts]:
         receipt, found = _receipt(store, job, shard)
         if receipt is None:
-            return None, found
+            return None, found, {}
         found.extend(quick_faults(store, receipt, sizes))
+        labels = receipt_labels(receipt.rows, list(receipt.formats))
         if depth != "quick":
-            found.extend(ShardCheck(store, receipt, job, depth).faults())
+            check = ShardCheck(store, receipt, job, depth, named=named)
+            found.extend(check.faults())
+            labels = check.labels
         if on_shard:
             on_shard(sum(stored.file.bytes for stored in receipt.formats.values()))
-        return receipt, found
+        return receipt, found, labels
 
     faults: list[Fault] = []
     receipts: list[Receipt] = []
     table = SampleTable(list(job.label_offsets))
-    for receipt, found in in_order(one, range(job.shards), workers if workers > 1 else 0):
+    threads = workers if workers > 1 else 0
+    for receipt, found, labels in in_order(one, range(job.shards), threads):
         faults.extend(found)
         if receipt is not None:
+            if account is not None and receipt.shard < job.shards:
+                account.add(receipt, labels)
             table.add(receipt.rows, receipt.shard)
             receipts.append(receipt.without_rows())
+    if account is not None:
+        faults.extend(account.faults())
+    duplicates = within(split, table.table().select(COLUMNS).to_pandas())
     faults.extend(table_faults(store, job, receipts, table))
     strangers = sorted(sizes.keys() - expected_keys(job, receipts))
     faults.extend(Fault(key, "does not belong to this data set") for key in strangers)
@@ -116,8 +134,24 @@ def verify_split(
         samples=table.counts.written,
         bytes=sum(entry.file.bytes for entry in stored),
         faults=tuple(faults),
-        remarks=tuple(out_of_bounds(receipts)),
+        remarks=(*out_of_bounds(receipts), *(account.remarks() if account else ())),
+        duplicates=duplicates,
     )
+
+
+def _account(store: Store, job: JobFile) -> Account | None:
+    """Plan and labels to hold receipts against, if they are those of the job.
+
+    Where they are not, that is what gets said, by ``table_faults``.
+    """
+    try:
+        plan, labels = store.get(keys.plan(job.split)), store.get(keys.LABELS)
+    except ObjectNotFound:
+        return None
+    digests = [hashlib.sha256(data).hexdigest() for data in (plan, labels)]
+    if digests != [job.plan_sha256, job.labels_sha256]:
+        return None
+    return Account(job, SplitPlan.from_parquet(plan), LabelSpace.from_json(labels))
 
 
 def _receipt(store: Store, job: JobFile, shard: int) -> tuple[Receipt | None, list[Fault]]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
+from dataprep.formats.records import RawRecord
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
+from dataprep.names import to_bytes, unescape
 from dataprep.receipt import Receipt, Row, StoredFile
 from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
@@ -37,13 +40,21 @@ def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> It
 
 
 class ShardCheck:
-    """Reads one shard in each format."""
+    """Reads one shard in each format.
 
-    def __init__(self, store: Store, receipt: Receipt, job: JobFile, depth: Depth) -> None:
+    ``named`` says that records carry the base names of their sources.
+    """
+
+    def __init__(
+        self, store: Store, receipt: Receipt, job: JobFile, depth: Depth, *, named: bool
+    ) -> None:
         self._store = store
         self._receipt = receipt
         self._options = {name: job.record_options(name) for name in job.label_offsets}
         self._deep = depth == "deep"
+        self._named = named
+        self.labels: dict[str, Counter[int]] = {}
+        """Labels of the records, by format, where all of a shard's could be read."""
 
     def faults(self) -> Iterator[Fault]:
         """Everything wrong with it, with its place."""
@@ -96,12 +107,37 @@ class ShardCheck:
         if damaged:
             return
         try:
-            places = [(r.offset, r.length) for r in record_format.read(data, key)]
+            records = list(record_format.read(data, key))
         except RecordError as error:
             yield Fault(key, str(error), _known(error.record), _known(error.offset))
             return
-        if places != [_place(row, name)[:2] for row in rows]:
-            yield Fault(key, f"holds {len(places):,} records, not the {len(rows):,} of the receipt")
+        if [record[:2] for record in records] != [_place(row, name)[:2] for row in rows]:
+            yield Fault(
+                key, f"holds {len(records):,} records, not the {len(rows):,} of the receipt"
+            )
+            return
+        yield from self._identity_faults(record_format, key, records, rows)
+
+    def _identity_faults(
+        self,
+        record_format: RecordFormat,
+        key: str,
+        records: Sequence[RawRecord],
+        rows: Sequence[Row],
+    ) -> Iterator[Fault]:
+        """Each record is of the sample that the receipt has in its place."""
+        counts: Counter[int] = Counter()
+        options = self._options[record_format.name]
+        for i, (record, row) in enumerate(zip(records, rows, strict=True)):
+            try:
+                sample = record_format.decode(record.payload, options)
+            except RecordError as error:
+                yield Fault(key, _without_place(str(error)), i, record.offset)
+                return
+            counts[sample.label] += 1
+            for what in _strangeness(sample, row, named=self._named):
+                yield Fault(key, what, i, record.offset)
+        self.labels[record_format.name] = counts
 
     def _one_record(
         self,
@@ -160,10 +196,21 @@ def _without_place(message: str) -> str:
     return _PLACE.sub("", message, count=1)
 
 
-def _sample_faults(sample: Sample, row: Row) -> Iterator[str]:
-    """Deep: the image decodes, and agrees with the table."""
+def _strangeness(sample: Sample, row: Row, *, named: bool) -> Iterator[str]:
+    """How a record shows that it is not the row's, by what it says of itself."""
+    source = unescape(row.source)
     if sample.label != row.label:
         yield f"label {sample.label}, samples.parquet says {row.label} ({row.source})"
+    if sample.synset and sample.synset != to_bytes(unescape(row.synset)):
+        yield f"synset {sample.synset!r}, samples.parquet says {row.synset!r} ({row.source})"
+    if sample.number and sample.number != row.number:
+        yield f"its id is {sample.number}, the plan says {row.number} ({row.source})"
+    if named and sample.filename and sample.filename != to_bytes(source.rpartition("/")[2]):
+        yield f"it is of {sample.filename!r}, samples.parquet says {row.source}"
+
+
+def _sample_faults(sample: Sample, row: Row) -> Iterator[str]:
+    """Deep: the image decodes, and agrees with the table."""
     if sample.width and (sample.width, sample.height) != (row.width, row.height):
         yield (
             f"record says {sample.width} x {sample.height}, samples.parquet "

@@ -118,7 +118,7 @@ class TestRequest:
             (["--set", "image.quality=[1"], "not valid YAML"),
             (["--set", "image=5"], "image"),
             (["--set", "seed.deeper=5"], "seed"),
-            (["--set", "kind=tarball"], "no source kind 'tarball': use one of imagefolder"),
+            (["--set", "kind=tarball"], "no source kind 'tarball': use one of flat"),
             (["--output", "s3://"], "no bucket in 's3://'"),
             (["--output", "s3:///prefix"], "no bucket"),
             (["--output", "ftp://host/x"], "no store for 'ftp'"),

@@ -85,7 +85,8 @@ class TestSequence:
 
     def test_numpy_index(self, dataset: dataprep.Dataset) -> None:
         """NumPy's integers are indices too, since samplers give them."""
-        assert dataset[int(np.int64(5))] == dataset[np.int64(5)]  # type: ignore[call-overload]
+        assert dataset[5] == dataset[np.int64(5)] == dataset[np.uint8(5)]
+        assert dataset[np.int64(-1)] == dataset[119]
 
     def test_repr(self, dataset: dataprep.Dataset) -> None:
         """Its repr says what and how many."""

@@ -1,0 +1,236 @@
+"""One split in one format: by number, by shard, from one end to the other."""
+
+from __future__ import annotations
+
+import io
+import operator
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+from types import TracebackType
+from typing import Any, NamedTuple, SupportsIndex, overload
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dataprep import keys
+from dataprep.dataset.images import Images
+from dataprep.dataset.opening import stored_manifest
+from dataprep.dataset.shards import Shard
+from dataprep.errors import CorruptRecord, DatasetError, FormatMissing
+from dataprep.formats import Sample, get_format
+from dataprep.formats.records import RawRecord
+from dataprep.labels import LabelSpace
+from dataprep.ordered import in_order
+from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.stores.protocol import Close
+
+
+class Place(NamedTuple):
+    """Where a record lies: the key of its shard, its offset and length in bytes."""
+
+    key: str
+    offset: int
+    length: int
+
+
+class Dataset(Sequence[Sample]):
+    """Samples of one split in the order in which they were written; labels count from 0.
+
+    ``len`` and columns cost nothing, ``dataset[i]`` one range request, iteration one request a
+    shard, the next shard being fetched meanwhile. Instances can be shared by threads, pickled
+    and forked: every process has connections of its own. As a context manager it lets go of
+    them at the end.
+    """
+
+    def __init__(self, store: Store, split: str = "train", format: str | None = None) -> None:
+        self._store = store
+        self._closed = False
+        self.split = split
+        self.manifest = stored_manifest(store, split)
+        names = list(self.manifest.formats)
+        self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
+        if self.format not in names:
+            raise FormatMissing(
+                f"split {split!r} of {store.uri} has no format {format!r}: it has "
+                + ", ".join(names)
+            )
+        self._format = get_format(self.format)
+        self._entry = self.manifest.formats[self.format]
+        self._options = self.manifest.record_options(self.format)
+
+    def __reduce__(self) -> tuple[type[Dataset], tuple[Store, str, str]]:
+        return Dataset, (self._store, self.split, self.format)
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections. Samples can no longer be read; what was read stays."""
+        self._closed = True
+        if isinstance(self._store, Close):
+            self._store.close()
+
+    def __len__(self) -> int:
+        return self._entry.records
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self._store.uri} {self.split!r} {self.format}: {len(self):,} samples>"
+
+    @property
+    def store(self) -> Store:
+        """Where it lies.
+
+        Raises:
+            DatasetError: the data set was closed.
+        """
+        if self._closed:
+            raise DatasetError(f"{self!r} is closed: open it again")
+        return self._store
+
+    @cached_property
+    def label_space(self) -> LabelSpace:
+        """The classes, by label."""
+        return LabelSpace.from_json(self.store.get(keys.LABELS))
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """``samples.parquet``: one row a source sample, those that failed included."""
+        table: pd.DataFrame = pq.read_table(io.BytesIO(self._stored_table)).to_pandas()
+        return table
+
+    @cached_property
+    def written(self) -> pd.DataFrame:
+        """Rows of ``samples`` that were written: row ``i`` tells of ``dataset[i]``."""
+        return self.samples[self.samples["status"] == "written"].reset_index(drop=True)
+
+    @property
+    def labels(self) -> Any:
+        """0-based label of each sample: int64 of shape (len,)."""
+        return self._places[3]
+
+    @cached_property
+    def _stored_table(self) -> bytes:
+        return self.store.get(keys.samples(self.split))
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.int64], ...]:
+        """Shard, offset, length and label of each sample; no other column is unpacked."""
+        names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
+        table = pq.read_table(io.BytesIO(self._stored_table), columns=["status", *names])
+        written = table.filter(pc.equal(table["status"], "written"))
+        return tuple(written[name].to_numpy().astype(np.int64, copy=False) for name in names)
+
+    @property
+    def images(self) -> Images:
+        """The samples decoded: uint8 of shape (height, width, 3)."""
+        return Images(self, self._name)
+
+    def place(self, index: SupportsIndex) -> Place:
+        """Where a sample's record lies; raises IndexError where there is none."""
+        number = self._number(index)
+        shards, offsets, lengths, _ = self._places
+        key = self._entry.shards[int(shards[number])].key
+        return Place(key, int(offsets[number]), int(lengths[number]))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Sample | list[Sample]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        key, offset, length = self.place(index)
+        data = self.store.get_range(key, offset, length)
+        records = list(self._format.read(data, f"{key} at {offset}"))
+        if len(records) != 1:
+            raise CorruptRecord(
+                f"{key}: {len(records)} records at byte {offset}, where sample "
+                f"{operator.index(index)} stands; run dataprep verify"
+            )
+        return self._decoded(records[0])
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self.iterate()
+
+    def iterate(self, shards: Iterable[Shard] | None = None) -> Iterator[Sample]:
+        """Samples of these shards, or of all: while one is decoded, the next is fetched.
+
+        At most two shards are in memory at a time.
+        """
+        chosen = list(self.shards() if shards is None else shards)
+        with closing(in_order(self._fetch, chosen, threads=1)) as contents:
+            for shard in chosen:
+                # The callee alone holds the shard: it is gone before the one after next comes.
+                yield from self._samples_in(next(contents), shard.key)
+
+    def shards(self) -> tuple[Shard, ...]:
+        """All shards in the manifest's order; iterating one gives its samples."""
+        entries = self._entry.shards
+        ends = list(accumulate((entry.records for entry in entries), initial=0))
+        return tuple(
+            Shard(i, entry.key, entry.bytes, entry.sha256, range(*ends[i : i + 2]), self._walk)
+            for i, entry in enumerate(entries)
+        )
+
+    def _walk(self, shard: Shard) -> Iterator[Sample]:
+        return self._samples_in(self._fetch(shard), shard.key)
+
+    def _fetch(self, shard: Shard) -> bytes:
+        return self.store.get(shard.key)
+
+    def _samples_in(self, data: bytes, key: str) -> Iterator[Sample]:
+        for record in self._format.read(data, key):
+            yield self._decoded(record)
+
+    def _decoded(self, record: RawRecord) -> Sample:
+        """The sample with an image of its own: it can be pickled, and keeps no shard alive."""
+        sample = self._format.decode(record.payload, self._options)
+        return replace(sample, image=bytes(sample.image))
+
+    def _number(self, index: SupportsIndex) -> int:
+        number = operator.index(index)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"sample {number} of {len(self)}")
+        return number % len(self)
+
+    def _name(self, number: int) -> str:
+        key, offset, _ = self.place(number)
+        return f"sample {number:,} ({key} at byte {offset:,})"
+
+
+def open_dataset(
+    uri: str | os.PathLike[str],
+    split: str = "train",
+    *,
+    format: str | None = None,
+    options: StoreOptions | None = None,
+) -> Dataset:
+    """Open a complete split of the output at ``uri``.
+
+    Args:
+        uri: a path, ``s3://bucket/prefix`` or ``memory://name``.
+        split: which one.
+        format: which of its formats; TFRecord if it has it.
+        options: endpoint, profile and the like.
+
+    Raises:
+        ManifestMissing: nothing there, or not complete; it says what is there.
+        SchemaTooNew: written by a newer version.
+        FormatMissing: not made in that format.
+    """
+    return Dataset(open_store(uri, options), split, format)
