@@ -36,7 +36,11 @@ def shard(
         Path | None, typer.Argument(help="A YAML file; every option below overrides it.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Class folders: a path or s3://bucket/prefix.")
+        str | None, typer.Option(help="Class folders, or what --kind says: a path or s3:// address.")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="Of the source: imagefolder, listing or records. (default: imagefolder)"),
     ] = None,
     output: Annotated[
         str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
@@ -95,6 +99,7 @@ def shard(
 
     named = {
         "source": source,
+        "kind": kind,
         "output": output,
         "kind": kind,
         "split": split,
