@@ -191,6 +191,7 @@ def _one(
         exif_orientation=converted.exif_orientation,
         width=converted.width,
         height=converted.height,
+        image_bytes=len(converted.data),
         records={spool.format.name: spool.write(sample) for spool in spools},
     )
 

@@ -1,6 +1,9 @@
-"""One file of a source by its key, its errors told as those of a sample or of the job."""
+"""Reads of a source, their errors told as those of a sample or of the job."""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceChanged, UnreadableImage
 from dataprep.stores import Store
@@ -8,7 +11,14 @@ from dataprep.stores.local import LocalStore
 
 
 def read_file(store: Store, key: str, where: str) -> bytes:
-    """The bytes of ``key``; ``where`` is the source's address, for errors.
+    """The bytes of ``key``; ``where`` is the source's address. Raises what ``reading`` does."""
+    with reading(store, key, where):
+        return store.get(key)
+
+
+@contextlib.contextmanager
+def reading(store: Store, key: str, where: str) -> Iterator[None]:
+    """Reads of ``key`` in the source at ``where``.
 
     Raises:
         UnreadableImage: this one file on a disk may not be read.
@@ -16,7 +26,7 @@ def read_file(store: Store, key: str, where: str) -> bytes:
         StoreError: it could not be read this time.
     """
     try:
-        return store.get(key)
+        yield
     except ObjectNotFound:
         raise SourceChanged(
             f"{key!r} is gone from {where} since it was listed: restore it, or start "

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import LabelSpace
 from dataprep.names import to_bytes
@@ -66,15 +64,12 @@ class ListingSource:
         names = [place.name for place in places]
         sizes = self._sizes(names, problems)
         classes, space, notes = self._classes(rows, problems)
-        order = sorted(range(len(names)), key=lambda row: to_bytes(names[row]))
-        back = np.argsort(np.array(order, dtype=np.int64))
-        return Listing(
-            names=[names[row] for row in order],
-            sizes=np.array([sizes[row] for row in order], dtype=np.int64),
-            classes=["" if row in problems else classes[row] for row in order],
-            problems={int(back[row]): problem for row, problem in sorted(problems.items())},
-            values=rows.values[order] if rows.values is not None else None,
-            order=back,
+        return Listing.sorted(
+            names,
+            sizes,
+            classes,
+            problems,
+            values=rows.values,
             label_space=space,
             notes=notes,
         )

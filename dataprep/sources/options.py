@@ -60,8 +60,9 @@ class RecordsOptions(_Section):
     split: str | None = None
     """Which split of the source. (default: the one that is written)"""
 
-    layout: Literal["auto", "imagenet", "tfds"] = "auto"
-    """Keys of tf.train.Example: ``image/encoded`` and its like, or ``image``."""
+    layout: Literal["auto", "imagenet", "tfds"] | dict[str, str] = "auto"
+    """Keys of tf.train.Example: ``image/encoded`` and its like, ``image``, or a mapping of keys to
+    ``encoded``, ``label``, ``synset``, ``text``, ``filename``, ``values``."""
 
     label_offset: Annotated[int, Field(ge=-1000, le=1000)] | None = None
     """What the records add to a 0-based label. (default: 1 for customary TFRecords in which no

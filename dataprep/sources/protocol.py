@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,35 @@ class Listing:
     order: NDArray[np.int64] | None = None
     label_space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def sorted(
+        cls,
+        names: Sequence[str],
+        sizes: Sequence[int],
+        classes: Sequence[str],
+        problems: Mapping[int, Problem],
+        **more: Any,
+    ) -> Listing:
+        """A listing of rows in the source's own order, which it keeps as ``order``.
+
+        Rows of one name stay in that order. ``more`` are further columns and attributes.
+        """
+        order = sorted(range(len(names)), key=lambda row: to_bytes(names[row]))
+        back = np.argsort(np.array(order, dtype=np.int64), kind="stable")
+        for name in ("values", "offsets"):
+            if more.get(name) is not None:
+                more[name] = np.asarray(more[name])[order]
+        if more.get("containers"):
+            more["containers"] = [more["containers"][row] for row in order]
+        return cls(
+            names=[names[row] for row in order],
+            sizes=np.array([sizes[row] for row in order], dtype=np.int64),
+            classes=["" if row in problems else classes[row] for row in order],
+            problems={int(back[row]): problems[row] for row in sorted(problems)},
+            order=back.astype(np.int64),
+            **more,
+        )
 
     def __len__(self) -> int:
         return len(self.names)
