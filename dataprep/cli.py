@@ -36,7 +36,8 @@ def shard(
         Path | None, typer.Argument(help="A YAML file; every option below overrides it.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Class folders, or what --kind says: a path or s3:// address.")
+        str | None,
+        typer.Option(help="Class folders, or what --kind says: a path or s3:// address."),
     ] = None,
     kind: Annotated[
         str | None,

@@ -68,7 +68,9 @@ class SplitPlan:
         if self.containers:
             columns += [self.containers[rows], self.offsets[rows].tolist()]
         labels = self.labels[rows].tolist()
-        values = [()] * len(labels) if self.values is None else map(tuple, self.values[rows].tolist())
+        values = (
+            [()] * len(labels) if self.values is None else map(tuple, self.values[rows].tolist())
+        )
         return tuple(
             Item(Located(*place), label, several)
             for place, label, several in zip(

@@ -8,7 +8,7 @@ from dataprep.stores import Store, StoreOptions, open_store
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """The folder of a file and its name: ``s3://bucket/a/b.csv`` is ``s3://bucket/a``, ``b.csv``."""
+    """The folder of a file, and its name there: ``s3://bucket/a`` and ``b.csv``."""
     folder, slash, name = uri.rpartition("/")
     return folder or slash or ".", name
 

@@ -21,7 +21,11 @@ from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 
 _FORMATS = {
-    **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
     ".lst": "lst",
 }
 
@@ -96,7 +100,7 @@ class ListingSource:
         delimiter = options.delimiter or ("\t" if kind == "tsv" else ",")
         return parse_text_table(data, self._file, options, delimiter)
 
-    def _sizes(self, names: Sequence[str], problems: dict[int, Problem]) -> list[int]:
+    def _sizes(self, names: Sequence[str], problems: dict[int, Problem]) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
         by_root: dict[str, list[int]] = {}
         for row, name in enumerate(names):

@@ -93,9 +93,7 @@ def _block_bytes(data: bytes) -> int:
     return max(1, min(len(data), _BLOCK_BYTES))
 
 
-def _wanted(
-    names: Sequence[str], name: str, options: ListingOptions, named: bool
-) -> list[int]:
+def _wanted(names: Sequence[str], name: str, options: ListingOptions, named: bool) -> list[int]:
     """Positions of the column of paths and of those of labels."""
     path = options.path
     if path is None:

@@ -85,9 +85,7 @@ def find_own(entries: Mapping[str, ObjectInfo], split: str, where: str) -> bool:
     return False
 
 
-def read_own(
-    store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted: str
-) -> OwnSplit:
+def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted: str) -> OwnSplit:
     """The samples of a complete split; ``wanted`` is a format or ``auto``.
 
     Raises:

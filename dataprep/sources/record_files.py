@@ -16,8 +16,8 @@ from dataprep.formats.recordio import MAGIC
 
 Format = Literal["tfrecord", "recordio"]
 
-_NUMBERED = re.compile(r"-\d{5,}-of-\d{5,}(?=$|\.)")
-_EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|-\d{5,}-of-\d{5,}$|\.gz$)")
+_NUMBERED = re.compile(r"[-_.]\d{5,}-of-\d{5,}(?=$|\.)")
+_EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|[-_.]\d{5,}-of-\d{5,}$|\.gz$)")
 _PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 _INDEX = (".idx", ".lst", ".json", ".txt", ".index", ".parquet", ".tsv", ".csv")
 _ALIASES = {"val": "validation", "valid": "validation", "training": "train", "eval": "validation"}

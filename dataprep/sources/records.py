@@ -22,7 +22,7 @@ from dataprep.sources.options import RecordsOptions
 from dataprep.sources.own_output import OwnSplit, find_own, read_own
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
 from dataprep.sources.ranges import Ranges
-from dataprep.sources.record_classes import Scanned, classes_of, sample_names
+from dataprep.sources.record_classes import classes_of, sample_names
 from dataprep.sources.record_content import (
     LAYOUTS,
     Content,
@@ -137,7 +137,7 @@ class RecordsSource:
             for record in records
         }
 
-    def _shards(self, entries: dict[str, ObjectInfo], split: str) -> list[ObjectInfo]:
+    def _shards(self, entries: dict[str, ObjectInfo], split: str) -> Sequence[ObjectInfo]:
         """The shards to read, by name, and their format."""
         named = [key for key, info in entries.items() if is_shard_name(key) and info.bytes]
         if not named:

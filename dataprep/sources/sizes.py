@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError
+from dataprep.errors import ObjectNotFound, PermissionRefused
 from dataprep.ordered import in_order
 from dataprep.stores import Store
 from dataprep.stores.s3 import S3Store
@@ -50,7 +50,9 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[Size]:
     refused = [answer for answer in asked.values() if isinstance(answer, PermissionRefused)]
     if refused and len(refused) == len(asked) and not known:
         raise refused[0]
-    found = {key: UNREADABLE if isinstance(size, Exception) else size for key, size in asked.items()}
+    found = {
+        key: UNREADABLE if isinstance(size, Exception) else size for key, size in asked.items()
+    }
     return [known[key] if key in known else found[key] for key in keys]
 
 
@@ -80,7 +82,7 @@ def _is_text(key: str) -> bool:
 def _listed(store: Store, keys: Sequence[str]) -> dict[str, int]:
     """Sizes of those keys that a few pages of their common folder hold."""
     wanted = set(keys)
-    folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]
+    folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]  # noqa: RUF071  cut at a slash
     found = {}
     try:
         for seen, info in enumerate(store.list(f"{folder}/" if folder else ""), 1):
