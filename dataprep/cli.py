@@ -41,14 +41,12 @@ def shard(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(help="Of the source: imagefolder, listing or records. (default: imagefolder)"),
+        typer.Option(
+            help="Of the source: imagefolder, flat, listing or records. (default: imagefolder)"
+        ),
     ] = None,
     output: Annotated[
         str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="What the source is: imagefolder or flat. (default: imagefolder)"),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Name of the split. (default: train)")] = None,
     format: Annotated[
@@ -102,7 +100,6 @@ def shard(
         "source": source,
         "kind": kind,
         "output": output,
-        "kind": kind,
         "split": split,
         "format": format or None,
         "image.mode": mode,
