@@ -43,14 +43,17 @@ def shard(
         Path | None, typer.Argument(help="A YAML file; every option below overrides it.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Class folders: a path or s3://bucket/prefix.")
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
+        str | None,
+        typer.Option(help="Class folders, or what --kind says: a path or s3:// address."),
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(help="What the source is: imagefolder or flat. (default: imagefolder)"),
+        typer.Option(
+            help="Of the source: imagefolder, flat, listing or records. (default: imagefolder)"
+        ),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Name of the split. (default: train)")] = None,
     format: Annotated[
@@ -102,8 +105,8 @@ def shard(
 
     named = {
         "source": source,
-        "output": output,
         "kind": kind,
+        "output": output,
         "split": split,
         "format": format or None,
         "image.mode": mode,

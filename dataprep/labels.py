@@ -53,6 +53,14 @@ class LabelSpace:
             tuple(label._replace(text=texts.get(label.synset, label.text)) for label in self.labels)
         )
 
+    @classmethod
+    def numbered(cls, names: Iterable[str]) -> LabelSpace:
+        """The space of classes whose names are whole numbers, in the order of these.
+
+        Where they are 0 to K-1 each number is its own label; 10 comes after 9.
+        """
+        return cls.in_order(sorted(set(names), key=int))
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Class name to label."""

@@ -21,7 +21,8 @@ class Row:
     """One source sample. ``source`` is the escaped name; sizes in pixels and bytes.
 
     ``notes`` are comma-separated kinds; ``records`` maps a format to offset, length and
-    CRC-32C of the encoded record. What is not known is 0 or empty.
+    CRC-32C of the encoded record, ``image_bytes`` how many of it are the image. What is not known
+    is 0 or empty.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Row:
     exif_orientation: int = 0
     width: int = 0
     height: int = 0
+    image_bytes: int = 0
     records: Mapping[str, tuple[int, int, int]] | None = None
 
 
@@ -129,6 +131,8 @@ class Receipt:
 
 def _rows(samples: dict[str, Any]) -> list[Row]:
     records = samples["records"]
+    # Receipts of earlier versions do not know how large images are.
+    samples.setdefault("image_bytes", [0] * len(samples["number"]))
     columns = [samples[name] for name in _SCALARS]
     rows = []
     for i, values in enumerate(zip(*columns, strict=True)):

@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 from dataprep.manifest import FormatEntry, SampleCounts, out_of_bounds
 from dataprep.receipt import Row
 
+_LATER = "image_bytes"
+"""A column that outputs of earlier versions do not have, and no row of theirs a value for."""
+
 _COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("source", pa.string()),
     ("label", pa.int32()),
@@ -32,6 +35,7 @@ _COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("width", pa.int32()),
     ("height", pa.int32()),
     ("notes", pa.string()),
+    (_LATER, pa.int64()),
 )
 
 
@@ -81,7 +85,9 @@ class SampleTable:
 
     def table(self) -> pa.Table:
         """All rows."""
-        return pa.concat_tables(self._parts).combine_chunks()
+        table = pa.concat_tables(self._parts).combine_chunks()
+        unknown = table[_LATER].null_count == len(table)
+        return table.drop_columns([_LATER]) if unknown else table
 
     def to_parquet(self) -> bytes:
         """As stored."""

@@ -32,10 +32,11 @@ _EXAMPLES = 3
 
 
 class Item(NamedTuple):
-    """One sample to be: where its bytes lie, and its 0-based label."""
+    """One sample to be: where its bytes lie, its 0-based label, and all its labels if several."""
 
     located: Located
     label: int
+    values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ def _one(
     try:
         converted = convert_sample(data, task.policy)
     except ImageError as error:
-        clutter = isinstance(error, NotAnImage) and not promises_image(name)
+        promised = promises_image(name) or getattr(task.source, "only_images", False)
+        clutter = isinstance(error, NotAnImage) and not promised
         status = "skipped" if clutter else "failed"
         return Row(
             *identity,
@@ -193,6 +195,7 @@ def _one(
         exif_orientation=converted.exif_orientation,
         width=converted.width,
         height=converted.height,
+        image_bytes=len(converted.data),
         records={spool.format.name: spool.write(sample) for spool in spools},
     )
 

@@ -32,7 +32,8 @@ class SplitPlan:
     """The rows of ``SPLIT.plan.parquet``: samples in the order and shard they are written to.
 
     ``shards`` is -1 for entries that are no samples; ``statuses`` and ``reasons`` say why.
-    ``containers`` and ``offsets`` are empty where every sample is a file of its own.
+    ``containers`` and ``offsets`` are empty where every sample is a file of its own, and
+    ``values``, float32 of shape (rows, k), is None where a sample has one label only.
     """
 
     names: Sequence[str]
@@ -44,6 +45,7 @@ class SplitPlan:
     reasons: Sequence[str]
     containers: Sequence[str] = ()
     offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    values: NDArray[np.float32] | None = None
 
     @cached_property
     def shard_count(self) -> int:
@@ -66,9 +68,14 @@ class SplitPlan:
         if self.containers:
             columns += [self.containers[rows], self.offsets[rows].tolist()]
         labels = self.labels[rows].tolist()
+        values = (
+            [()] * len(labels) if self.values is None else map(tuple, self.values[rows].tolist())
+        )
         return tuple(
-            Item(Located(*place), label)
-            for place, label in zip(zip(*columns, strict=True), labels, strict=True)
+            Item(Located(*place), label, several)
+            for place, label, several in zip(
+                zip(*columns, strict=True), labels, values, strict=True
+            )
         )
 
     def others(self, label_space: LabelSpace) -> list[Row]:
@@ -103,6 +110,8 @@ class SplitPlan:
         if self.containers:
             columns["container"] = pa.array([escape(key) for key in self.containers], pa.string())
             columns["offset"] = pa.array(self.offsets)
+        if self.values is not None:
+            columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
         sink = io.BytesIO()
         pq.write_table(pa.table(columns), sink, compression="zstd")
         return sink.getvalue()
@@ -115,6 +124,8 @@ class SplitPlan:
         if "container" in table.column_names:
             within["containers"] = [unescape(key) for key in table["container"].to_pylist()]
             within["offsets"] = table["offset"].to_numpy()
+        if "values" in table.column_names:
+            within["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
         return cls(
             names=[unescape(name) for name in table["source"].to_pylist()],
             sizes=table["source_bytes"].to_numpy(),
@@ -185,7 +196,11 @@ def make_plans(
                 f"split {split!r} would have no samples: with a share of {config.validation} "
                 "of each class, no class is large enough; give a larger --validation"
             )
-        order = plan.shuffled(listing.names, part, config.seed) if config.shuffle else part
+        order = (
+            plan.shuffled(listing.names, part, config.seed)
+            if config.shuffle
+            else _own_order(listing, part)
+        )
         others = sorted(listing.problems) if split == config.split else []
         plans[split] = _split_plan(listing, labels, order, others, calibration, config)
     return plans
@@ -196,6 +211,11 @@ def sample_rows(listing: Listing) -> NDArray[np.int64]:
     is_sample = np.ones(len(listing), dtype=np.bool_)
     is_sample[list(listing.problems)] = False
     return np.flatnonzero(is_sample).astype(np.int64)
+
+
+def _own_order(listing: Listing, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``rows`` as the source has them."""
+    return rows if listing.order is None else listing.order[np.isin(listing.order, rows)]
 
 
 def _split_plan(
@@ -222,6 +242,7 @@ def _split_plan(
         reasons=[*none, *(problem.reason for problem in problems)],
         containers=[listing.containers[row] for row in rows.tolist()] if listing.containers else (),
         offsets=listing.offsets[rows] if listing.containers else listing.offsets,
+        values=None if listing.values is None else listing.values[rows],
     )
 
 

@@ -73,12 +73,13 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
         config.source,
         config.kind,
         config.source_store or config.store,
-        getattr(config, config.kind, None),
+        config.source_section(),
     )
     store = open_store(config.output, config.store)
     labelling = load_labelling(config.labels, config.source_store or config.store)
     listing = labelling.applied(source.list(), note)
     _require_classes(config, listing)
+    source.concurrency = config.source_concurrency or source.concurrency
     if not len(sample_rows(listing)):
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
@@ -152,6 +153,8 @@ def _new(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
     )
+    for found in listing.notes:
+        note(found)
     _note_strays(listing, note)
     if (said := remark(label.synset for label in label_space.labels)) is not None:
         note(said)
@@ -225,7 +228,8 @@ def _label_space(
     remove: Sequence[str],
 ) -> LabelSpace:
     """The output's label space if another split made one, else this source's own."""
-    own = labelling.space(listing.classes[row] for row in sample_rows(listing).tolist())
+    classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
+    own = labelling.space(classes, listing.label_space)
     mine = {*_splits(config), *remove}
     others = [
         split

@@ -56,14 +56,16 @@ class Labelling:
                 )
         return with_map(listing, self.mapped) if self.mapped else listing
 
-    def space(self, classes: Iterable[str]) -> LabelSpace:
-        """The label space of these classes.
+    def space(self, classes: Iterable[str], counted_as: LabelSpace | None = None) -> LabelSpace:
+        """The label space of these classes; ``counted_as`` is how the source numbers its own.
 
         Raises:
             ConfigError: the given order lacks some of them.
         """
         if not self.order:
-            return LabelSpace.of(classes).with_texts(self.texts)
+            keeps = counted_as is not None and not self.truth and not self.mapped
+            own = counted_as if keeps and counted_as is not None else LabelSpace.of(classes)
+            return own.with_texts(self.texts)
         strangers = sorted(set(classes) - set(self.order))
         if strangers:
             raise ConfigError(

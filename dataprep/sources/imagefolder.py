@@ -8,17 +8,11 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from dataprep.errors import (
-    ObjectNotFound,
-    PermissionRefused,
-    SourceChanged,
-    SourceError,
-    SourceNotFound,
-    UnreadableImage,
-)
+from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.names import to_bytes
-from dataprep.sources.protocol import Listing, Located, Problem
+from dataprep.sources.files import read_file
+from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
@@ -32,7 +26,6 @@ IMAGE_EXTENSIONS = frozenset(
 something else is a failure or clutter."""
 
 NO_CLASS = "in no class folder"
-_REMOTE_READS = 16
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 _SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 _CLUTTER = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
@@ -52,8 +45,7 @@ class ImageFolder:
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
-        self._local = isinstance(self._store, LocalStore)
-        self.concurrency = 1 if self._local else _REMOTE_READS
+        self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
 
     @property
     def uri(self) -> str:
@@ -62,17 +54,7 @@ class ImageFolder:
 
     def read(self, item: Located) -> bytes:
         """One file's bytes."""
-        try:
-            return self._store.get(item.name)
-        except ObjectNotFound:
-            raise SourceChanged(
-                f"{item.name!r} is gone from {self.uri} since it was listed: restore it, or start "
-                "anew with --overwrite"
-            ) from None
-        except PermissionRefused as error:
-            if not self._local:
-                raise  # an expired token refuses everything: that is no property of a sample
-            raise UnreadableImage(str(error)) from None
+        return read_file(self._store, item.name, self.uri)
 
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""

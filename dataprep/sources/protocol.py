@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dataprep.labels import LabelSpace
 from dataprep.names import to_bytes
+
+REMOTE_READS = 32
+"""Reads in flight from a store behind a network: at 50 ms a request 640 files a second, which is
+more than one processor converts."""
 
 
 class Problem(NamedTuple):
@@ -44,6 +49,12 @@ class Listing:
         problems: row to why it is no sample; rows without one are samples.
         containers: for entries that lie within files, the key of each one's; else empty.
         offsets: int64 first byte within the container; empty where there are no containers.
+        values: float32 labels of shape (rows, k) where a source gives several a sample, the
+            class first; else None.
+        order: int64 rows in the source's own order, which an unshuffled job keeps; None where
+            it has none but that of the names.
+        label_space: the classes as the source numbers them; None where their names decide.
+        notes: what a person should know of how it was read.
     """
 
     names: Sequence[str]
@@ -52,6 +63,39 @@ class Listing:
     problems: dict[int, Problem] = field(default_factory=dict)
     containers: Sequence[str] = ()
     offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    values: NDArray[np.float32] | None = None
+    order: NDArray[np.int64] | None = None
+    label_space: LabelSpace | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def sorted(
+        cls,
+        names: Sequence[str],
+        sizes: Sequence[int],
+        classes: Sequence[str],
+        problems: Mapping[int, Problem],
+        **more: Any,
+    ) -> Listing:
+        """A listing of rows in the source's own order, which it keeps as ``order``.
+
+        Rows of one name stay in that order. ``more`` are further columns and attributes.
+        """
+        order = sorted(range(len(names)), key=lambda row: to_bytes(names[row]))
+        back = np.argsort(np.array(order, dtype=np.int64), kind="stable")
+        for name in ("values", "offsets"):
+            if more.get(name) is not None:
+                more[name] = np.asarray(more[name])[order]
+        if more.get("containers"):
+            more["containers"] = [more["containers"][row] for row in order]
+        return cls(
+            names=[names[row] for row in order],
+            sizes=np.array([sizes[row] for row in order], dtype=np.int64),
+            classes=["" if row in problems else classes[row] for row in order],
+            problems={int(back[row]): problems[row] for row in sorted(problems)},
+            order=back.astype(np.int64),
+            **more,
+        )
 
     def __len__(self) -> int:
         return len(self.names)
@@ -70,13 +114,17 @@ class Listing:
             digest.update(b"%s\0%d\0%s\0" % (to_bytes(name), size, to_bytes(group)))
         for key, offset in zip(self.containers, self.offsets.tolist(), strict=True):
             digest.update(b"%s\0%d\0" % (to_bytes(key), offset))
+        if self.values is not None:
+            digest.update(self.values.astype("<f4").tobytes())
         return digest.hexdigest()
 
 
 class Source(Protocol):
     """A collection of labelled images; picklable, so that workers can read it.
 
-    ``concurrency`` is how many reads a worker keeps in flight to hide the source's latency.
+    ``concurrency`` is how many reads a worker keeps in flight to hide the source's latency. A
+    source with ``only_images`` true promises that every entry is meant as an image: one that is
+    none fails, where in a folder it is passed over by its name.
     """
 
     concurrency: int

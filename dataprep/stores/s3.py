@@ -36,7 +36,9 @@ _PART_BYTES = 64 * 2**20
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _PUT_ATTEMPTS = 3
 _READ_ATTEMPTS = 4
-_CONNECTIONS = 64
+_CONNECTIONS = 256
+"""As many as ``source_concurrency`` may ask for; only those in use are opened."""
+
 _EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
 

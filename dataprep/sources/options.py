@@ -1,0 +1,72 @@
+"""Parts of a config that belong to one kind of source each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Column = str | Annotated[int, Field(ge=0)]
+
+
+class _Section(BaseModel):
+    # Hidden, since an address that is refused may hold a password.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+
+class ListingOptions(_Section):
+    """Kind ``listing``: how a CSV, TSV, Parquet or ``.lst`` file is read.
+
+    A column is named, or counted from 0.
+    """
+
+    format: Literal["auto", "csv", "tsv", "parquet", "lst"] = "auto"
+    """Of the file; ``auto`` goes by its extension."""
+
+    path: Column | None = None
+    """Column of the images' places. (default: path, filename, file or image, or else the first)"""
+
+    label: Column | None = None
+    """Column of the classes. (default: label, class or synset; without a header the second)"""
+
+    labels: tuple[Column, ...] = ()
+    """Several columns of numbers, the class first, in place of ``label``."""
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """Between columns of a text table. (default: a comma, in a TSV file a tab)"""
+
+    header: bool = True
+    """Whether the first line of a text table names the columns."""
+
+    root: str | None = None
+    """Where relative paths begin: a path or URI. (default: the folder of the listing)"""
+
+    escaped: bool | None = None
+    r"""Whether names are written as this program writes them, with ``\\`` and ``\xHH``.
+    (default: in ``.lst`` files if every backslash is part of one, elsewhere not)"""
+
+    class_names: str | None = None
+    """A file that names the classes of numeric labels: a line each, from 0, or a labels.json."""
+
+
+class RecordsOptions(_Section):
+    """Kind ``records``: how shards that exist are read."""
+
+    format: Literal["auto", "tfrecord", "recordio"] = "auto"
+    """Of the shards; ``auto`` looks at them."""
+
+    split: str | None = None
+    """Which split of the source. (default: the one that is written)"""
+
+    layout: Literal["auto", "imagenet", "tfds"] | dict[str, str] = "auto"
+    """Keys of tf.train.Example: ``image/encoded`` and its like, ``image``, or a mapping of keys to
+    ``encoded``, ``label``, ``synset``, ``text``, ``filename``, ``values``."""
+
+    label_offset: Annotated[int, Field(ge=-1000, le=1000)] | None = None
+    """What the records add to a 0-based label. (default: 1 for customary TFRecords in which no
+    label is 0, since that is the background there; otherwise 0)"""
+
+    class_names: str | None = None
+    """A file that names the classes of numeric labels: a line each, from 0, or a labels.json."""
