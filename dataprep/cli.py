@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dataprep.command_line import Commands, application, settings, start
+from dataprep.command_line import Commands, application, start
+from dataprep.job_options import EndpointUrl, more_settings, takes_a_job
 
 if TYPE_CHECKING:
     from dataprep.stores import StoreOptions
@@ -27,9 +27,6 @@ app = application(
     "Image collections into resized, packed and verified TFRecord and RecordIO shards.",
 )
 
-EndpointUrl = Annotated[
-    str | None, typer.Option("--endpoint-url", help="S3 endpoint other than AWS.")
-]
 StoreSettings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Store options: --set store.profile=me."),
@@ -38,94 +35,87 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")
 
 
 @app.command()
+@takes_a_job
 def shard(
-    config: Annotated[
-        Path | None, typer.Argument(help="A YAML file; every option below overrides it.")
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(help="Class folders, or what --kind says: a path or s3:// address."),
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the source: imagefolder, flat, listing or records. (default: imagefolder)"
-        ),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Name of the split. (default: train)")] = None,
-    format: Annotated[
-        list[str] | None,
-        typer.Option(help="tfrecord or recordio; give it twice for both. (default: tfrecord)"),
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(help="short, long, exact, crop or none. (default: short if --size is given)"),
-    ] = None,
-    size: Annotated[str | None, typer.Option(help="Pixels: 256, or 256x192.")] = None,
-    quality: Annotated[int | None, typer.Option(help="JPEG quality. (default: 95)")] = None,
-    shard_size: Annotated[str | None, typer.Option(help="1MB to 128MB. (default: 64MiB)")] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Of the shuffle and splits. (default: 0)")
-    ] = None,
-    validation: Annotated[
-        str | None, typer.Option(help="Share of each class for a validation split, as in 5%.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes; small jobs run on threads. (default: one a processor)"),
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="A running Dask cluster: tcp://host:8786.")
-    ] = None,
-    max_failures: Annotated[
-        str | None, typer.Option(help="Files: 0 or none, a number, a share as in 1%. (default: 1%)")
-    ] = None,
-    endpoint_url: EndpointUrl = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any other key: --set image.upscale=true."),
-    ] = None,
+    config: Any,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite/--resume", help="Remove this split first, or go on with it."),
     ] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Make the shards again in which a sample failed."),
+    ] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="One machine's share, I from 0; then run finalize."),
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Resize, pack and store a collection as shards; run again to resume."""
-    from dataprep.config import dump, load
-    from dataprep.job import progress
+    from dataprep.config import dump
+    from dataprep.job import Part, progress, shard_part
     from dataprep.job import shard as run
-    from dataprep.job.report import summary_json, summary_text
+    from dataprep.job.report import part_text, summary_json, summary_text
 
-    named = {
-        "source": source,
-        "kind": kind,
-        "output": output,
-        "split": split,
-        "format": format or None,
-        "image.mode": mode,
-        "image.size": _size(size),
-        "image.quality": quality,
-        "shard_size": shard_size,
-        "seed": seed,
-        "validation": validation,
-        "dask.workers": workers,
-        "dask.scheduler": scheduler,
-        "max_failures": max_failures,
-        "store.endpoint_url": endpoint_url,
-    }
-    overrides = {key: value for key, value in named.items() if value is not None}
-    loaded = load(config, {**overrides, **_settings(set_ or [])})
     if print_config:
-        typer.echo(dump(loaded), nl=False)
+        typer.echo(dump(config), nl=False)
         return
-    summaries = run(loaded, overwrite=overwrite, display=progress.choose())
+    if part is not None:
+        if overwrite or retry_failed:
+            _refuse(
+                "--part goes with neither --overwrite nor --retry-failed: parts would undo each "
+                "other's work; run that once, without --part"
+            )
+        parts = shard_part(config, Part.parse(part), display=progress.choose())
+        typer.echo(summary_json(parts) if as_json else part_text(parts))
+        return
+    if overwrite and retry_failed:
+        _refuse("--overwrite and --retry-failed exclude each other: give one")
+    display = progress.choose()
+    summaries = run(config, overwrite=overwrite, retry_failed=retry_failed, display=display)
+    typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
+
+
+@app.command()
+def finalize(
+    output: Annotated[str, typer.Argument(help="A path or s3://bucket/prefix.")],
+    split: Annotated[str | None, typer.Option(help="One split. (default: all)")] = None,
+    parts: Annotated[
+        int | None, typer.Option(min=1, help="How many parts made it, to name those that lack.")
+    ] = None,
+    max_failures: Annotated[
+        str, typer.Option(help="Of the whole split, as for shard: a number or a share.")
+    ] = "1%",
+    endpoint_url: EndpointUrl = None,
+    set_: StoreSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Complete what several parts have made: the table of samples and the manifest."""
+    from dataprep.job import finalize as run
+    from dataprep.job import progress
+    from dataprep.job.report import summary_json, summary_text
+    from dataprep.stores import open_store
+    from dataprep.verification.output import splits_in
+
+    _check_limit(max_failures)
+    options = _store_options(endpoint_url, set_)
+    splits = [split] if split else splits_in(open_store(output, options))
+    display = progress.choose()
+    summaries = [
+        run(
+            output,
+            name,
+            max_failures=max_failures,
+            parts=parts,
+            options=options,
+            note=display.note,
+        )
+        for name in splits
+    ]
     typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
 
 
@@ -217,24 +207,20 @@ def init(
         typer.echo(str(path))
 
 
-def _size(text: str | None) -> int | tuple[int, int] | None:
-    if text is None:
-        return None
-    parts = text.lower().split("x")
-    if len(parts) > 2 or not all(re.fullmatch("[0-9]+", part) for part in parts):
-        _refuse(f"--size {text!r}: give pixels, as in 256, or width x height, as in 256x192")
-    return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
-
-
 def _store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOptions:
     from dataprep.config import store_options
 
     endpoint = {"store.endpoint_url": endpoint_url} if endpoint_url else {}
-    return store_options({**endpoint, **_settings(pairs or [])})
+    return store_options({**endpoint, **more_settings(pairs or [])})
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    return settings(pairs, "image.upscale=true")
+def _check_limit(max_failures: str) -> None:
+    from dataprep.config import allowed_failures
+
+    try:
+        allowed_failures(max_failures, 100)
+    except ValueError as error:
+        _refuse(f"--max-failures: {error}")
 
 
 def _printable(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 _PLURALS = {
     "class": "classes",
     "entry": "entries",
+    "entry was": "entries were",
     "image is": "images are",
     "whole batch": "whole batches",
 }

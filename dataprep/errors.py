@@ -32,6 +32,7 @@ are translated once, where the foreign library is called.
     │   └── FormatMissing                         not made in the format that was asked for
     └── JobError               RuntimeError       the job cannot go on
         ├── OutputConflict                        OUTPUT holds another job
+        ├── ShardsMissing                         not all shards of a split are stored
         ├── TooManyFailures                       more failed samples than allowed
         └── WorkerLost                            workers die over one shard
 """
@@ -175,6 +176,10 @@ class OutputConflict(JobError):
     """OUTPUT already holds another job."""
 
     exit_code = 2
+
+
+class ShardsMissing(JobError):
+    """A split cannot be finalised while shards of it are not stored."""
 
 
 class TooManyFailures(JobError):

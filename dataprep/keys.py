@@ -50,6 +50,11 @@ def manifest(split: str) -> str:
     return f"{split}.manifest.json"
 
 
+def retried(split: str) -> str:
+    """Which samples were tried again, where some were."""
+    return f"{split}.retried.json"
+
+
 def split_of_job(key: str) -> str | None:
     """The split whose job file ``key`` is, if it is one."""
     match = _JOB.fullmatch(key)
@@ -60,7 +65,8 @@ def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
     """Whether ``key`` is an object of this split: shard, index, receipt or table."""
     folder, _, name = key.rpartition("/")
     if not folder:
-        return name in (job(split), plan(split), samples(split), manifest(split))
+        tables = (job(split), plan(split), samples(split), manifest(split), retried(split))
+        return name in tables
     return (
         folder.removeprefix("index/") in {"receipts", *format_names}
         and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None

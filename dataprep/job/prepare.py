@@ -5,26 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dataprep import keys, plan
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import (
-    ConfigError,
-    SourceNotFound,
-    StoreError,
-    StoreFull,
-)
+from dataprep.errors import OutputConflict, StoreError, StoreFull
+from dataprep.job import claims
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import (
-    VALIDATION,
     SplitPlan,
     calibrate,
     label_offsets,
     make_plans,
     sample_rows,
 )
+from dataprep.job.request import Request, requested
+from dataprep.job.retry import forget, located, retries
 from dataprep.job.stored import (
     content_of_split,
     refuse_leftovers,
@@ -36,16 +32,16 @@ from dataprep.job.stored import (
     stored_manifest,
     stored_plan,
 )
-from dataprep.labelling import Labelling, load_labelling
 from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
-from dataprep.sources import Listing, Source, open_source
-from dataprep.sources.imagefolder import NO_CLASS, commonest, promises_image
+from dataprep.sources import Listing, Source
+from dataprep.sources.imagefolder import NO_CLASS, promises_image
 from dataprep.stores import Store, open_store
 from dataprep.versions import determining
 
 Note = Callable[[str], None]
+_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -61,73 +57,62 @@ class Prepared:
     manifests: Mapping[str, Manifest]
 
 
-def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
+def prepare(
+    config: ShardConfig, *, overwrite: bool = False, retry_failed: bool = False, note: Note
+) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
 
     Raises:
         ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
     """
-    splits = _splits(config)
-    _refuse_nesting(config)
-    source = open_source(
-        config.source,
-        config.kind,
-        config.source_store or config.store,
-        config.source_section(),
-    )
+    request = requested(config, note)
     store = open_store(config.output, config.store)
-    labelling = load_labelling(config.labels, config.source_store or config.store)
-    listing = labelling.applied(source.list(), note)
-    _require_classes(config, listing)
-    source.concurrency = config.source_concurrency or source.concurrency
-    if not len(sample_rows(listing)):
-        raise SourceNotFound(
-            f"no images in {config.source!r}: every entry is skipped or refused"
-            + commonest(listing.problems)
-        )
     _ready(store)
-    found = (
-        {} if overwrite else {split: job for split in splits if (job := stored_job(store, split))}
+    for _ in range(_ROUNDS):
+        try:
+            return _found(request, store, note, retry_failed, overwrite) or _new(
+                request, store, note, overwrite
+            )
+        except claims.Overtaken:
+            note(f"another run began in {store.uri} at this moment: looking at what it wrote")
+            overwrite = False
+    raise OutputConflict(
+        f"{keys.LABELS} in {store.uri} is not the one that this source gives, and other runs write "
+        "there: run again when they have begun, or use another --output"
     )
-    if found:
-        label_space = stored_labels(store, found)
-        plans = {split: stored_plan(store, split, found[split]) for split in found}
-        for split, job in found.items():
-            require_same(config, split, job, listing, plans)
-        if set(found) == set(splits):
-            manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
-            note(f"resuming {store.uri}: same config, same source")
-            return Prepared(config, source, store, label_space, found, plans, manifests)
+
+
+def _found(
+    request: Request, store: Store, note: Note, retry_failed: bool, overwrite: bool
+) -> Prepared | None:
+    """The job that is there already, if all of it is."""
     if overwrite:
-        remove = splits_to_remove(store, splits)
-        return _new(config, source, store, listing, labelling, note, remove)
-    for split in splits:
-        if split not in found:
-            refuse_leftovers(store, split)
-    return _new(config, source, store, listing, labelling, note, ())
-
-
-def _splits(config: ShardConfig) -> list[str]:
-    if config.validation is None:
-        return [config.split]
-    if config.split == VALIDATION:
-        raise ConfigError("--validation takes a share from a split that is not itself validation")
-    return [config.split, VALIDATION]
-
-
-def _refuse_nesting(config: ShardConfig) -> None:
-    source, output = (
-        uri.removeprefix("file://").rstrip("/") or "/" for uri in (config.source, config.output)
-    )
-    if "://" in source or "://" in output:
-        inside = (output + "/").startswith(source + "/")
-    else:
-        inside = Path(output).resolve().is_relative_to(Path(source).resolve())
-    if inside:
-        raise ConfigError(
-            f"the output {config.output!r} lies inside the source {config.source!r}: the next "
-            "run would read its own shards; choose another place"
+        return None
+    config, splits = request.config, request.splits
+    found = {split: job for split in splits if (job := stored_job(store, split))}
+    if retry_failed and set(found) != set(splits):
+        raise OutputConflict(
+            f"{store.uri} holds no job of split {min(set(splits) - set(found))!r}, and so nothing "
+            "to retry: run without --retry-failed"
         )
+    if not found:
+        return None
+    label_space = stored_labels(store, found)
+    plans = {split: stored_plan(store, split, found[split]) for split in found}
+    again = {
+        split: retries(store, job, plans[split], failed=retry_failed)
+        for split, job in found.items()
+    }
+    require_same(config, found, request.listing, label_space, plans, again)
+    if set(found) != set(splits):
+        return None
+    if any(again.values()):
+        plans = {split: located(plan, request.listing) for split, plan in plans.items()}
+    for split, job in found.items() if retry_failed else ():
+        forget(store, job, again[split], request.listing, note)
+    manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
+    note(f"resuming {store.uri}: same config, same source")
+    return Prepared(config, request.source, store, label_space, found, plans, manifests)
 
 
 def _ready(store: Store) -> None:
@@ -138,17 +123,14 @@ def _ready(store: Store) -> None:
         raise
 
 
-def _new(
-    config: ShardConfig,
-    source: Source,
-    store: Store,
-    listing: Listing,
-    labelling: Labelling,
-    note: Note,
-    remove: Sequence[str],
-) -> Prepared:
+def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
-    label_space = _label_space(config, store, listing, labelling, remove)
+    config, listing, source = request.config, request.listing, request.source
+    remove = splits_to_remove(store, request.splits) if overwrite else []
+    for split in () if overwrite else request.splits:
+        if stored_job(store, split) is None:
+            refuse_leftovers(store, split)
+    label_space = label_space_for(request, store, remove)
     note(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
@@ -165,10 +147,9 @@ def _new(
     if wanted != target:
         note(f"shard size {wanted:,} bytes moved to {target:,}, so that shards stay in 1 to 128 MB")
     labels_json = label_space.to_json()
-    jobs = {}
     encoded = {split: split_plan.to_parquet() for split, split_plan in plans.items()}
-    for split, split_plan in plans.items():
-        jobs[split] = JobFile(
+    jobs = {
+        split: JobFile(
             split=split,
             config=content_of_split(config, split),
             versions=dict(determining()),
@@ -183,29 +164,18 @@ def _new(
             plan_sha256=hashlib.sha256(encoded[split]).hexdigest(),
             shards=split_plan.shard_count,
         )
+        for split, split_plan in plans.items()
+    }
     try:
         for split in remove:
             remove_split(store, split)
-        store.put(keys.LABELS, labels_json)
-        for split in jobs:
-            store.put(keys.plan(split), encoded[split])
-        for split, job in jobs.items():
-            store.put(keys.job(split), job.to_json())
+        job_files = {split: job.to_json() for split, job in jobs.items()}
+        patience_s = (0.0,) if overwrite else claims.PATIENCE_S
+        claims.write_down(store, labels_json, encoded, job_files, patience_s)
     except StoreError as error:
         error.exit_code = 2  # the first write shows whether writing is allowed at all
         raise
     return Prepared(config, source, store, label_space, jobs, plans, {})
-
-
-def _require_classes(config: ShardConfig, listing: Listing) -> None:
-    """Refuse a source that says nothing of classes, where no file does either."""
-    rows = sample_rows(listing).tolist()
-    if rows and not any(listing.classes[row] for row in rows):
-        raise ConfigError(
-            f"{config.source!r} does not say which class each of its images has: give "
-            "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
-            "LOC_val_solution.csv, or a table of names and classes)"
-        )
 
 
 def _note_strays(listing: Listing, note: Note) -> None:
@@ -220,26 +190,17 @@ def _note_strays(listing: Listing, note: Note) -> None:
         note(f"{lost} in no class folder and skipped, such as {strays[0]!r}")
 
 
-def _label_space(
-    config: ShardConfig,
-    store: Store,
-    listing: Listing,
-    labelling: Labelling,
-    remove: Sequence[str],
-) -> LabelSpace:
-    """The output's label space if another split made one, else this source's own."""
-    classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
-    own = labelling.space(classes, listing.label_space)
-    mine = {*_splits(config), *remove}
-    others = [
-        split
-        for info in store.list()
-        if (split := keys.split_of_job(info.key)) and split not in mine
-    ]
-    if not others:
+def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) -> LabelSpace:
+    """The output's label space if another split made one, else this source's own.
+
+    Raises:
+        OutputConflict: this source has classes that the output's label space lacks.
+    """
+    own = request.own_labels()
+    if not claims.splits_with_jobs(store) - {*request.splits, *remove}:
         return own
     shared = LabelSpace.from_json(store.get(keys.LABELS))
-    shared.require(own.index, config.split)
+    shared.require(own.index, request.config.split)
     return shared
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 
 from dataprep.counted import counted
-from dataprep.job.summary import Summary
+from dataprep.job.summary import PartSummary, Summary
 from dataprep.manifest import spread
 
 _MOST_FAILURES = 10
 
 
-def summary_json(summaries: Sequence[Summary]) -> str:
+def summary_json(summaries: Sequence[Summary | PartSummary]) -> str:
     """One JSON object for all splits."""
     return json.dumps({"splits": [summary.as_dict() for summary in summaries]})
 
@@ -20,6 +20,33 @@ def summary_json(summaries: Sequence[Summary]) -> str:
 def summary_text(summaries: Sequence[Summary]) -> str:
     """A paragraph for each split."""
     return "\n".join(_one(summary) for summary in summaries)
+
+
+def part_text(parts: Sequence[PartSummary]) -> str:
+    """A paragraph for each split of which a part was made."""
+    return "\n".join(_part(part) for part in parts)
+
+
+def _part(summary: PartSummary) -> str:
+    kept = f", {summary.kept_shards:,} kept from before" if summary.kept_shards else ""
+    rate = summary.samples / max(summary.seconds, 1e-9)
+    lines = [
+        f"{summary.split}: part {summary.part}: {counted(summary.made_shards, 'shard')} made{kept}"
+        + (f", {summary.failed:,} failed" if summary.failed else "")
+        + (f", in {summary.seconds:,.1f} s, {rate:,.0f} img/s" if summary.made_shards else "")
+    ]
+    lines += [f"  failed: {name}: {reason}" for name, reason in summary.failures[:_MOST_FAILURES]]
+    command = f"dataprep finalize {summary.output} --split {summary.split}"
+    if summary.complete:
+        lines.append("  the split is complete: its manifest is there")
+    elif summary.lacking:
+        lines.append(
+            f"  {summary.lacking:,} of {counted(summary.shards, 'shard')} of the split lack yet; "
+            f"when all parts are done: {command}"
+        )
+    else:
+        lines.append(f"  all {counted(summary.shards, 'shard')} are stored; now: {command}")
+    return "\n".join([*lines, f"  in {summary.output}"])
 
 
 def _one(summary: Summary) -> str:

@@ -12,6 +12,7 @@ from dataprep.errors import ObjectNotFound, OutputConflict
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.plans import VALIDATION, SplitPlan
+from dataprep.job.retry import Retries
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Listing
@@ -70,22 +71,30 @@ def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
 
 def require_same(
     config: ShardConfig,
-    split: str,
-    job: JobFile,
+    jobs: Mapping[str, JobFile],
     listing: Listing,
+    label_space: LabelSpace,
     plans: Mapping[str, SplitPlan],
+    retries: Mapping[str, Retries],
 ) -> None:
-    """Refuse to go on with a job that was planned from something else."""
-    found = differences(with_defaults(job.config), content_of_split(config, split))
-    found += differences(job.versions, dict(determining()))
-    if job.source["sha256"] != listing.digest():
-        found += _source_differences(listing, plans) or ["source: other class folders"]
-    if found:
-        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        raise OutputConflict(
-            f"{config.output} holds another job for split {split!r}: {shown}. Take these back "
-            "to resume it, use another --output, or --overwrite to start anew"
-        )
+    """Refuse to go on with jobs that were planned from something else.
+
+    Samples that are tried again may have other sizes, and all of them other places in archives.
+    """
+    digest = listing.digest()
+    for split, job in jobs.items():
+        found = differences(with_defaults(job.config), content_of_split(config, split))
+        found += differences(job.versions, dict(determining()))
+        if job.source["sha256"] != digest:
+            changed = _source_differences(listing, label_space, plans, retries)
+            found += changed or ([] if retries[split] else ["source: other classes or places"])
+        if found:
+            more = f"; and {len(found) - 8} more" if len(found) > 8 else ""
+            raise OutputConflict(
+                f"{config.output} holds another job for split {split!r}: "
+                f"{'; '.join(found[:8])}{more}. Take these back to resume it, use another "
+                "--output, or --overwrite to start anew"
+            )
 
 
 def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
@@ -109,17 +118,30 @@ def _filled(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str,
     return filled
 
 
-def _source_differences(listing: Listing, plans: Mapping[str, SplitPlan]) -> list[str]:
-    before = {
-        name: size
-        for stored in plans.values()
-        for name, size in zip(stored.names, stored.sizes.tolist(), strict=True)
-    }
+def _source_differences(
+    listing: Listing,
+    label_space: LabelSpace,
+    plans: Mapping[str, SplitPlan],
+    retries: Mapping[str, Retries],
+) -> list[str]:
+    before: dict[str, int] = {}
+    labels: dict[str, int] = {}
+    mended: set[str] = set()
+    for split, stored in plans.items():
+        before |= zip(stored.names, stored.sizes.tolist(), strict=True)
+        labels |= zip(stored.names[: stored.samples], stored.labels.tolist(), strict=False)
+        before |= retries[split].sizes
+        mended |= retries[split].names
     now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    classes = dict(zip(listing.names, listing.classes, strict=True))
+    both = now.keys() & before.keys()
     groups = {
         "new": now.keys() - before.keys(),
         "gone": before.keys() - now.keys(),
-        "of another size": {n for n in now.keys() & before.keys() if now[n] != before[n]},
+        "of another size": {n for n in both if now[n] != before[n]} - mended,
+        "of another class": {
+            n for n in both & labels.keys() if label_space.index.get(classes[n], -1) != labels[n]
+        },
     }
     return [
         f"source: {len(names):,} files {what}, such as {min(names)!r}"

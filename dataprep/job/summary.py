@@ -1,4 +1,4 @@
-"""How a split came out."""
+"""How a split, or a part of one, came out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataprep import manifest
+from dataprep.job.parts import Part
 from dataprep.manifest import Manifest
 
 
@@ -45,5 +46,45 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "images_per_s": round(self.images_per_s, 1),
             "fingerprint": self.manifest.fingerprint,
+            "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PartSummary:
+    """How one part of a split came out.
+
+    ``shards`` are those of the whole split, of which ``lacking`` are not stored yet.
+    ``samples``, ``failed``, ``seconds`` and ``failures`` (name and reason of a few) are of this
+    run alone. ``complete`` says that the split has its manifest already.
+    """
+
+    split: str
+    output: str
+    part: Part
+    shards: int
+    made_shards: int
+    kept_shards: int
+    lacking: int
+    complete: bool
+    samples: int
+    failed: int
+    seconds: float
+    failures: tuple[tuple[str, str], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "split": self.split,
+            "output": self.output,
+            "part": str(self.part),
+            "shards": self.shards,
+            "made_shards": self.made_shards,
+            "kept_shards": self.kept_shards,
+            "lacking_shards": self.lacking,
+            "complete": self.complete,
+            "samples": self.samples,
+            "failed": self.failed,
+            "seconds": round(self.seconds, 3),
             "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
         }

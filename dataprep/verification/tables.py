@@ -88,6 +88,7 @@ def expected_keys(job: JobFile, receipts: Sequence[Receipt]) -> set[str]:
     """Every key that belongs to the split, or will when it is complete."""
     split = job.split
     expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+    expected.add(keys.retried(split))
     expected |= {keys.receipt(split, shard, job.shards) for shard in range(job.shards)}
     present = {receipt.shard for receipt in receipts}
     for name in job.label_offsets:

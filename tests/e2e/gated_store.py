@@ -56,6 +56,11 @@ class GatedLocalStore(LocalStore):
         pass_gate(key)
         return super().put(key, data)
 
+    def create(self, key: str, data: Buffer) -> bool:
+        """As its parent, behind the gate."""
+        pass_gate(key)
+        return super().create(key, data)
+
     def delete(self, key: str) -> None:
         """As its parent, behind the gate ``delete:KEY``."""
         pass_gate(f"delete:{key}")
@@ -72,3 +77,8 @@ class GatedS3Store(S3Store):
         """As its parent, behind the gate."""
         pass_gate(key)
         return super().put(key, data)
+
+    def create(self, key: str, data: Buffer) -> bool:
+        """As its parent, behind the gate."""
+        pass_gate(key)
+        return super().create(key, data)

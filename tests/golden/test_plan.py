@@ -41,16 +41,13 @@ def listing(*, archives: bool) -> Listing:
     order = sorted(range(len(names)), key=lambda i: names[i].encode("utf-8", "surrogateescape"))
     sizes = (np.arange(5_000, dtype=np.int64) * 7_919) % 390_000 + 5_000
     problems = {4: Problem("failed", "broken symlink"), 9: Problem("skipped", "hidden")}
-    within = (
-        {
-            "containers": [f"{classes[i]}.tar" for i in order],
-            "offsets": np.arange(5_000, dtype=np.int64) * 512,
-        }
-        if archives
-        else {}
-    )
     return Listing(
-        [names[i] for i in order], sizes, [classes[i] for i in order], problems, **within
+        [names[i] for i in order],
+        sizes,
+        [classes[i] for i in order],
+        problems,
+        [f"{classes[i]}.tar" for i in order] if archives else [],
+        np.arange(5_000 if archives else 0, dtype=np.int64) * 512,
     )
 
 

@@ -1,0 +1,93 @@
+"""What is asked for: checked, and its source listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dataprep.config import ShardConfig
+from dataprep.errors import ConfigError, SourceNotFound
+from dataprep.job.plans import VALIDATION, sample_rows
+from dataprep.labelling import Labelling, load_labelling
+from dataprep.labels import LabelSpace
+from dataprep.sources import Listing, Source, open_source
+from dataprep.sources.imagefolder import commonest
+
+
+@dataclass(frozen=True)
+class Request:
+    """A config, the splits that it makes, what lies at its source, and what the classes are."""
+
+    config: ShardConfig
+    splits: tuple[str, ...]
+    source: Source
+    listing: Listing
+    labelling: Labelling
+
+    def own_labels(self) -> LabelSpace:
+        """The classes of this source alone. Raises SourceError where its files contradict it."""
+        listing = self.listing
+        classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
+        return self.labelling.space(classes, listing.label_space)
+
+
+def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
+    """Check a config and list its source.
+
+    Raises:
+        ConfigError: splits or places that exclude each other.
+        SourceError: it cannot be listed, or nothing in it is an image.
+    """
+    splits = _splits(config)
+    _refuse_nesting(config)
+    source = open_source(
+        config.source,
+        config.kind,
+        config.source_store or config.store,
+        config.source_section(),
+    )
+    labelling = load_labelling(config.labels, config.source_store or config.store)
+    listing = labelling.applied(source.list(), note)
+    _require_classes(config, listing)
+    source.concurrency = config.source_concurrency or source.concurrency
+    if not len(sample_rows(listing)):
+        raise SourceNotFound(
+            f"no images in {config.source!r}: every entry is skipped or refused"
+            + commonest(listing.problems)
+        )
+    return Request(config, splits, source, listing, labelling)
+
+
+def _require_classes(config: ShardConfig, listing: Listing) -> None:
+    """Refuse a source that says nothing of classes, where no file does either."""
+    rows = sample_rows(listing).tolist()
+    if rows and not any(listing.classes[row] for row in rows):
+        raise ConfigError(
+            f"{config.source!r} does not say which class each of its images has: give "
+            "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
+            "LOC_val_solution.csv, or a table of names and classes)"
+        )
+
+
+def _splits(config: ShardConfig) -> tuple[str, ...]:
+    if config.validation is None:
+        return (config.split,)
+    if config.split == VALIDATION:
+        raise ConfigError("--validation takes a share from a split that is not itself validation")
+    return (config.split, VALIDATION)
+
+
+def _refuse_nesting(config: ShardConfig) -> None:
+    source, output = (
+        uri.removeprefix("file://").rstrip("/") or "/" for uri in (config.source, config.output)
+    )
+    if "://" in source or "://" in output:
+        inside = (output + "/").startswith(source + "/")
+    else:
+        inside = Path(output).resolve().is_relative_to(Path(source).resolve())
+    if inside:
+        raise ConfigError(
+            f"the output {config.output!r} lies inside the source {config.source!r}: the next "
+            "run would read its own shards; choose another place"
+        )
