@@ -41,11 +41,11 @@ def _part(summary: PartSummary) -> str:
         lines.append("  the split is complete: its manifest is there")
     elif summary.lacking:
         lines.append(
-            f"  {summary.lacking:,} of {counted(summary.shards, 'shard')} of the split lack yet; "
-            f"when all parts are done: {command}"
+            f"  {summary.lacking:,} of {counted(summary.shards, 'shard')} of the split still to "
+            f"come; when all parts are done: {command}"
         )
     else:
-        lines.append(f"  all {counted(summary.shards, 'shard')} are stored; now: {command}")
+        lines.append(f"  every shard of the split is stored; now: {command}")
     return "\n".join([*lines, f"  in {summary.output}"])
 
 

@@ -50,7 +50,7 @@ class Retries:
     refused: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.sizes or self.shards)
+        return bool(self.sizes or self.names)
 
 
 def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Retries:

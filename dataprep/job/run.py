@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from dataprep.config import ShardConfig, allowed_failures
@@ -79,7 +79,7 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
         display.note(f"{split}: complete already, nothing to do ({store.uri})")
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
-    work = _Work(prepared, split, sorted(set(range(job.shards)) - set(kept)))
+    work = _Work(prepared, split, range(job.shards), kept)
     work.do(display)
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
     facts = _run_facts(prepared, time.monotonic() - started_s)
@@ -90,7 +90,7 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
         output=store.uri,
         manifest=finished,
         seconds=seconds,
-        made_shards=len(work.shards),
+        made_shards=len(work.missing),
         kept_shards=len(kept),
         images_per_s=work.samples / max(seconds, 1e-9),
         failures=tuple(table.failures),
@@ -101,8 +101,7 @@ def _run_part(prepared: Prepared, split: str, part: Part, display: progress.Disp
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     mine = part.of(range(job.shards))
-    missing = sorted(set(mine) - set(stored_shards(store, job)))
-    work = _Work(prepared, split, missing)
+    work = _Work(prepared, split, mine, stored_shards(store, job))
     work.do(display)
     seconds = time.monotonic() - started_s
     return PartSummary(
@@ -110,8 +109,8 @@ def _run_part(prepared: Prepared, split: str, part: Part, display: progress.Disp
         output=store.uri,
         part=part,
         shards=job.shards,
-        made_shards=len(missing),
-        kept_shards=len(mine) - len(missing),
+        made_shards=len(work.missing),
+        kept_shards=len(mine) - len(work.missing),
         lacking=job.shards - len(stored_shards(store, job)),
         complete=split in prepared.manifests,
         samples=work.samples,
@@ -123,30 +122,39 @@ def _run_part(prepared: Prepared, split: str, part: Part, display: progress.Disp
 
 @dataclass
 class _Work:
-    """The shards of one split that this run makes, and how that went."""
+    """Shards of one split that are to be there after this run, and how making them went."""
 
     prepared: Prepared
     split: str
     shards: Sequence[int]
+    kept: Sequence[int]
     failed: int = 0
     examples: list[tuple[str, str]] = field(default_factory=list)
+
+    @cached_property
+    def missing(self) -> list[int]:
+        """The shards that this run makes."""
+        return sorted({*self.shards} - {*self.kept})
+
+    @cached_property
+    def samples(self) -> int:
+        """How many samples those have."""
+        return self._width(self.missing)
 
     @property
     def _plan(self) -> SplitPlan:
         return self.prepared.plans[self.split]
 
-    @property
-    def samples(self) -> int:
-        """How many samples the shards have."""
-        rows = [self._plan.rows_of(i) for i in self.shards]
+    def _width(self, shards: Sequence[int]) -> int:
+        rows = [self._plan.rows_of(shard) for shard in shards]
         return sum(int(part.stop) - int(part.start) for part in rows)
 
     def do(self, display: progress.Display) -> None:
         """Run the tasks; stop early where too many samples fail."""
-        if not self.shards:
+        if not self.missing:
             return
         plan, config = self._plan, self.prepared.config
-        source_bytes = sum(int(plan.sizes[plan.rows_of(i)].sum()) for i in self.shards)
+        source_bytes = sum(int(plan.sizes[plan.rows_of(i)].sum()) for i in self.missing)
         refused = [
             (escape(name), reason)
             for name, status, reason in zip(plan.names, plan.statuses, plan.reasons, strict=True)
@@ -165,11 +173,11 @@ class _Work:
                 failed = self.failed + len(refused)
                 raise too_many(failed, allowed, config.max_failures, shown, "stopped")
 
-        done = plan.samples - self.samples
-        start = partial(display.start, self.split, plan.samples, source_bytes, done)
+        total = self._width(self.shards)
+        start = partial(display.start, self.split, total, source_bytes, total - self.samples)
         chosen = choose_engine(config.dask, source_bytes, display.advance, display.note)
         try:
-            chosen.run([partial(self._task, i) for i in self.shards], on_result, start)
+            chosen.run([partial(self._task, i) for i in self.missing], on_result, start)
         finally:
             display.stop()
 

@@ -1,0 +1,253 @@
+"""Shards that lack samples are made again, and only those."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dataprep
+from dataprep.cli import app
+from tests import commandline
+from tests.commandline import JOB, Finished, comparable, files, objects
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Gate
+
+NOTE = "train.retried.json"
+
+
+def shard(source: Path, output: str | Path, *more: str) -> Finished:
+    """``dataprep shard``, within this process."""
+    place = ("shard", "--source", str(source), "--output", str(output), "--workers", "2")
+    result = CliRunner().invoke(app, [*place, *JOB, "--max-failures", "9", *more])
+    return Finished(result.exit_code, result.stdout, result.stderr)
+
+
+def shards_of(output: Path) -> dict[str, int]:
+    """Source name to shard, as planned."""
+    plan = pq.read_table(io.BytesIO((output / "train.plan.parquet").read_bytes()))
+    return dict(zip(plan["source"].to_pylist(), plan["shard"].to_pylist(), strict=True))
+
+
+def statuses(output: Path) -> dict[str, str]:
+    """Source name to status, from the table of samples."""
+    table = pq.read_table(io.BytesIO((output / "train.samples.parquet").read_bytes()))
+    return dict(zip(table["source"].to_pylist(), table["status"].to_pylist(), strict=True))
+
+
+def break_some(source: Path, names: list[str], *, resize: bool) -> dict[str, bytes]:
+    """Overwrite files so that they fail; what they held."""
+    held = {name: (source / name).read_bytes() for name in names}
+    for name, data in held.items():
+        (source / name).write_bytes(data[:2_000] if resize else bytes(len(data)))
+    return held
+
+
+def mend(source: Path, held: Mapping[str, bytes]) -> None:
+    """Put back what files held."""
+    for name, data in held.items():
+        (source / name).write_bytes(data)
+
+
+@pytest.fixture
+def source(tree: Path, tmp_path: Path) -> Path:
+    """A copy of the drawn tree, to be broken and mended."""
+    return Path(shutil.copytree(tree, tmp_path / "photos"))
+
+
+@pytest.fixture
+def victims(tree: Path, reference_folder: Path) -> list[str]:
+    """Two samples of one shard and one of another, that calibration does not look at."""
+    by_size = sorted(shards_of(reference_folder), key=lambda name: (tree / name).stat().st_size)
+    looked_at = {by_size[(2 * i + 1) * 120 // 64] for i in range(32)}
+    groups: dict[int, list[str]] = {}
+    for name, number in shards_of(reference_folder).items():
+        if name not in looked_at:
+            groups.setdefault(number, []).append(name)
+    return [*groups[3][:2], groups[7][0]]
+
+
+def test_a_mended_file_of_the_same_size(
+    source: Path, tmp_path: Path, victims: list[str], reference: Mapping[str, object]
+) -> None:
+    """Where no size changed the result is, but for the note, that of an undisturbed run."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=False)
+    done = shard(source, output, "--json")
+    assert done.one_object["splits"][0]["samples"]["failed"] == 3, done.err
+    inodes = {name: (output / name).stat().st_ino for name in files(output)}
+    mend(source, held)
+    retried = shard(source, output, "--retry-failed", "--json")
+    assert retried.code == 0, retried.err
+    (said,) = retried.one_object["splits"]
+    assert (said["made_shards"], said["kept_shards"]) == (2, 9)
+    assert "3 samples to try again in 2 shards" in retried.err
+    found = objects(output)
+    assert set(json.loads(found.pop(NOTE))["samples"]) == set(victims)
+    assert found.keys() == reference.keys()
+    # Sizes are the digest's, content is not: only what failed was planned otherwise.
+    assert comparable(found) == reference
+    changed = {n for n in inodes if (output / n).stat().st_ino != inodes[n]}
+    assert {n for n in changed if n.startswith("tfrecord/")} == {
+        f"tfrecord/train-{i:05}-of-00011" for i in (3, 7)
+    }
+
+
+def test_a_mended_file_of_another_size(
+    source: Path, tmp_path: Path, victims: list[str], tree: Path
+) -> None:
+    """The stored plan stays, other shards are not touched, and every sample is there after all."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=True)
+    assert shard(source, output).code == 0
+    before = objects(output)
+    mend(source, held)
+    refused = shard(source, output)
+    assert refused.code == 2
+    assert "files of another size" in refused.complaints[0]
+    retried = shard(source, output, "--retry-failed")
+    assert retried.code == 0, retried.err
+    assert set(statuses(output).values()) == {"written"}
+    after = objects(output)
+    again = {shards_of(output)[name] for name in victims}
+    for key, data in before.items():
+        made_again = any(f"-{number:05}-of-" in key for number in again)
+        assert (after[key] == data) is not (made_again or key.startswith("train.samples")) or (
+            key == "train.manifest.json"
+        ), key
+    assert all(found.ok for found in dataprep.verify(output, depth="deep"))
+    images = {sample.filename.decode(): sample.image for sample in dataprep.open(output)}
+    assert all(images[Path(name).name] == held[name] for name in victims)
+    assert "nothing to do" in shard(source, output).err
+
+
+def test_a_file_that_fails_again(source: Path, tmp_path: Path, victims: list[str]) -> None:
+    """What still fails is counted as before, and can be tried any number of times."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=True)
+    assert shard(source, output).code == 0
+    mend(source, {victims[0]: held[victims[0]]})
+    for _ in range(2):
+        done = shard(source, output, "--retry-failed", "--json")
+        assert done.code == 0, done.err
+        assert done.one_object["splits"][0]["samples"]["failed"] == 2
+    mend(source, held)
+    assert shard(source, output, "--retry-failed").code == 0
+    assert set(statuses(output).values()) == {"written"}
+
+
+def test_an_unfinished_job(source: Path, tmp_path: Path, victims: list[str]) -> None:
+    """A job that stopped over its failures is completed from where it stopped."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=True)
+    stopped = shard(source, output, "--max-failures", "2")
+    assert stopped.code == 1
+    assert "--retry-failed" in stopped.complaints[0]
+    mend(source, held)
+    done = shard(source, output, "--retry-failed", "--max-failures", "0")
+    assert done.code == 0, done.err
+    assert set(statuses(output).values()) == {"written"}
+
+
+def test_nothing_to_retry(tree: Path, reference_folder: Path, tmp_path: Path) -> None:
+    """A split without failures is left as it is, and said to be."""
+    output = Path(shutil.copytree(reference_folder, tmp_path / "out"))
+    before = objects(output)
+    done = shard(tree, output, "--retry-failed")
+    assert done.code == 0
+    assert "nothing to retry" in done.err
+    assert objects(output) == before
+
+
+def test_no_job(tree: Path, tmp_path: Path) -> None:
+    """Without a job there is nothing to retry: refused, nothing written."""
+    done = shard(tree, tmp_path / "out", "--retry-failed")
+    assert done.code == 2
+    assert "nothing to retry" in done.complaints[0]
+    assert files(tmp_path / "out") == set()
+
+
+def test_another_change_is_still_refused(source: Path, tmp_path: Path, victims: list[str]) -> None:
+    """A sound file that changed is no mended one: refused by name, nothing removed."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=True)
+    assert shard(source, output).code == 0
+    mend(source, held)
+    before = objects(output)
+    sound = next(name for name in shards_of(output) if name not in victims)
+    (source / sound).write_bytes((source / sound).read_bytes() + b"\0")
+    done = shard(source, output, "--retry-failed")
+    assert done.code == 2
+    assert f"1 files of another size, such as {sound!r}" in done.complaints[0]
+    assert objects(output) == before
+
+
+def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
+    """A link that was refused when the job was planned stays out, and what to do is said."""
+    output = tmp_path / "out"
+    link = source / "n01440764/link.JPEG"
+    link.symlink_to("/etc/passwd")
+    assert shard(source, output).code == 0
+    link.unlink()
+    shutil.copy(next(source.rglob("*_*.JPEG")), link)
+    done = shard(source, output, "--retry-failed")
+    assert done.code == 0, done.err
+    assert "1 entry was refused when the job was planned" in done.err
+    assert "--overwrite" in done.err
+    assert statuses(output)["n01440764/link.JPEG"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("place", "resumed_with"),
+    [
+        (NOTE, ["--retry-failed"]),
+        ("delete:train.manifest", ["--retry-failed"]),
+        ("delete:receipts/", ["--retry-failed"]),
+        ("recordio/", ["--retry-failed"]),
+        (NOTE, []),
+        ("delete:receipts/", []),
+        ("receipts/", []),
+        ("train.manifest", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value) or "resumed",
+)
+def test_killed_while_it_retries(
+    source: Path,
+    tmp_path: Path,
+    victims: list[str],
+    gate: Gate,
+    place: str,
+    resumed_with: list[str],
+) -> None:
+    """Killed at any place, the split is never complete and half replaced; both ways go on."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=True)
+    assert shard(source, output).code == 0
+    mend(source, held)
+    killed = commandline.dataprep(
+        *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
+        *("--workers", "1"),
+        env=gate.kills_at(place, 1),
+    )
+    assert killed.code == -signal.SIGKILL
+    untouched = place in (NOTE, "delete:train.manifest")
+    assert (output / "train.manifest.json").exists() is untouched
+    if untouched:
+        assert all(found.ok for found in dataprep.verify(output))
+    done = shard(source, output, *resumed_with)
+    expected: Any = 2 if place == NOTE and not resumed_with else 0
+    assert done.code == expected, done.err
+    assert all(found.ok for found in dataprep.verify(output))
+    if resumed_with or not untouched:
+        if not resumed_with:
+            assert shard(source, output, "--retry-failed").code == 0
+        assert set(statuses(output).values()) == {"written"}
