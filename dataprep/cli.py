@@ -36,6 +36,31 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")
 
 @app.command()
 @takes_a_job
+def plan(
+    config: Any,
+    readers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Ranks times loader workers that will read the shards."),
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="A file such as configs/prices.yaml, which is an example.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what shard would make, meet, take and cost; nothing is written."""
+    from dataprep.job import progress
+    from dataprep.job.forecast_report import forecast_json, forecast_text
+    from dataprep.job.forecasting import forecast
+
+    told = {"readers": readers, "prices": prices}
+    options = {key: value for key, value in told.items() if value is not None}
+    asked = config.model_copy(update={"plan": config.plan.model_copy(update=options)})
+    found = forecast(asked, note=progress.choose().note)
+    typer.echo(forecast_json(found) if as_json else forecast_text(found))
+
+
+@app.command()
+@takes_a_job
 def shard(
     config: Any,
     overwrite: Annotated[

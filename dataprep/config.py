@@ -54,6 +54,21 @@ class DaskOptions(BaseModel):
         return self.workers or int(CPU_COUNT)
 
 
+class PlanOptions(BaseModel):
+    """What ``plan`` is told beside the job itself; none of it changes a byte."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    readers: Annotated[int, Field(ge=1)] | None = None
+    """Ranks times loader workers that will read the shards: a warning where shards are fewer."""
+
+    prices: Path | None = None
+    """A file such as ``configs/prices.yaml``; that one where none is named."""
+
+    upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
+    """MB/s (10^6) at which one worker stores a shard. None: 85 on S3, not counted elsewhere."""
+
+
 def check_split(name: str) -> str:
     """``name`` itself.
 
@@ -75,6 +90,7 @@ class ShardConfig(BaseModel):
     features of an Example to fields (docs/layouts.md). ``kind`` says what the source is, and
     ``listing`` and ``records`` how sources of those kinds are read. ``source_concurrency`` is how
     many reads each worker keeps in flight: by default 1 from a disk, 32 from S3.
+    ``plan`` is for ``dataprep plan`` alone.
     """
 
     # Hidden, since an endpoint that is refused may hold a password.
@@ -100,6 +116,7 @@ class ShardConfig(BaseModel):
     store: StoreOptions = StoreOptions()
     source_store: StoreOptions | None = None
     dask: DaskOptions = DaskOptions()
+    plan: PlanOptions = PlanOptions()
 
     @field_validator("source", "output", mode="before")
     @classmethod

@@ -18,7 +18,7 @@ def copy_configs(dest: Path) -> Iterator[Path]:
     Raises:
         ConfigError: a file is there already.
     """
-    home = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    home = _home()
     pairs = [(path, dest / "configs" / path.relative_to(home)) for path in home.rglob("*.yaml")]
     taken = [str(target) for _, target in pairs if target.exists()]
     if taken:
@@ -27,3 +27,12 @@ def copy_configs(dest: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
         yield target
+
+
+def example_config(name: str) -> Path:
+    """One of them, as in ``prices.yaml``."""
+    return _home() / name
+
+
+def _home() -> Path:
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT

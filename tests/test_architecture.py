@@ -17,10 +17,12 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("requests", "forecast"),
         *("stores", "manifest", "sample_table", "sources", "labelling"),
         *("config_errors", "config_page", "config_file", "config"),
+        *("examples", "prices"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
-        *("adapters", "sample", "examples", "command_line", "job_options", "cli"),
+        *("adapters", "sample", "command_line", "job_options", "cli"),
         *("__main__",),
     ),
     "iobench": (
@@ -34,7 +36,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt", "config_page"}
+PURE |= {"receipt", "config_page", "requests", "forecast"}
 PURE_BENCH = {"stats", "words", "coldness", "summary", "report", "plan"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}

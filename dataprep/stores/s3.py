@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 MULTIPART_FROM_BYTES = 256 * 2**20
 """One PutObject below; shards always are. Above, parts of 64 MiB."""
 
-_PART_BYTES = 64 * 2**20
+PART_BYTES = 64 * 2**20
+"""Of those parts, but for the last."""
+
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _PUT_ATTEMPTS = 3
 _READ_ATTEMPTS = 4
@@ -189,7 +191,7 @@ class S3Store:
                 **self._bucket.put_arguments(),
                 **self._bucket.payer(),
             },
-            Config=TransferConfig(multipart_chunksize=_PART_BYTES, max_concurrency=4),
+            Config=TransferConfig(multipart_chunksize=PART_BYTES, max_concurrency=4),
         )
 
     def _confirmed(self, key: str, data: Buffer, md5: str) -> ObjectInfo | None:

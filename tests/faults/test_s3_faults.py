@@ -339,7 +339,7 @@ def test_parts_are_guarded_as_wholes_are(
 ) -> None:
     """An upload in parts of which one is damaged or refused is right in the end."""
     monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     data = os.urandom(MIB) * 9
     use(proxy, Rule(Match("PUT", "partNumber=2", times=times), fault))
     assert through.put("key", data).bytes == len(data)
@@ -352,7 +352,7 @@ def test_parts_damaged_always_are_never_reported_as_stored(
 ) -> None:
     """An upload in parts, damaged each time, ends with StoredBytesDiffer."""
     monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     use(proxy, Rule(Match("PUT", "partNumber=1"), FlipByte(0, "upload")))
     with pytest.raises(StoredBytesDiffer):
         through.put("key", bytes(9 * MIB))

@@ -90,7 +90,7 @@ def test_requester_pays_on_every_call(
     assert len(list(store.list())) == 2
     store.delete("key")
     monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     store.put("big", bytes(11 * MIB))
     assert {request.method for request in sent} == {"PUT", "GET", "HEAD", "DELETE", "POST"}
     unpaid = [
@@ -114,7 +114,7 @@ def test_parts_are_used_only_from_the_limit(
 ) -> None:
     """Below the limit an object is one request whatever its size; from it on, it is parts."""
     monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 10 * MIB)
-    monkeypatch.setattr(s3, "_PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     data = os.urandom(MIB) * (size // MIB) + bytes(size % MIB)
     store = open_s3()
     assert store.put("key", data).bytes == size

@@ -1,0 +1,68 @@
+"""What requests and storage cost, from a file that people edit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from dataprep.config_file import read_config
+from dataprep.errors import ConfigError
+from dataprep.examples import example_config
+from dataprep.requests import Requests
+
+Dollars = Annotated[float, Field(ge=0)]
+_GB = 2**30
+
+
+class Price(BaseModel):
+    """Of one storage class in one region, in the file's currency."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    put_per_1000: Dollars
+    get_per_1000: Dollars
+    gb_month: Dollars
+
+    def of_requests(self, requests: Requests) -> float:
+        """What requests cost; LIST is priced as PUT."""
+        writing = (requests.puts + requests.lists) * self.put_per_1000
+        return (writing + requests.gets * self.get_per_1000) / 1_000
+
+    def of_a_month(self, stored_bytes: int) -> float:
+        """What it costs to keep bytes for a month."""
+        return stored_bytes / _GB * self.gb_month
+
+
+class Prices(BaseModel):
+    """A file of prices: region to storage class to price, and where and when they were read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    as_of: str
+    source: str
+    currency: str = "USD"
+    s3: dict[str, dict[str, Price]]
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _date_as_text(cls, value: object) -> object:
+        return str(value)
+
+    def find(self, region: str, storage_class: str) -> Price | None:
+        """The price of a class in a region, if it is known."""
+        return self.s3.get(region, {}).get(storage_class)
+
+
+def read_prices(path: Path | None) -> Prices:
+    """Prices from a file, else from the example that comes with the package.
+
+    Raises:
+        ConfigError: no such file, or it is not such a file.
+    """
+    chosen = path or example_config("prices.yaml")
+    prices = read_config(Prices, chosen, {})
+    if not any(prices.s3.values()):
+        raise ConfigError(f"{chosen}: no region under 's3' has a price")
+    return prices
