@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dataprep.config import ShardConfig
+from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.estimate import sample_size
 from dataprep.forecast import (
@@ -84,7 +85,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         source=request.source.uri,
         output=open_store(config.output, config.store).uri,
         entries=len(request.listing),
-        refused=Counter(f"{problem.status}: {problem.reason}" for problem in problems),
+        refused=dict(Counter(f"{problem.status}: {problem.reason}" for problem in problems)),
         classes=len(label_space.labels),
         splits=splits,
         label_offsets=label_offsets(config, label_space),
@@ -159,6 +160,12 @@ def _machine(config: ShardConfig, remarks: _Remarks) -> Machine:
         "every worker is as fast as one alone was just now: processors that share a core, a busy "
         "machine or a disk that cannot serve them all make it longer"
     )
+    load = os.getloadavg()[0]
+    if load > processors / 2:
+        remarks.warnings.append(
+            f"this machine was busy (load {load:.1f} on {counted(processors, 'processor')}): the "
+            "time holds only while it stays so"
+        )
     return Machine(workers, processors)
 
 

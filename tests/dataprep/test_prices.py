@@ -1,0 +1,64 @@
+"""Tests of dataprep.prices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import ConfigError
+from dataprep.prices import Price, read_prices
+from dataprep.requests import Requests
+
+
+def test_the_example_is_dated_and_says_where_it_is_from() -> None:
+    """The prices that come with the package name their source and time."""
+    prices = read_prices(None)
+    assert prices.as_of[:2] == "20"
+    assert prices.source.startswith("https://aws.amazon.com/")
+    assert prices.currency == "USD"
+    assert prices.find("us-east-1", "STANDARD") is not None
+    assert prices.find("us-east-1", "GLACIER") is None
+    assert prices.find("moon-1", "STANDARD") is None
+
+
+def test_a_sum() -> None:
+    """LIST costs what PUT does, HEAD what GET does, a GB of storage is 2^30 bytes."""
+    price = Price(put_per_1000=5.0, get_per_1000=0.4, gb_month=2.0)
+    assert price.of_requests(Requests(puts=1_500, gets=10_000, lists=500)) == 10.0 + 4.0
+    assert price.of_a_month(3 * 2**30) == 6.0
+
+
+def test_prices_of_ones_own(tmp_path: Path) -> None:
+    """A copy with other figures is taken instead."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "as_of: 2031-02-03\nsource: a contract\ncurrency: EUR\n"
+        "s3: {here: {STANDARD: {put_per_1000: 1, get_per_1000: 2, gb_month: 3}}}\n"
+    )
+    prices = read_prices(path)
+    assert (prices.as_of, prices.currency) == ("2031-02-03", "EUR")
+    assert prices.find("here", "STANDARD") == Price(put_per_1000=1, get_per_1000=2, gb_month=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("as_of: x\nsource: y\ns3: {}\n", "no region"),
+        ("as_of: x\nsource: y\ns3: {a: {B: {put: 1}}}\n", "put"),
+        ("as_of: x\ns3: {a: {}}\n", "source"),
+        ("[1]", "mapping"),
+    ],
+)
+def test_no_prices(tmp_path: Path, text: str, said: str) -> None:
+    """What is no such file is refused with the key that is wrong."""
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        read_prices(path)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(ConfigError, match=r"none\.yaml"):
+        read_prices(tmp_path / "none.yaml")

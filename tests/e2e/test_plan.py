@@ -1,0 +1,208 @@
+"""``dataprep plan`` against what ``dataprep shard`` then does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.httpsession import URLLib3Session
+from typer.testing import CliRunner
+
+from dataprep.cli import app
+from dataprep.sample import SampleTree, draw_tree
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
+from tests.commandline import JOB, Finished, files
+
+
+def run(command: str, source: str | Path, output: str | Path, *more: str) -> Finished:
+    """A command with the job's options, within this process."""
+    place = [command, "--source", str(source), "--output", str(output), "--workers", "2"]
+    result = CliRunner().invoke(app, [*place, *more])
+    return Finished(result.exit_code, result.stdout, result.stderr)
+
+
+def planned(source: str | Path, output: str | Path, *more: str) -> Any:
+    """``plan --json``."""
+    done = run("plan", source, output, *more, "--json")
+    assert done.code == 0, done.err
+    return done.one_object
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
+    """240 images and every defect. Read only."""
+    dest = tmp_path_factory.mktemp("broken") / "photos"
+    return draw_tree(dest, images=240, classes=4, seed=5, defects=True)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [JOB, (*JOB, "--size", "96", "--validation", "20%"), ("--format", "recordio", "--size", "64")],
+    ids=["as they are", "two splits", "one shard"],
+)
+def test_samples_shards_and_bytes(tree: Path, tmp_path: Path, job: tuple[str, ...]) -> None:
+    """Samples and shards are those that are made; bytes agree within 10 % in all."""
+    output = tmp_path / "out"
+    said = planned(tree, output, *job)
+    assert not output.exists()
+    made = run("shard", tree, output, *job, "--json").one_object["splits"]
+    assert [one["split"] for one in said["splits"]] == [one["split"] for one in made]
+    predicted = stored = 0
+    for before, after in zip(said["splits"], made, strict=True):
+        assert before["samples"] == after["samples"]["total"]
+        for name, entry in after["formats"].items():
+            assert before["shards"] == entry["shards"]
+            assert said["label_offsets"][name] == entry["label_offset"]
+            predicted += before["bytes_by_format"][name]
+            stored += entry["bytes"]
+    assert abs(predicted - stored) <= 0.1 * stored
+
+
+def test_bytes_where_only_some_are_converted(broken: SampleTree, tmp_path: Path) -> None:
+    """A sample of a larger tree, defects among it, predicts its bytes within 10 %."""
+    job = (*JOB, "--size", "128", "--max-failures", "100%")
+    said = planned(broken.root, tmp_path / "out", *job)
+    assert said["outcome"]["trial"] == 200 < said["outcome"]["samples"]
+    (made,) = run("shard", broken.root, tmp_path / "out", *job, "--json").one_object["splits"]
+    for name, entry in made["formats"].items():
+        assert abs(said["splits"][0]["bytes_by_format"][name] / entry["bytes"] - 1) <= 0.1
+    counts = made["samples"]
+    refused = sum(said["refused"].values())
+    assert said["entries"] == counts["total"] == said["splits"][0]["samples"] + refused
+
+
+def test_what_policies_meet_is_exact_for_few(tmp_path: Path) -> None:
+    """Where all samples were converted the table is the manifest's own."""
+    tree = draw_tree(tmp_path / "photos", images=40, classes=4, seed=5, defects=True)
+    job = ("--size", "128", "--max-failures", "100%")
+    said = planned(tree.root, tmp_path / "out", *job)
+    (made,) = run("shard", tree.root, tmp_path / "out", *job, "--json").one_object["splits"]
+    met = {
+        kind: found["expected"]
+        for kind, found in said["outcome"]["met"].items()
+        if not kind.startswith("skipped_")
+    }
+    warned = {k: n for k, n in made["warnings"].items() if k != "shards_out_of_bounds"}
+    refused = sum(n for reason, n in said["refused"].items() if reason.startswith("failed"))
+    warned["failed_refused"] -= refused
+    assert met == {kind: count for kind, count in warned.items() if count}
+    counts = made["samples"]
+    share = counts["passthrough"] / said["outcome"]["samples"]
+    assert said["outcome"]["passthrough"] == pytest.approx(share)
+    text = run("plan", tree.root, tmp_path / "other", *job).out
+    assert "all samples were converted" in text
+    assert "failed: broken symlink: 1" in text
+
+
+def test_in_words(tree: Path, tmp_path: Path) -> None:
+    """A person reads samples, shards, time, policies, what was assumed, and that it is a plan."""
+    done = run("plan", tree, tmp_path / "out", *JOB, "--readers", "64")
+    assert done.code == 0, done.err
+    assert "train: 120 samples" in done.out
+    assert "  tfrecord: 11 shards, about " in done.out
+    assert "labels in records from 1" in done.out
+    assert "labels in records from 0" in done.out
+    assert "time: about " in done.out
+    assert "with 2 workers" in done.out
+    assert "100.0% pass through" in done.out
+    assert "assumed: every worker is as fast as one alone" in done.out
+    assert "warning: train: 11 shards for 64 readers, of which 53 would have none" in done.out
+    assert done.out.endswith(f"nothing was written to {tmp_path / 'out'}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
+    """A source that is not there, or a config that cannot be, is refused as shard refuses it."""
+    assert run("plan", tmp_path / "none", tmp_path / "out").code == 2
+    assert run("plan", tree, tree / "out").code == 2
+    done = run("plan", tree, tmp_path / "out", "--prices", str(tmp_path / "none.yaml"))
+    assert done.code == 2
+    assert "none.yaml" in done.complaints[0]
+
+
+def test_labels_that_do_not_fit(tree: Path, tmp_path: Path) -> None:
+    """A second split with a class that the output lacks is refused before anything is made."""
+    output = tmp_path / "out"
+    assert run("shard", tree, output).code == 0
+    other = draw_tree(tmp_path / "other", images=40, classes=9, seed=1).root
+    before = files(output)
+    done = run("plan", other, output, "--split", "validation")
+    assert done.code == 2
+    assert "labels.json" in done.complaints[0]
+    assert "holds a job of train already" in run("plan", tree, output).out
+    assert files(output) == before
+
+
+class TestOnS3:
+    @pytest.fixture
+    def counts(self, monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
+        """Requests by kind and place, from now on."""
+        found: Counter[tuple[str, str]] = Counter()
+        send = URLLib3Session.send
+
+        def counting(session: URLLib3Session, request: AWSPreparedRequest) -> object:
+            place = "source" if "photos" in request.url else "output"
+            kind = "LIST" if "list-type=2" in request.url else request.method or ""
+            found[place, kind] += 1
+            return send(session, request)
+
+        monkeypatch.setattr(URLLib3Session, "send", counting)
+        return found
+
+    @pytest.mark.parametrize(
+        "job", [JOB, ("--size", "64", "--validation", "20%")], ids=["one split", "two splits"]
+    )
+    def test_requests_are_those_that_are_sent(
+        self,
+        tree: Path,
+        bucket: str,
+        s3_server: MotoServer,
+        counts: Counter[tuple[str, str]],
+        job: tuple[str, ...],
+    ) -> None:
+        """Every PUT, GET, HEAD and LIST of source and output is foreseen."""
+        store = S3Store(f"s3://{bucket}/photos", StoreOptions(endpoint_url=s3_server.url))
+        for path in sorted(tree.rglob("*.JPEG")):
+            store.put(str(path.relative_to(tree)), path.read_bytes())
+        place = (f"s3://{bucket}/photos", f"s3://{bucket}/out", *job)
+        place = (*place, "--endpoint-url", s3_server.url)
+        said = planned(*place)
+        assert not list(S3Store(f"s3://{bucket}/out", store.options).list())
+        counts.clear()
+        assert run("shard", *place).code == 0
+        for where in ("source", "output"):
+            assert said["requests"][where] == {
+                "puts": counts[where, "PUT"],
+                "gets": counts[where, "GET"] + counts[where, "HEAD"],
+                "lists": counts[where, "LIST"],
+            }
+        assert said["cost"] is None
+        assert any("is not Amazon's S3" in line for line in said["assumptions"])
+
+    def test_cost(
+        self, tree: Path, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On Amazon's own endpoint requests and storage are priced, with the source's name."""
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
+        place = (tree, f"s3://{bucket}/out", "--set", "store.region=us-east-1")
+        said = planned(*place)
+        requests = said["requests"]["output"]
+        dollars = (requests["puts"] + requests["lists"]) * 5e-6 + requests["gets"] * 4e-7
+        assert said["cost"]["requests"] == pytest.approx(dollars)
+        stored = said["splits"][0]["bytes_by_format"]["tfrecord"]
+        assert said["cost"]["month"] == pytest.approx(stored / 2**30 * 0.023)
+        assert "https://aws.amazon.com/s3/pricing/ as of" in run("plan", *place).out
+        other = planned(*place, "--set", "store.storage_class=GLACIER")
+        assert other["cost"] is None
+        assert any("--prices" in line for line in other["assumptions"])
+
+    def test_no_bucket(self, tree: Path, bucket: str, s3_server: MotoServer) -> None:
+        """An output that is not there yet is remarked, and planned for all the same."""
+        done = run("plan", tree, f"s3://{bucket}x/out", "--endpoint-url", s3_server.url)
+        assert done.code == 0, done.err
+        assert "warning: the output" in done.out
