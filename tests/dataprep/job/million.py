@@ -1,0 +1,87 @@
+"""A plan of ILSVRC2012's size from a listing in memory: how long it takes, and what it needs.
+
+    python -m tests.dataprep.job.million [SAMPLES]
+
+Prints one JSON object: processor seconds of each step, the peak memory of this process in bytes,
+and samples and shards for comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+
+from dataprep.config import ShardConfig
+from dataprep.estimate import Calibration
+from dataprep.job.plans import SplitPlan, make_plans
+from dataprep.labels import LabelSpace
+from dataprep.sources import Listing
+
+CLASSES = 1_000
+
+
+def listing(samples: int) -> Listing:
+    """Names as in the training tars, in order; sizes around 110 kB."""
+    each = -(-samples // CLASSES)
+    groups = [f"n{1_440_764 + 9 * i:08d}" for i in range(CLASSES)]
+    names = [f"{group}/{group}_{j}.JPEG" for group in groups for j in range(each)][:samples]
+    names.sort()
+    sizes = np.random.default_rng(0).lognormal(11.5, 0.5, samples).astype(np.int64)
+    by_name = {group: group for group in groups}
+    tars = {group: f"{group}.tar" for group in groups}
+    return Listing(
+        names,
+        sizes,
+        [by_name[name[:9]] for name in names],
+        {},
+        [tars[name[:9]] for name in names],
+        np.cumsum(sizes),
+    )
+
+
+def main(samples: int) -> None:
+    """List, plan, encode, read back."""
+    steps: dict[str, float] = {}
+
+    def timed(step: str, since_s: float) -> float:
+        now_s = time.process_time()
+        steps[step] = round(now_s - since_s, 2)
+        return now_s
+
+    begun_s = time.process_time()
+    found = listing(samples)
+    begun_s = timed("listing", begun_s)
+    found.digest()
+    begun_s = timed("digest", begun_s)
+    config = ShardConfig(source="in", output="out")
+    calibration = Calibration(((20_000, 12_000), (90_000, 38_000), (400_000, 70_000)))
+    (plan,) = make_plans(found, LabelSpace.of(found.classes), calibration, config).values()
+    begun_s = timed("plan", begun_s)
+    stored = plan.to_parquet()
+    begun_s = timed("to_parquet", begun_s)
+    del found
+    samples = plan.samples
+    del plan
+    shards = SplitPlan.from_parquet(stored).shard_count
+    timed("from_parquet", begun_s)
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(  # noqa: T201
+        json.dumps(
+            {
+                "samples": samples,
+                "shards": shards,
+                "stored_bytes": len(stored),
+                "steps_s": steps,
+                "planning_s": round(sum(steps.values()) - steps["listing"], 2),
+                "peak_bytes": peak_bytes,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 1_300_000)

@@ -1,0 +1,23 @@
+"""Tests of dataprep.job.plans."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_plan_of_1_3_million_samples_fits_into_a_gigabyte() -> None:
+    """Listing in tars, plan, stored form and that read back: the whole process stays below 1 GB."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.dataprep.job.million", "1300000"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
+    said = json.loads(done.stdout)
+    assert said["samples"] == 1_300_000
+    assert said["shards"] > 100
+    assert said["peak_bytes"] < 10**9
