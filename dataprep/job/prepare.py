@@ -138,6 +138,7 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
     for found in listing.notes:
         note(found)
     _note_strays(listing, note)
+    _note_absent(request, label_space, note)
     if (said := remark(label.synset for label in label_space.labels)) is not None:
         note(said)
     calibration = calibrate(listing, sample_rows(listing), source, config)
@@ -188,6 +189,15 @@ def _note_strays(listing: Listing, note: Note) -> None:
     if strays:
         lost = counted(len(strays), "image is")
         note(f"{lost} in no class folder and skipped, such as {strays[0]!r}")
+
+
+def _note_absent(request: Request, label_space: LabelSpace, note: Note) -> None:
+    """Say which classes of the other splits this source has no sample of."""
+    absent = sorted(label_space.index.keys() - {*request.listing.classes})
+    if absent:
+        shown = ", ".join(map(repr, absent[:3]))
+        more = f" and {len(absent) - 3:,} more" if len(absent) > 3 else ""
+        note(f"no sample here of {counted(len(absent), 'class')}, such as {shown}{more}")
 
 
 def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) -> LabelSpace:

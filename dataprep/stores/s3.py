@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dataprep.errors import StoredBytesDiffer, StoreError
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, ObjectInfo
@@ -119,7 +119,8 @@ class S3Store:
         """Store unless the key exists (``If-None-Match: *``), and confirm as ``put`` does.
 
         Where an answer was lost, the object that the repeated request finds is its own if it
-        holds the same bytes.
+        holds the same bytes. A server that knows no such condition (501) is asked first instead,
+        which does not decide between two at the same moment.
         """
         data = _octets(data)
         md5 = hashlib.md5(data, usedforsecurity=False)
@@ -132,12 +133,22 @@ class S3Store:
                 except Exception as error:
                     if error_code(error) in _EXISTS:
                         return (sent or _was_repeated(error)) and self._holds(key, data)
+                    if error_code(error) == "NotImplemented":
+                        return self._create_unless_seen(key, data)
                     if last or not is_passing(error):
                         raise
                     sent = True
             if self._confirmed(key, data, md5.hexdigest()) is None:
                 self.put(key, data)
         return True
+
+    def _create_unless_seen(self, key: str, data: Buffer) -> bool:
+        try:
+            self.head(key)
+        except ObjectNotFound:
+            self.put(key, data)
+            return True
+        return False
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Every object below, a thousand a request; keys that only mark folders left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import os
 import pickle
 import urllib.request
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import boto3
 import pytest
+import urllib3
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.httpsession import URLLib3Session
 
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.stores import s3
@@ -200,6 +204,26 @@ def test_create_asks_the_server_to_decide(open_s3: OpenS3, sent: list[Sent]) -> 
     open_s3().create("key", DATA)
     assert sent[0].headers["if-none-match"] == "*"
     assert sent[0].headers["content-md5"] == base64.b64encode(hashlib.md5(DATA).digest()).decode()
+
+
+def test_create_where_the_server_cannot_decide(
+    open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that answers 501 to conditions is asked whether the key is there, then written."""
+    send = URLLib3Session.send
+
+    def without_conditions(session: URLLib3Session, request: AWSPreparedRequest) -> object:
+        if "If-None-Match" not in request.headers:
+            return send(session, request)
+        body = b"<Error><Code>NotImplemented</Code></Error>"
+        answer = urllib3.HTTPResponse(io.BytesIO(body), {}, 501, preload_content=False)
+        return AWSResponse(request.url, 501, answer.headers, answer)
+
+    monkeypatch.setattr(URLLib3Session, "send", without_conditions)
+    store = open_s3()
+    assert store.create("key", DATA)
+    assert not store.create("key", b"other")
+    assert store.get("key") == DATA
 
 
 def test_keys_that_are_no_text_are_refused(open_s3: OpenS3) -> None:

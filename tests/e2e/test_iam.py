@@ -1,0 +1,201 @@
+"""docs/iam.md against the calls that commands really make."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.client import BaseClient
+from typer.testing import CliRunner
+
+import dataprep
+from dataprep.cli import app
+from dataprep.stores import StoreOptions, s3
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
+
+PAGE = Path(__file__).parents[2] / "docs" / "iam.md"
+# "Actions, resources, and condition keys for Amazon S3" in AWS' Service Authorization Reference.
+RIGHTS = {
+    "HeadBucket": "s3:ListBucket",
+    "ListObjectsV2": "s3:ListBucket",
+    "GetObject": "s3:GetObject",
+    "HeadObject": "s3:GetObject",
+    "PutObject": "s3:PutObject",
+    "CreateMultipartUpload": "s3:PutObject",
+    "UploadPart": "s3:PutObject",
+    "CompleteMultipartUpload": "s3:PutObject",
+    "AbortMultipartUpload": "s3:AbortMultipartUpload",
+    "DeleteObject": "s3:DeleteObject",
+}
+ON_BUCKETS = {"s3:ListBucket"}
+
+Rights = set[tuple[str, str]]
+CLIENT: Any = BaseClient
+
+
+def allowed() -> Mapping[str, Rights]:
+    """Command to the pairs of action and resource that the page allows it."""
+    text = PAGE.read_text()
+    found: dict[str, Rights] = {}
+    for title, policy in re.findall(r"^## (.+?)$.*?^```json\n(.*?)^```", text, re.M | re.S):
+        rights = {
+            (action, resource.removeprefix("arn:aws:s3:::"))
+            for statement in json.loads(policy)["Statement"]
+            for action in statement["Action"]
+            for resource in statement["Resource"]
+        }
+        for command in title.split(", "):
+            found[command] = rights
+    return found
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch, bucket: str, s3_server: MotoServer) -> Rights:
+    """The rights that calls from now on need; the source is a bucket of its own."""
+    found: Rights = set()
+    call = CLIENT._make_api_call
+
+    def recording(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
+        place = "SOURCE" if arguments["Bucket"].endswith("-source") else "OUTPUT"
+        right = RIGHTS[operation]
+        found.add((right, place if right in ON_BUCKETS else f"{place}/*"))
+        return call(client, operation, arguments)
+
+    s3_server.create_bucket(f"{bucket}-source")
+    monkeypatch.setattr(BaseClient, "_make_api_call", recording)
+    return found
+
+
+Run = Callable[..., None]
+
+
+@pytest.fixture
+def run(bucket: str, s3_server: MotoServer) -> Run:
+    """A command that ends well, within this process."""
+
+    def command(*arguments: str) -> None:
+        result = CliRunner().invoke(app, [*arguments, "--endpoint-url", s3_server.url])
+        assert result.exit_code == 0, result.stderr
+
+    return command
+
+
+@pytest.fixture
+def job(bucket: str, s3_server: MotoServer, tree: Path) -> list[str]:
+    """A job's options, its source on S3."""
+    store = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
+    for path in sorted(tree.rglob("*.JPEG"))[::6]:
+        store.put(str(path.relative_to(tree)), path.read_bytes())
+    place = ["--source", f"s3://{bucket}-source", "--output", f"s3://{bucket}/out"]
+    return [*place, "--format", "tfrecord", "--format", "recordio", "--workers", "2"]
+
+
+def test_every_command_that_knows_s3_is_there() -> None:
+    """The page has a policy for each command with an endpoint, and nobody forgot a new one."""
+    pages = " ".join(allowed())
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.callback.__name__
+        if "endpoint_url" in command.callback.__annotations__:
+            assert name in pages, name
+
+
+@pytest.mark.parametrize("command", ["plan", "shard", "part"])
+def test_with_a_source(
+    used: Rights,
+    run: Run,
+    job: list[str],
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What plan and shard call is what their policies allow, and the other way round."""
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * 2**20)
+    used.clear()
+    if command == "part":
+        run("shard", *job, "--part", "0/1")
+    else:
+        run(command, *job)
+    page = allowed()["plan" if command == "plan" else "shard"]
+    # An empty output has nothing that plan could read; no upload failed that shard would abort.
+    unneeded = "s3:GetObject" if command == "plan" else "s3:AbortMultipartUpload"
+    assert used == page - {(unneeded, "OUTPUT/*")}
+
+
+def test_plan_beside_another_split(used: Rights, run: Run, job: list[str]) -> None:
+    """Where another split is there already plan reads its labels: all rights of its policy."""
+    run("shard", *job)
+    used.clear()
+    run("plan", *job, "--split", "validation")
+    assert used == allowed()["plan"]
+
+
+def test_what_removes(
+    used: Rights, run: Run, job: list[str], tree: Path, bucket: str, s3_server: MotoServer
+) -> None:
+    """Overwriting and trying again remove objects, and need that right alone in addition."""
+    page = allowed()["shard --overwrite"]
+    assert page == allowed()["shard --retry-failed"]
+    run("shard", *job)
+    used.clear()
+    run("shard", *job, "--overwrite")
+    assert used == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    source = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
+    victim = next(iter(source.list())).key
+    whole = source.get(victim)
+    source.put(victim, bytes(len(whole)))
+    run("shard", *job, "--overwrite", "--max-failures", "1")
+    source.put(victim, whole)
+    used.clear()
+    run("shard", *job, "--retry-failed")
+    assert used == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+
+
+def test_without_a_source(used: Rights, run: Run, job: list[str], bucket: str) -> None:
+    """finalize, verify and reading touch the output alone, as their policies say."""
+    run("shard", *job, "--part", "0/1")
+    used.clear()
+    run("finalize", f"s3://{bucket}/out")
+    assert used == allowed()["finalize"] - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    for depth in ("--quick", "--deep"):
+        used.clear()
+        run("verify", f"s3://{bucket}/out", depth)
+        assert used == allowed()["verify"]
+
+
+def test_reading(
+    used: Rights, run: Run, job: list[str], bucket: str, s3_server: MotoServer
+) -> None:
+    """Training code reads, and nothing else."""
+    run("shard", *job)
+    used.clear()
+    options = StoreOptions(endpoint_url=s3_server.url)
+    found = dataprep.open(f"s3://{bucket}/out", options=options)
+    assert found[3].image
+    assert len(list(found)) == len(found)
+    assert used <= allowed()["dataprep.open"]
+    assert allowed()["dataprep.open"] == allowed()["inspect"]
+
+
+def test_an_upload_in_parts_that_fails_is_aborted(
+    used: Rights, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right to abort is needed where a part cannot be stored."""
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * 2**20)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * 2**20)
+    call = CLIENT._make_api_call
+
+    def failing(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
+        if operation == "UploadPart" and arguments["PartNumber"] == 2:
+            raise OSError("the cable was pulled")
+        return call(client, operation, arguments)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", failing)
+    store = S3Store(f"s3://{bucket}/out", StoreOptions(endpoint_url=s3_server.url))
+    with pytest.raises(OSError, match=r"cable|out/key"):
+        store.put("key", bytes(11 * 2**20))
+    assert ("s3:AbortMultipartUpload", "OUTPUT/*") in used
