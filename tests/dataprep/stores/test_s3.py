@@ -16,6 +16,7 @@ import boto3
 import pytest
 import urllib3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.httpsession import URLLib3Session
 
 from dataprep.errors import ObjectNotFound, StoreError
@@ -217,7 +218,7 @@ def test_create_where_the_server_cannot_decide(
             return send(session, request)
         body = b"<Error><Code>NotImplemented</Code></Error>"
         answer = urllib3.HTTPResponse(io.BytesIO(body), {}, 501, preload_content=False)
-        return AWSResponse(request.url, 501, answer.headers, answer)
+        return AWSResponse(request.url, 501, HTTPHeaders(), answer)
 
     monkeypatch.setattr(URLLib3Session, "send", without_conditions)
     store = open_s3()
