@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dataprep.formats.recordio import RecordIOWriter, read_recordio
     from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
     from dataprep.image import Converted, ImagePolicy, convert
-    from dataprep.job import Summary, shard
+    from dataprep.job import Part, PartSummary, Summary, finalize, shard, shard_part
     from dataprep.stores import StoreOptions
     from dataprep.verification import verify
 
@@ -36,6 +36,8 @@ _HOMES = {
     "DataprepError": "dataprep.errors",
     "Dataset": "dataprep.dataset",
     "ImagePolicy": "dataprep.image",
+    "Part": "dataprep.job",
+    "PartSummary": "dataprep.job",
     "RecordIOWriter": "dataprep.formats.recordio",
     "Sample": "dataprep.formats",
     "ShardConfig": "dataprep.config",
@@ -43,10 +45,12 @@ _HOMES = {
     "Summary": "dataprep.job",
     "TFRecordWriter": "dataprep.formats.tfrecord",
     "convert": "dataprep.image",
+    "finalize": "dataprep.job",
     "open": "dataprep.dataset:open_dataset",
     "read_recordio": "dataprep.formats.recordio",
     "read_tfrecords": "dataprep.formats.tfrecord",
     "shard": "dataprep.job",
+    "shard_part": "dataprep.job",
     "to_mxnet": "dataprep.adapters",
     "to_tf": "dataprep.adapters",
     "to_torch": "dataprep.adapters",
@@ -59,6 +63,8 @@ __all__ = [
     "DataprepError",
     "Dataset",
     "ImagePolicy",
+    "Part",
+    "PartSummary",
     "RecordIOWriter",
     "Sample",
     "ShardConfig",
@@ -67,10 +73,12 @@ __all__ = [
     "TFRecordWriter",
     "__version__",
     "convert",
+    "finalize",
     "open",
     "read_recordio",
     "read_tfrecords",
     "shard",
+    "shard_part",
     "to_mxnet",
     "to_tf",
     "to_torch",

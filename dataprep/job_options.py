@@ -104,15 +104,14 @@ def _job(
 
 def takes_a_job(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose first parameter is a ShardConfig, as one that takes a job's options."""
-    options = _parameters(_job)
     own = _parameters(command)[1:]
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        job = {option.name: given.pop(option.name) for option in options}
+        job = {option.name: given.pop(option.name) for option in _OPTIONS}
         command(_job(**job), **given)
 
-    parameters = [*options, *own]
+    parameters = [*_OPTIONS, *own]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_options
@@ -125,6 +124,9 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
         parameter.replace(annotation=hints[parameter.name])
         for parameter in inspect.signature(function).parameters.values()
     ]
+
+
+_OPTIONS = _parameters(_job)
 
 
 def more_settings(pairs: list[str]) -> dict[str, Any]:

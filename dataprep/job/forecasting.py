@@ -39,6 +39,7 @@ from dataprep.stores import open_store
 from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
 from dataprep.worker import Progress
 
+_LISTED = ("imagefolder", "flat")
 CLUSTER_START_S = 2.0
 S3_UPLOAD_MB_PER_S = 85.0
 """Of one connection: Amazon S3's performance guidelines reckon with 85 to 90 MB/s."""
@@ -215,12 +216,14 @@ def _requests(
     config, found = request.config, {}
     samples = sum(plan.samples for plan in plans.values())
     if request.source.uri.startswith("s3://"):
-        within = bool(request.listing.containers)
-        found["source"] = of_source(
-            len(request.listing), samples + sample_size(samples), listed=not within
-        )
-        if within:
-            remarks.assumptions.append("requests that index the archives are not counted")
+        listed = config.kind in _LISTED
+        reads = samples + sample_size(samples)
+        found["source"] = of_source(len(request.listing), reads, listed=listed)
+        if not listed:
+            remarks.assumptions.append(
+                f"requests by which a source of kind {config.kind!r} finds its samples are not "
+                "counted"
+            )
     if config.output.startswith("s3://"):
         kms = (config.store.sse or "").startswith("aws:kms")
         formats = [get_format(name) for name in config.format]

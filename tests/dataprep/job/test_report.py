@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from dataprep.job.report import summary_json, summary_text
-from dataprep.job.summary import Summary
+from dataprep.job.parts import Part
+from dataprep.job.report import part_text, summary_json, summary_text
+from dataprep.job.summary import PartSummary, Summary
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))
@@ -116,3 +117,42 @@ def test_the_json_is_one_object() -> None:
             {"source": "c/b.jpg", "reason": "truncated JPEG"},
         ],
     }
+
+
+PART = PartSummary(
+    split="train",
+    output="s3://bucket/out",
+    part=Part(1, 4),
+    shards=750,
+    made_shards=180,
+    kept_shards=7,
+    lacking=300,
+    complete=False,
+    samples=300_000,
+    failed=2,
+    seconds=100.04,
+    failures=(("c/a.jpg", "empty file (0 bytes)"),),
+)
+
+
+def test_a_part() -> None:
+    """A part tells what it made, what the split lacks, and the command that completes it."""
+    assert part_text([PART]).splitlines() == [
+        "train: part 1/4: 180 shards made, 7 kept from before, 2 failed, in 100.0 s, 2,999 img/s",
+        "  failed: c/a.jpg: empty file (0 bytes)",
+        "  300 of 750 shards of the split still to come; when all parts are done: "
+        "dataprep finalize s3://bucket/out --split train",
+        "  in s3://bucket/out",
+    ]
+    found = json.loads(summary_json([PART]))["splits"][0]
+    assert (found["part"], found["lacking_shards"], found["seconds"]) == ("1/4", 300, 100.04)
+
+
+def test_the_last_part() -> None:
+    """Where nothing lacks it is time to finalise; where that was done it is said."""
+    text = part_text([replace(PART, lacking=0, made_shards=0, failed=0, failures=())])
+    assert "0 shards made, 7 kept from before\n" in text
+    assert "every shard of the split is stored; now: dataprep finalize" in text
+    done = part_text([replace(PART, lacking=0, complete=True)])
+    assert "finalize" not in done
+    assert "the split is complete" in done
