@@ -55,7 +55,7 @@ class Retries:
 
 def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Retries:
     """What is noted of a split, and with ``failed`` what its receipts say failed."""
-    sizes = _noted(store, job)
+    sizes = noted(store, job)
     if not failed:
         return Retries(sizes)
     shards, names = [], set()
@@ -122,7 +122,12 @@ def _failed_of(store: Store, job: JobFile) -> Callable[[int], list[str]]:
     return read
 
 
-def _noted(store: Store, job: JobFile) -> dict[str, int]:
+def noted(store: Store, job: JobFile) -> dict[str, int]:
+    """Samples that were tried again, with the bytes of their files then.
+
+    Raises:
+        DatasetError: the note cannot be read.
+    """
     key = keys.retried(job.split)
     try:
         data = store.get(key)

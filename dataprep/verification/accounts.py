@@ -27,11 +27,15 @@ LabelCounts = Mapping[str, Counter[int]]
 
 @dataclass
 class Account:
-    """Holds receipts against the plan of their split."""
+    """Holds receipts against the plan of their split.
+
+    ``retried`` has samples that were tried again, and the sizes of their mended files.
+    """
 
     job: JobFile
     plan: SplitPlan
     labels: LabelSpace
+    retried: Mapping[str, int] = field(default_factory=dict)
     _missing: dict[str, list[int]] = field(default_factory=dict)
     _extra: dict[str, list[int]] = field(default_factory=dict)
     _faults: list[Fault] = field(default_factory=list)
@@ -97,14 +101,15 @@ class Account:
             range(place.start, place.stop),
             plan.labels[place].tolist(),
             plan.sizes[place].tolist(),
+            plan.names[place],
             strict=True,
         )
-        for row, (number, label, size) in zip(receipt.rows, wanted, strict=True):
+        for row, (number, label, size, name) in zip(receipt.rows, wanted, strict=True):
             if row.label != label:
                 what = f"{row.source} has label {row.label}, the plan says {label}"
             elif row.synset != escape(self.labels.labels[label].synset):
                 what = f"{row.source} is of {row.synset!r}, which labels.json does not call {label}"
-            elif (row.number, row.source_bytes) != (number, size):
+            elif row.number != number or row.source_bytes not in (size, self.retried.get(name)):
                 what = (
                     f"{row.source} is number {row.number:,} of {row.source_bytes:,} bytes, "
                     f"the plan says number {number:,} of {size:,}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dataprep import keys
 from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, RecordError, StoreError
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
+from dataprep.job.retry import noted
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
@@ -89,7 +90,8 @@ def verify_split(
         info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key, names)
     }
 
-    account = _account(store, job)
+    retried, faults = _retried(store, job)
+    account = _account(store, job, retried)
     # Samples that lie within archives or records may bring a name of their own.
     named = account is not None and not account.plan.containers
 
@@ -107,7 +109,6 @@ def verify_split(
             on_shard(sum(stored.file.bytes for stored in receipt.formats.values()))
         return receipt, found, labels
 
-    faults: list[Fault] = []
     receipts: list[Receipt] = []
     table = SampleTable(list(job.label_offsets))
     threads = workers if workers > 1 else 0
@@ -139,7 +140,7 @@ def verify_split(
     )
 
 
-def _account(store: Store, job: JobFile) -> Account | None:
+def _account(store: Store, job: JobFile, retried: Mapping[str, int]) -> Account | None:
     """Plan and labels to hold receipts against, if they are those of the job.
 
     Where they are not, that is what gets said, by ``table_faults``.
@@ -151,7 +152,15 @@ def _account(store: Store, job: JobFile) -> Account | None:
     digests = [hashlib.sha256(data).hexdigest() for data in (plan, labels)]
     if digests != [job.plan_sha256, job.labels_sha256]:
         return None
-    return Account(job, SplitPlan.from_parquet(plan), LabelSpace.from_json(labels))
+    return Account(job, SplitPlan.from_parquet(plan), LabelSpace.from_json(labels), retried)
+
+
+def _retried(store: Store, job: JobFile) -> tuple[dict[str, int], list[Fault]]:
+    """Samples that were tried again, and what is wrong with the note of them."""
+    try:
+        return noted(store, job), []
+    except DatasetError as error:
+        return {}, [Fault(keys.retried(job.split), str(error))]
 
 
 def _receipt(store: Store, job: JobFile, shard: int) -> tuple[Receipt | None, list[Fault]]:

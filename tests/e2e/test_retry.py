@@ -125,6 +125,11 @@ def test_a_mended_file_of_another_size(
             key == "train.manifest.json"
         ), key
     assert all(found.ok for found in dataprep.verify(output, depth="deep"))
+    note = (output / NOTE).read_bytes()
+    (output / NOTE).write_bytes(b"{}")
+    (damaged,) = dataprep.verify(output, depth="quick")
+    assert NOTE in {fault.key for fault in damaged.faults}
+    (output / NOTE).write_bytes(note)
     images = {sample.filename.decode(): sample.image for sample in dataprep.open(output)}
     assert all(images[Path(name).name] == held[name] for name in victims)
     assert "nothing to do" in shard(source, output).err
