@@ -67,6 +67,13 @@ def shard(
     size: Annotated[str | None, typer.Option(help="Pixels: 256, or 256x192.")] = None,
     quality: Annotated[int | None, typer.Option(help="JPEG quality. (default: 95)")] = None,
     shard_size: Annotated[str | None, typer.Option(help="1MB to 128MB. (default: 64MiB)")] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="Features of Examples: imagenet or tfds. (default: imagenet)"),
+    ] = None,
+    boxes: Annotated[
+        str | None, typer.Option(help="Bounding boxes: XML folder, tar of XML, or CSV file.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Of the shuffle and splits. (default: 0)")
     ] = None,
@@ -113,6 +120,8 @@ def shard(
         "image.size": _size(size),
         "image.quality": quality,
         "shard_size": shard_size,
+        "layout": layout,
+        "boxes.source": boxes,
         "seed": seed,
         "validation": validation,
         "dask.workers": workers,

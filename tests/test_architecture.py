@@ -17,7 +17,7 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
-        *("stores", "manifest", "sample_table", "sources", "labelling"),
+        *("stores", "manifest", "sample_table", "sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_file", "config"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
         *("adapters", "sample", "examples", "command_line", "cli", "__main__"),

@@ -16,6 +16,7 @@ from dataprep.errors import (
     StoreError,
     StoreFull,
 )
+from dataprep.job.box_plans import find_boxes
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import (
     VALIDATION,
@@ -159,7 +160,8 @@ def _new(
     if (said := remark(label.synset for label in label_space.labels)) is not None:
         note(said)
     calibration = calibrate(listing, sample_rows(listing), source, config)
-    plans = make_plans(listing, label_space, calibration, config)
+    boxes = find_boxes(config, listing, label_space, note)
+    plans = make_plans(listing, label_space, calibration, config, boxes)
     _require_space(store, plans, config, note)
     wanted, target = int(config.shard_size), plan.clamp_target(int(config.shard_size))
     if wanted != target:

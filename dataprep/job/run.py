@@ -157,7 +157,8 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
         label_offsets=tuple(job.label_offsets.items()),
         source=prepared.source,
         store=prepared.store,
-        layout=prepared.config.record_layout,
+        layout=prepared.config.record_options.layout,
+        boxes=prepared.config.boxes,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
+from dataprep.counted import counted
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
 from dataprep.formats.records import RawRecord
@@ -165,6 +166,10 @@ class ShardCheck:
             return
         if crc32c(data) != crc:
             yield Fault(key, "its bytes changed since they were written (CRC-32C)", record, offset)
+        keeps_boxes = record_format.keeps_boxes(self._options[record_format.name])
+        if keeps_boxes and len(sample.boxes) != (row.boxes or 0):
+            what = f"record has {counted(len(sample.boxes), 'box')}, its receipt {row.boxes or 0}"
+            yield Fault(key, f"{what} ({row.source})", record, offset)
         for what in _sample_faults(sample, row):
             yield Fault(key, what, record, offset)
 
