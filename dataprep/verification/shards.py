@@ -64,7 +64,9 @@ class ShardCheck:
             rows = [row for row in self._receipt.rows if name in (row.records or {})]
             yield from self._data_faults(name, record_format, stored.file, rows)
             entries = [
-                IndexEntry(row.number, row.label, *_place(row, name)[:2], row.source)
+                IndexEntry(
+                    row.number, row.label, *_place(row, name)[:2], row.source, row.values or ()
+                )
                 for row in rows
             ]
             wanted = record_format.indexes(entries)
