@@ -7,6 +7,7 @@ Kaggle's ``LOC_train_solution.csv``: ``ImageId,PredictionString``, where the lat
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from typing import Any, NoReturn
@@ -29,17 +30,19 @@ def parse_boxes(data: bytes, options: BoxOptions, name: str) -> pa.Table:
     Raises:
         ConfigError: a column is missing or a line is no box; it names the line.
     """
+    data = data.removeprefix(codecs.BOM_UTF8)
     first = _first_line(data)
     if first == _KAGGLE:
         return _grouped(_of_kaggle(_read(data, 0, name), name), "pixels", name)
     if _has_header(first):
         table = _read(data, 0, name)
-        names = options.columns.model_dump()
+        names = {key: _latin(column) for key, column in options.columns.model_dump().items()}
         wanted = {names[key]: key for key in _PLAIN if key != "label" or names[key] in table}
         if missing := [column for column in wanted if column not in table]:
             raise ConfigError(
-                f"{name} has no column {', '.join(map(repr, missing))}: it has "
-                f"{', '.join(map(repr, table.columns))}; name them by boxes.columns"
+                f"{name} has no column {', '.join(repr(_text(column)) for column in missing)}: it "
+                f"has {', '.join(repr(_text(column)) for column in table.columns)}; name them by "
+                "boxes.columns"
             )
         table = table[list(wanted)].rename(columns=wanted)
         return _grouped(table, options.units, name, first_line=2)
@@ -54,8 +57,11 @@ def parse_boxes(data: bytes, options: BoxOptions, name: str) -> pa.Table:
 
 
 def _first_line(data: bytes) -> list[str]:
-    line = data.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace")
-    return [value.strip() for value in next(csv.reader([line]), [])]
+    line = io.BytesIO(data).readline().decode("utf-8", "replace")
+    try:
+        return [value.strip() for value in next(csv.reader([line]), [])]
+    except csv.Error:
+        return []
 
 
 def _has_header(first: list[str]) -> bool:
@@ -80,8 +86,7 @@ def _read(data: bytes, header: int | None, name: str) -> pd.DataFrame:
             keep_default_na=False,
             skipinitialspace=True,
             skip_blank_lines=False,
-            encoding="utf-8-sig",
-            encoding_errors="surrogateescape",
+            encoding="latin-1",  # a character a byte, since names may be in any encoding
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         raise ConfigError(
@@ -125,7 +130,7 @@ def _grouped(table: pd.DataFrame, units: str, name: str, first_line: int = 1) ->
 
     return pa.Table.from_arrays(
         [
-            pa.array([_bytes(key) for key in keys], pa.binary()),
+            pa.array([key.encode("latin-1") for key in keys], pa.binary()),
             pa.array(size),
             pa.array(size),
             *(lists(pa.array(np.ascontiguousarray(sides[order, i]))) for i in range(4)),
@@ -136,12 +141,13 @@ def _grouped(table: pd.DataFrame, units: str, name: str, first_line: int = 1) ->
     )
 
 
-def _bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
+def _latin(text: str) -> str:
+    """As ``_read`` has it: a character for each byte."""
+    return text.encode().decode("latin-1")
 
 
-def _text(label: str) -> str:
-    return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+def _text(latin: str) -> str:
+    return latin.encode("latin-1").decode("utf-8", "backslashreplace")
 
 
 def _refuse(name: str, line: int, problem: str) -> NoReturn:

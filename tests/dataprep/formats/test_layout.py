@@ -14,7 +14,7 @@ OWN = {"x": "encoded", "y": "label"}
 
 def test_the_customary_layout() -> None:
     """``imagenet`` has the customary keys, in their byte order, and counts from background."""
-    assert IMAGENET == Layout.of("imagenet")
+    assert Layout.of("imagenet") == IMAGENET
     assert IMAGENET.counts_from_background
     assert IMAGENET.keeps_boxes
     assert [feature for feature, _ in IMAGENET.features] == [
