@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ MODES: list[dict[str, Any]] = [
     {"mode": "crop", "size": (301, 99)},
     {"mode": "short", "size": 300, "upscale": True},
 ]
+
+
+def box_of(sides: Sequence[float], label: int) -> Box:
+    """A box of four sides."""
+    left, top, right, bottom = map(float, sides)
+    return Box(left, top, right, bottom, label)
 
 
 def marked(orientation: int) -> bytes:
@@ -92,7 +99,7 @@ def test_a_box_lies_where_its_pixels_lie(
         ImagePolicy.model_validate({**mode, "orientation": policy, "subsampling": "444"}),
     )
     sides, size = (MARKED, (WIDTH, HEIGHT)) if drawn_on == "stored" else turned(orientation)
-    annotated = Annotated((Box(*map(float, sides), 3),), *size)
+    annotated = Annotated((box_of(sides, 3),), *size)
     (box,), _ = followed(annotated, shown(converted), frame=drawn_on)
     (width, height), found = red_part(converted.data)
     assert (width, height) == (converted.width, converted.height)
@@ -108,7 +115,7 @@ def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: in
     converted = shown(convert(marked(orientation), ImagePolicy(orientation="apply")))
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
-    annotated = Annotated((Box(*small, 3),), size[0] // shrunk, size[1] // shrunk)
+    annotated = Annotated((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
     told, kinds = followed(annotated, converted)
     assert told == followed(annotated, converted, frame="displayed")[0]
     assert told != followed(annotated, converted, frame="stored")[0]
@@ -172,7 +179,7 @@ MIDDLE = Shown(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 
 def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> Annotated:
     """One box."""
-    return Annotated((Box(*values, label),), *size)
+    return Annotated((box_of(values, label),), *size)
 
 
 def test_swapped_sides_change_places() -> None:
