@@ -1,7 +1,7 @@
 """Annotations from a folder of XML files, a tar of them, or a CSV file; local or on S3.
 
-Parsing one of ILSVRC's XML files takes 70 microseconds, so that all 544,546 take about 40 s of one
-processor: from some thousands on, processes share them.
+Each of ILSVRC's 544,546 XML files takes 64 microseconds to get out of its tar, and 69 to parse: 73 s
+of one processor in all. From some thousands on, processes share the parsing.
 """
 
 from __future__ import annotations
