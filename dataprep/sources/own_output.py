@@ -39,6 +39,7 @@ class OwnSplit:
         sizes: int64 bytes of its image; None in outputs of earlier versions.
         values: float32 labels where samples have several.
         label_space: the classes of the output.
+        has_boxes: whether its records have bounding boxes.
     """
 
     form: Format
@@ -52,6 +53,7 @@ class OwnSplit:
     sizes: NDArray[np.int64] | None
     values: NDArray[np.float32] | None
     label_space: LabelSpace
+    has_boxes: bool = False
 
     def cut_off(self) -> dict[int, Problem]:
         """Samples whose record is beyond the end of what is left of its shard."""
@@ -113,6 +115,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
             sizes=_column(table, "image_bytes") if sizes else None,
             values=_values(store.get(keys.plan(split)), names),
             label_space=label_space,
+            has_boxes=manifest.config.get("boxes") is not None,
         )
     except (DatasetError, ObjectNotFound, KeyError, ValueError) as error:
         if isinstance(error, SourceError):

@@ -38,6 +38,10 @@ from dataprep.stores.local import LocalStore
 
 _ROOM_BYTES = 2048
 _SLACK_BYTES = 2**20
+_BOXES_STAY = (
+    "its records have bounding boxes, which are not carried over: make the shards from the images "
+    "to have boxes in them"
+)
 
 
 class RecordsSource:
@@ -126,6 +130,7 @@ class RecordsSource:
             offsets=own.offsets,
             values=own.values,
             label_space=own.label_space,
+            notes=(_BOXES_STAY,) if own.has_boxes else (),
         )
 
     def _sizes_by_place(self, own: OwnSplit) -> dict[tuple[int, int], int]:

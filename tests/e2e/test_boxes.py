@@ -229,6 +229,14 @@ def test_what_is_refused(
     assert not (tmp_path / "out" / "train.job.json").exists()
 
 
+def test_shards_as_a_source_do_not_lose_boxes_in_silence(boxed: Path, tmp_path: Path) -> None:
+    """What is not carried over is said."""
+    job = ["--source", boxed, "--kind", "records", "--output", tmp_path / "out", "--size", "64"]
+    done = run("shard", *job)
+    assert done.code == 0, done.err
+    assert "bounding boxes, which are not carried over" in done.err
+
+
 LAYOUTS: Mapping[str, Any] = {"imagenet": "imagenet", "tfds": "tfds", "own": OWN_LAYOUT}
 
 
