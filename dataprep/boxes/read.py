@@ -1,6 +1,6 @@
 """Annotations from a folder of XML files, a tar of them, or a CSV file; local or on S3.
 
-Each of ILSVRC's 544,546 XML files takes 64 microseconds to get out of its tar, and 69 to parse: 73 s
+Each of ILSVRC's 544,546 XML files takes 64 microseconds to get out of its tar and 69 to parse: 73 s
 of one processor in all. From some thousands on, processes share the parsing.
 """
 
