@@ -125,6 +125,7 @@ def test_several_labels_follow_their_rows(photos: Path) -> None:
     """Values stand in the rows of the names that they belong to."""
     listing = listed(photos, "path,a,b\ndogs/1.jpg,1,0.5\ncats/1.jpg,0,7\n", labels=("a", "b"))
     assert listing.names == ["cats/1.jpg", "dogs/1.jpg"]
+    assert listing.values is not None
     assert np.array_equal(listing.values, np.array([[0, 7], [1, 0.5]], np.float32))
 
 

@@ -173,6 +173,7 @@ def test_image_records_by_their_flag(tmp_path: Path, several: bool) -> None:
     assert list(listing.classes) == ["1", "0"]
     assert list(intact(source, listing).values()) == [image(1), image(0)]
     if several:
+        assert listing.values is not None
         assert np.array_equal(listing.values, np.array([[1, 0.5, -2], [0, 0.5, -2]], np.float32))
     else:
         assert listing.values is None
