@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import dataprep as library
+from dataprep.job.prepare import prepare
 from dataprep.names import escape
 from dataprep.read_ahead import read_ahead
 from dataprep.sources import open_source
@@ -362,3 +363,24 @@ class TestRequestsInFlight:
         assert [len(data) for data in found if isinstance(data, bytes)] == [
             item.bytes for item in items
         ]
+
+    @pytest.mark.parametrize(("configured", "reads"), [(None, 1), (7, 7)])
+    def test_a_config_says_how_many(
+        self, tree: Path, tmp_path: Path, configured: int | None, reads: int
+    ) -> None:
+        """``source_concurrency`` reaches the source that workers are given, from a disk too."""
+        config = library.ShardConfig(
+            source=str(tree), output=str(tmp_path / "out"), source_concurrency=configured
+        )
+        prepared = prepare(config, overwrite=False, note=lambda text: None)
+        assert prepared.source.concurrency == reads
+
+
+def test_a_listed_file_that_is_no_image_fails(tree: Path, tmp_path: Path) -> None:
+    """In a folder a text without an image's extension is passed over; who lists it meant it."""
+    (tmp_path / "notes").write_text("no image")
+    rows = [f"{tree / name},{name.split('/')[0]}\n" for name in sorted(files(tree))]
+    (tmp_path / "list.csv").write_text("path,label\nnotes,x\n" + "".join(rows))
+    make(tmp_path / "list.csv", tmp_path / "out", "listing", max_failures=1)
+    table = library.open(str(tmp_path / "out")).samples
+    assert table[table["source"] == "notes"]["status"].item() == "failed"
