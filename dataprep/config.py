@@ -206,8 +206,12 @@ class ShardConfig(BaseModel):
         return getattr(self, self.kind, None)
 
     def content(self) -> dict[str, Any]:
-        """What determines the bytes: goes into the fingerprint and the manifest's ``config``."""
-        content = self.model_dump(
+        """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
+
+        What was read of a source as ``listing``, ``records`` and ``labels`` say is in the digest
+        of the source, in the plan and in labels.json.
+        """
+        return self.model_dump(
             mode="json",
             include={
                 *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
@@ -215,11 +219,6 @@ class ShardConfig(BaseModel):
             },
             exclude={"boxes": {"source"}},  # the plan holds what was found there
         )
-        if self.kind in ("listing", "records"):
-            # Files may move: what they say is in the digest of the source and in labels.json.
-            section = getattr(self, self.kind)
-            content[self.kind] = section.model_dump(mode="json", exclude={"root", "class_names"})
-        return content
 
 
 class _StoreOnly(BaseModel):

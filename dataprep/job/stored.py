@@ -79,7 +79,7 @@ def require_same(
     found = differences(with_defaults(job.config), content_of_split(config, split))
     found += differences(job.versions, dict(determining()))
     if job.source["sha256"] != listing.digest():
-        found += _source_differences(listing, plans) or ["source: other class folders"]
+        found += _source_differences(listing, plans) or ["source: other classes, labels or places"]
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
         raise OutputConflict(

@@ -17,7 +17,7 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.names import unescape
 from dataprep.sources.protocol import Problem
-from dataprep.sources.record_content import LAYOUTS, Fields
+from dataprep.sources.record_content import Fields, fields_of
 from dataprep.sources.record_files import Format
 from dataprep.stores import ObjectInfo, Store
 
@@ -105,7 +105,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         sizes = "image_bytes" in table.column_names
         return OwnSplit(
             form=form,
-            fields=_fields(manifest.config.get("layout", "imagenet")),
+            fields=fields_of(manifest.config.get("layout", "imagenet")),
             shards=_shards(manifest, form, entries, store.uri),
             names=names,
             classes=[unescape(name) for name in table["synset"].to_pylist()],
@@ -136,12 +136,6 @@ def _format(manifest: Manifest, wanted: str, where: str) -> Format:
     if chosen not in known:
         raise SourceError(f"{where} was made as {', '.join(known)}, not as {wanted}")
     return "tfrecord" if chosen == "tfrecord" else "recordio"
-
-
-def _fields(layout: str | Mapping[str, str]) -> Fields:
-    if isinstance(layout, str):
-        return LAYOUTS[layout]
-    return {field: feature for feature, field in layout.items()}
 
 
 def _shards(

@@ -27,6 +27,7 @@ from dataprep.sources.record_content import (
     LAYOUTS,
     Content,
     Fields,
+    fields_of,
     layout_of,
     of_example,
     of_image_record,
@@ -188,10 +189,8 @@ class RecordsSource:
     def _choose_fields(self, key: str) -> Fields:
         """What the features hold: as asked for, or as the first intact record has it."""
         layout = self._section.layout
-        if not isinstance(layout, str):
-            self._fields = {field: feature for feature, field in layout.items()}
-        elif layout != "auto":
-            self._fields = LAYOUTS[layout]
+        if layout != "auto":
+            self._fields = fields_of(layout)
         else:
             data = Ranges(partial(self._store.get_range, key), 2**20)
             framed = tfrecord_at(data, 0)
