@@ -20,6 +20,8 @@ _TFRECORD = struct.Struct("<QI")
 _RECORDIO = struct.Struct("<II")
 _WORD = int.from_bytes(MAGIC, "little")
 _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
+_GZIP = b"\x1f\x8b"
+_OTHERS = (_GZIP, b"\xff\xd8\xff", b"PK", b"\x89PNG", b"PAR1", b"{")
 _NAMED = (("tfrecord", "tfrecord"), (".rec", "recordio"), ("-of-", "tfrecord"))
 
 
@@ -119,7 +121,7 @@ SPANS: dict[str, Callable[[Readable, str], Iterator[Span]]] = {
 
 
 def format_of(head: bytes, name: str) -> str:
-    """``tfrecord`` or ``recordio``, by the first bytes; where they are damaged, by the name.
+    """``tfrecord`` or ``recordio``, by the first 16 bytes; where they are damaged, by the name.
 
     Raises:
         RecordError: neither.
@@ -128,14 +130,15 @@ def format_of(head: bytes, name: str) -> str:
         return "recordio"
     if len(head) >= _TFRECORD.size and masked_crc32c(head[:8]) == _TFRECORD.unpack(head[:12])[1]:
         return "tfrecord"
-    known = None if head.startswith((b"\x1f\x8b", b"\xff\xd8\xff", b"PK", b"\x89PNG")) else name
-    for sign, form in _NAMED:
-        if known and sign in known.lower():
-            return form
-    if head.startswith(b"\x1f\x8b"):
-        raise _neither(f"{name}: compressed with gzip; unpack it first")
-    said = f"begins with {head[:12]!r}" if head else "is empty"
-    raise _neither(f"{name}: neither TFRecord nor RecordIO: it {said}")
+    if not head.startswith(_OTHERS):
+        for sign, form in _NAMED:
+            if sign in name.lower():
+                return form
+    if not head:
+        return "tfrecord"  # a file without records
+    if head.startswith(_GZIP):
+        raise _neither(f"{name}: compressed with gzip: unpack it first")
+    raise _neither(f"{name}: neither TFRecord nor RecordIO: it begins with {head[:12]!r}")
 
 
 def _neither(message: str) -> RecordError:

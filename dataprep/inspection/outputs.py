@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.dataset.opening import stored_manifest
+from dataprep.dataset.opening import stored_manifest, what_is_there
 from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound
 from dataprep.inspection.summary import COLUMNS, SplitSummary, summarise
 from dataprep.inspection.target import splits_of
@@ -42,8 +42,8 @@ def summaries(store: Store, split: str | None = None) -> tuple[SplitSummary | Un
     for name in splits_of(store):
         try:
             found.append(_summary(store, name))
-        except ManifestMissing as error:
-            found.append(Unfinished(name, str(error)))
+        except ManifestMissing:
+            found.append(Unfinished(name, what_is_there(store, name)))
     return tuple(found)
 
 

@@ -71,7 +71,7 @@ class ShardRecords:
         self._target = target
         self._rows = target.rows if target.receipt else None
         self._ranges = Ranges(target.store, target.info.key, target.info.bytes, _HEADER_BYTES)
-        self._format = target.format or format_at(self._ranges, target.info.key)
+        self._format = target.format or format_at(self._ranges, target.uri)
         self.store = target.store
         self.title = target.uri
 
@@ -96,7 +96,7 @@ class ShardRecords:
         return list(self._walk())
 
     def _walk(self) -> Iterator[Span]:
-        return SPANS[self._format](self._ranges, self._target.info.key)
+        return SPANS[self._format](self._ranges, self._target.uri)
 
     def _placed(
         self, number: int, offset: int, length: int, known: Mapping[str, Any]

@@ -77,7 +77,7 @@ def shard_table(target: ShardTarget) -> ShardTable:
         StoreError: it cannot be read.
     """
     ranges = Ranges(target.store, target.info.key, target.info.bytes)
-    form = target.format or format_at(ranges, target.info.key)
+    form = target.format or format_at(ranges, target.uri)
     lines: list[Line] = []
     fault, offset = None, None
     try:
@@ -100,8 +100,12 @@ def shard_table(target: ShardTarget) -> ShardTable:
 
 
 def format_at(data: Readable, name: str) -> str:
-    """The format of a file by its content; an empty one is a TFRecord file without records."""
-    return format_of(data.read(0, 16), name) if data.size else "tfrecord"
+    """The format of a file by its content, or by its name where that is damaged.
+
+    Raises:
+        RecordError: neither TFRecord nor RecordIO.
+    """
+    return format_of(data.read(0, 16), name)
 
 
 def is_near(store: Store) -> bool:
@@ -112,10 +116,10 @@ def is_near(store: Store) -> bool:
 def _lines(target: ShardTarget, ranges: Ranges, form: str) -> Iterator[Line]:
     rows = target.rows
     if target.receipt is None:
-        for number, span in enumerate(SPANS[form](ranges, target.info.key)):
+        for number, span in enumerate(SPANS[form](ranges, target.uri)):
             yield _foreign(number, span, read_head(ranges, span, form))
     elif is_near(target.store) and form in SPANS:
-        spans = SPANS[form](ranges, target.info.key)
+        spans = SPANS[form](ranges, target.uri)
         for number, (row, span) in enumerate(zip_longest(rows, spans)):
             if row is None:
                 raise _fault(target, number, span.offset, "its receipt knows no such record")
@@ -136,7 +140,7 @@ def _by_receipt(target: ShardTarget, ranges: Ranges, form: str) -> Iterator[Line
             what = f"the file ends at byte {target.info.bytes:,}, inside it or before"
             raise _fault(target, number, offset, what)
         if number == 0 and form in SPANS:
-            first = next(SPANS[form](ranges, target.info.key))
+            first = next(SPANS[form](ranges, target.uri))
             container = read_head(ranges, first, form).container
         yield _own(number, row, form, container)
 
@@ -176,14 +180,14 @@ def _hold_against_receipt(target: ShardTarget) -> None:
         raise _fault(target, len(target.rows), stored.bytes, what)
     if stored.etag and target.info.etag and stored.etag != target.info.etag:
         raise RecordError(
-            f"{target.info.key}: its ETag is {target.info.etag}, its receipt says {stored.etag}: "
+            f"{target.uri}: its ETag is {target.info.etag}, its receipt says {stored.etag}: "
             "bytes changed since it was written; run dataprep verify"
         )
 
 
 def _fault(target: ShardTarget, record: int, offset: int, what: str) -> RecordError:
     return RecordError(
-        f"{target.info.key}: record {record} at byte {offset}: {what}; run dataprep verify",
+        f"{target.uri}: record {record} at byte {offset}: {what}; run dataprep verify",
         record=record,
         offset=offset,
     )

@@ -21,13 +21,15 @@ def table_text(table: ShardTable) -> str:
     of_labels = "labels count from 0" if table.ours else "labels as they stand in the records"
     rows = [_HEADINGS, *(_cells(line) for line in table.lines)]
     read = f"{table.bytes_read:,} of {table.bytes:,} bytes read"
+    unread = "images are not looked at, " + (
+        "dataprep verify does that" if table.ours else "--record N does that for one"
+    )
     how = "its receipt and " if table.ours else ""
     lines = [
         f"{escape(table.uri)}: {table.format}, {counted(len(table.lines), 'record')}, "
         f"{table.bytes / 1e6:,.1f} MB; {of_labels}",
         *_columns(rows),
-        f"from {how}{counted(table.requests, 'range request')}, {read}; payloads are not held "
-        "against their checksums: dataprep verify does that",
+        f"from {how}{counted(table.requests, 'range request')}, {read}: {unread}",
     ]
     if table.fault is not None:
         lines.append(f"fault: {table.fault}")
@@ -92,7 +94,8 @@ def _known(known: Any) -> list[str]:
 def summary_text(found: Iterable[SplitSummary | Unfinished]) -> str:
     """A paragraph a split."""
     return "\n".join(
-        f"{one.split}: {one.why}" if isinstance(one, Unfinished) else _summary(one) for one in found
+        f"{one.split}: not complete: {one.why}" if isinstance(one, Unfinished) else _summary(one)
+        for one in found
     )
 
 
