@@ -132,7 +132,7 @@ def format_of(head: bytes, name: str) -> str:
         return "tfrecord"
     if not head.startswith(_OTHERS):
         for sign, form in _NAMED:
-            if sign in name.lower():
+            if sign in name.rpartition("/")[2].lower():
                 return form
     if not head:
         return "tfrecord"  # a file without records
