@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,10 @@ def table_of(path: Path | str) -> ShardTable:
     return shard_table(target)
 
 
-def wanted(folder: Path, form: str, shard: int = 0) -> list[dict[str, Any]]:
+def wanted(folder: Path, form: str, shard: int = 0) -> list[dict[Hashable, Any]]:
     """What the table of samples says of a shard."""
     written = dataprep.open(folder, format=form).written
-    rows: list[dict[str, Any]] = written[written["shard"] == shard].to_dict("records")
-    return rows
+    return written[written["shard"] == shard].to_dict("records")
 
 
 def test_ours(folder: Path, shard: Path, form: str) -> None:
