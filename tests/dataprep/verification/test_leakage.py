@@ -75,7 +75,9 @@ def test_only_two_tables_are_read(leaky: MemoryStore, monkeypatch: pytest.Monkey
     monkeypatch.setattr(MemoryStore, "get", counted)
     code, out, _ = run(leaky.uri, "--split", "train", "--against", "test")
     assert code == 0
-    assert out.startswith("leakage: 3 samples of train are in test too (3 samples there, 3 pairs), ")
+    assert out.startswith(
+        "leakage: 3 samples of train are in test too (3 samples there, 3 pairs), "
+    )
     assert sorted(read) == ["test.samples.parquet", "train.samples.parquet"]
 
 
