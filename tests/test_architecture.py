@@ -20,7 +20,7 @@ ORDER = {
         *("stores", "manifest", "sample_table", "sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_file", "config"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
-        *("adapters", "sample", "examples", "command_line", "cli", "__main__"),
+        *("inspection", "adapters", "sample", "examples", "command_line", "cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),

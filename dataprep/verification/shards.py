@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,7 +11,7 @@ from crc32c import crc32c
 from dataprep.counted import counted
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
-from dataprep.formats.records import RawRecord
+from dataprep.formats.records import RawRecord, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
 from dataprep.names import to_bytes, unescape
@@ -21,7 +20,6 @@ from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
 
 _MOST_FAULTS_A_SHARD = 20
-_PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
 
 def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> Iterator[Fault]:
@@ -135,7 +133,7 @@ class ShardCheck:
             try:
                 sample = record_format.decode(record.payload, options)
             except RecordError as error:
-                yield Fault(key, _without_place(str(error)), i, record.offset)
+                yield Fault(key, without_place(str(error)), i, record.offset)
                 return
             counts[sample.label] += 1
             for what in _strangeness(sample, row, named=self._named):
@@ -164,7 +162,7 @@ class ShardCheck:
             sample = record_format.decode(raw.payload, self._options[record_format.name])
         except ValueError as error:
             what = str(error) if isinstance(error, RecordError) else "not one whole record"
-            yield Fault(key, _without_place(what), record, offset)
+            yield Fault(key, without_place(what), record, offset)
             return
         if crc32c(data) != crc:
             yield Fault(key, "its bytes changed since they were written (CRC-32C)", record, offset)
@@ -196,11 +194,6 @@ def _place(row: Row, name: str) -> tuple[int, int, int]:
 
 def _known(number: int) -> int | None:
     return None if number < 0 else number
-
-
-def _without_place(message: str) -> str:
-    """A codec's message about a single record counts from that record; the place is ours."""
-    return _PLACE.sub("", message, count=1)
 
 
 def _strangeness(sample: Sample, row: Row, *, named: bool) -> Iterator[str]:
