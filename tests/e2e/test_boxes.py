@@ -231,7 +231,16 @@ def test_what_is_refused(
 
 def test_shards_as_a_source_do_not_lose_boxes_in_silence(boxed: Path, tmp_path: Path) -> None:
     """What is not carried over is said."""
-    job = ["--source", boxed, "--kind", "records", "--output", tmp_path / "out", "--size", "64"]
+    job: list[str | Path] = [
+        "--source",
+        boxed,
+        "--kind",
+        "records",
+        "--output",
+        tmp_path / "out",
+        "--size",
+        "64",
+    ]
     done = run("shard", *job)
     assert done.code == 0, done.err
     assert "bounding boxes, which are not carried over" in done.err
