@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dataprep.command_line import Commands, application, start
+from dataprep.command_line import Commands, application, one_line, start
 from dataprep.job_options import EndpointUrl, more_settings, takes_a_job
 
 if TYPE_CHECKING:
@@ -196,6 +196,47 @@ def verify(
     else:
         typer.echo("\n".join(str(one) for one in (*found, *leaks)))
     if not all(one.ok for one in found) or (fail_on_leakage and any(leaks)):
+        raise typer.Exit(1)
+
+
+@app.command()
+def inspect(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUTPUT_OR_SHARD", help="A path or s3:// URI; a shard may be anybody's."
+        ),
+    ],
+    split: Annotated[str | None, typer.Option(help="One split of an output.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="tfrecord or recordio, of an output that has both.")
+    ] = None,
+    record: Annotated[
+        int | None, typer.Option(metavar="N", help="All that one record holds, counted from 0.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Store that record's image, byte for byte.")
+    ] = None,
+    contact_sheet: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A picture of what is inside: .png or .jpg."),
+    ] = None,
+    images: Annotated[int, typer.Option(min=1, max=1000, help="How many are on it.")] = 48,
+    endpoint_url: EndpointUrl = None,
+    set_: StoreSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Look into a data set, a shard or a record, and read no more of it than that takes."""
+    from dataprep.inspection import Wanted
+    from dataprep.inspection import inspect as run
+
+    wanted = Wanted(split, format, record, save, contact_sheet, images)
+    found = run(target, wanted, _store_options(endpoint_url, set_))
+    if as_json:
+        typer.echo(json.dumps(found.content))
+    else:
+        typer.echo("\n".join(one_line(line) for line in found.text.split("\n")))
+    if not found.ok:
         raise typer.Exit(1)
 
 

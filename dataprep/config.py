@@ -14,8 +14,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
+from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.formats.layout import Layout
+from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
@@ -87,10 +89,11 @@ class ShardConfig(BaseModel):
     ``max_failures`` is a number, a share such as ``1%``, or ``none``. ``validation`` is the
     share of each class that goes to a split of that name. ``labels`` names files that say what
     the classes are, where folders do not. ``layout`` is ``imagenet``, ``tfds`` or a mapping from
-    features of an Example to fields (docs/layouts.md). ``kind`` says what the source is, and
-    ``listing`` and ``records`` how sources of those kinds are read. ``source_concurrency`` is how
-    many reads each worker keeps in flight: by default 1 from a disk, 32 from S3.
-    ``plan`` is for ``dataprep plan`` alone.
+    features of an Example to fields (docs/layouts.md). ``boxes`` are bounding boxes that lie
+    beside the images (docs/boxes.md); a path alone is their ``source``. ``kind`` says what the
+    source is, and ``listing`` and ``records`` how sources of those kinds are read.
+    ``source_concurrency`` is how many reads each worker keeps in flight: by default 1 from a disk,
+    32 from S3. ``plan`` is for ``dataprep plan`` alone.
     """
 
     # Hidden, since an endpoint that is refused may hold a password.
@@ -108,6 +111,7 @@ class ShardConfig(BaseModel):
     validation: str | None = None
     labels: LabelOptions = LabelOptions()
     layout: str | dict[str, str] = "imagenet"
+    boxes: BoxOptions | None = None
     label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
     max_failures: int | str = "1%"
     listing: ListingOptions = ListingOptions()
@@ -157,6 +161,11 @@ class ShardConfig(BaseModel):
             raise ValueError(f"{problem}: use one or more of {', '.join(format_names())}")
         return tuple(dict.fromkeys(value))
 
+    @field_validator("boxes", mode="before")
+    @classmethod
+    def _source_of_boxes(cls, value: Any) -> Any:
+        return {"source": value} if isinstance(value, (str, os.PathLike)) else value
+
     @field_validator("layout")
     @classmethod
     def _can_be_read(cls, value: str | dict[str, str]) -> str | dict[str, str]:
@@ -202,9 +211,9 @@ class ShardConfig(BaseModel):
         return None if self.validation is None else parse_share(self.validation)
 
     @property
-    def record_layout(self) -> Layout:
-        """``layout`` as features and fields."""
-        return Layout.of(self.layout)
+    def record_options(self) -> RecordOptions:
+        """How records are written, label offsets aside."""
+        return RecordOptions(layout=Layout.of(self.layout))
 
     def source_section(self) -> object | None:
         """The part that is called as ``kind`` is, for kinds that have one."""
@@ -213,19 +222,19 @@ class ShardConfig(BaseModel):
         return getattr(self, self.kind, None)
 
     def content(self) -> dict[str, Any]:
-        """What determines the bytes: goes into the fingerprint and the manifest's ``config``."""
-        content = self.model_dump(
+        """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
+
+        What was read of a source as ``listing``, ``records`` and ``labels`` say is in the digest
+        of the source, in the plan and in labels.json.
+        """
+        return self.model_dump(
             mode="json",
             include={
                 *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
-                *("validation", "layout", "label_offset"),
+                *("validation", "layout", "boxes", "label_offset"),
             },
+            exclude={"boxes": {"source"}},  # the plan holds what was found there
         )
-        if self.kind in ("listing", "records"):
-            # Files may move: what they say is in the digest of the source and in labels.json.
-            section = getattr(self, self.kind)
-            content[self.kind] = section.model_dump(mode="json", exclude={"root", "class_names"})
-        return content
 
 
 class _StoreOnly(BaseModel):

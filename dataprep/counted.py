@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _PLURALS = {
+    "box": "boxes",
     "class": "classes",
     "entry": "entries",
     "entry was": "entries were",

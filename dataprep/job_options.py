@@ -56,6 +56,13 @@ def _job(
     size: Annotated[str | None, typer.Option(help="Pixels: 256, or 256x192.")] = None,
     quality: Annotated[int | None, typer.Option(help="JPEG quality. (default: 95)")] = None,
     shard_size: Annotated[str | None, typer.Option(help="1MB to 128MB. (default: 64MiB)")] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="Features of Examples: imagenet or tfds. (default: imagenet)"),
+    ] = None,
+    boxes: Annotated[
+        str | None, typer.Option(help="Bounding boxes: XML folder, tar of XML, or CSV file.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Of the shuffle and splits. (default: 0)")
     ] = None,
@@ -91,6 +98,8 @@ def _job(
         "image.size": _size(size),
         "image.quality": quality,
         "shard_size": shard_size,
+        "layout": layout,
+        "boxes.source": boxes,
         "seed": seed,
         "validation": validation,
         "dask.workers": workers,

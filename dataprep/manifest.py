@@ -74,6 +74,12 @@ class Manifest:
         """
         return RecordOptions.of(self.config, self.formats[format_name].label_offset)
 
+    @property
+    def encoding(self) -> str:
+        """What its images are stored as: ``JPEG``, ``PNG`` or ``WEBP``."""
+        image = self.config.get("image")
+        return str(image.get("encoding", "jpeg")).upper() if isinstance(image, dict) else "JPEG"
+
     def to_json(self) -> bytes:
         """As stored, in the documented order of keys."""
         content = asdict(self)

@@ -22,7 +22,8 @@ class Row:
 
     ``notes`` are comma-separated kinds; ``records`` maps a format to offset, length and
     CRC-32C of the encoded record, ``image_bytes`` how many of it are the image. What is not known
-    is 0 or empty.
+    is 0 or empty. ``boxes``, how many were written, is None where the job has none, and ``values``
+    where a sample has one label.
     """
 
     number: int
@@ -43,10 +44,14 @@ class Row:
     width: int = 0
     height: int = 0
     image_bytes: int = 0
+    boxes: int | None = None
+    values: tuple[float, ...] | None = None
     records: Mapping[str, tuple[int, int, int]] | None = None
 
 
-_SCALARS = tuple(field.name for field in fields(Row) if field.name != "records")
+# Columns that only some jobs have, and receipts of before not at all.
+_OPTIONAL = ("boxes", "values")
+_SCALARS = tuple(f.name for f in fields(Row) if f.name not in ("records", *_OPTIONAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,10 @@ class Receipt:
         columns: dict[str, list[Any]] = {
             name: [getattr(row, name) for row in self.rows] for name in _SCALARS
         }
+        for name in _OPTIONAL:
+            column = [getattr(row, name) for row in self.rows]
+            if any(value is not None for value in column):
+                columns[name] = column
         records = {
             name: [(row.records or {}).get(name) for row in self.rows] for name in self.formats
         }
@@ -134,8 +143,15 @@ def _rows(samples: dict[str, Any]) -> list[Row]:
     # Receipts of earlier versions do not know how large images are.
     samples.setdefault("image_bytes", [0] * len(samples["number"]))
     columns = [samples[name] for name in _SCALARS]
+    boxes, labels = samples.get("boxes"), samples.get("values")
     rows = []
     for i, values in enumerate(zip(*columns, strict=True)):
         placed = {name: tuple(column[i]) for name, column in records.items() if column[i]}
-        rows.append(Row(**dict(zip(_SCALARS, values, strict=True)), records=placed))
+        row = Row(
+            **dict(zip(_SCALARS, values, strict=True)),
+            boxes=boxes[i] if boxes else None,
+            values=tuple(labels[i]) if labels and labels[i] else None,
+            records=placed,
+        )
+        rows.append(row)
     return rows

@@ -37,6 +37,11 @@ _COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("notes", pa.string()),
     (_LATER, pa.int64()),
 )
+# Only where some sample has them.
+_OPTIONAL: tuple[tuple[str, pa.DataType], ...] = (
+    ("boxes", pa.int32()),
+    ("values", pa.list_(pa.float32())),
+)
 
 
 class SampleTable:
@@ -86,8 +91,9 @@ class SampleTable:
     def table(self) -> pa.Table:
         """All rows."""
         table = pa.concat_tables(self._parts).combine_chunks()
-        unknown = table[_LATER].null_count == len(table)
-        return table.drop_columns([_LATER]) if unknown else table
+        optional = (_LATER, *(name for name, _ in _OPTIONAL))
+        unused = [name for name in optional if table[name].null_count == len(table)]
+        return table.drop_columns(unused)
 
     def to_parquet(self) -> bytes:
         """As stored."""
@@ -116,4 +122,6 @@ class SampleTable:
             placed = [(row.records or {}).get(name) for row in rows]
             columns[f"{name}_offset"] = pa.array([p and p[0] for p in placed], pa.int64())
             columns[f"{name}_length"] = pa.array([p and p[1] for p in placed], pa.int64())
+        for name, kind in _OPTIONAL:
+            columns[name] = pa.array([getattr(row, name) for row in rows], kind)
         return pa.table(columns)

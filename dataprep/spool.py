@@ -31,7 +31,7 @@ class Spool:
         """Put the shard, then the files that index it; ``place`` is split, shard, shards."""
         name = self.format.name
         entries = [
-            IndexEntry(row.number, row.label, *row.records[name][:2], row.source)
+            IndexEntry(row.number, row.label, *row.records[name][:2], row.source, row.values or ())
             for row in rows
             if row.records
         ]

@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from dataprep import keys
+from dataprep.boxes import Annotated, BoxOptions, Shown, follow
 from dataprep.errors import ImageError, ImageTooLarge, NotAnImage
-from dataprep.formats import IMAGENET, Layout, RecordOptions, Sample, get_format
+from dataprep.formats import IMAGENET, Box, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import escape, to_bytes
@@ -32,11 +33,15 @@ _EXAMPLES = 3
 
 
 class Item(NamedTuple):
-    """One sample to be: where its bytes lie, its 0-based label, and all its labels if several."""
+    """One sample to be: where its bytes lie, its 0-based label, all its labels, its boxes.
+
+    ``values`` is empty where a sample has one label, ``annotated`` None where a job has no boxes.
+    """
 
     located: Located
     label: int
     values: tuple[float, ...] = ()
+    annotated: Annotated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,8 @@ class ShardTask:
     """All that a worker needs; ``items`` stand in the order of the records.
 
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
-    first sample. ``versions`` are the libraries that the job was planned with.
+    first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
+    how boxes follow their images, where the job has any.
     """
 
     fingerprint: str
@@ -60,6 +66,7 @@ class ShardTask:
     source: Source
     store: Store
     layout: Layout = IMAGENET
+    boxes: BoxOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +185,9 @@ def _one(
             source_bytes=size,
             source_sha256=digest,
         )
-    sample = _sample(converted, number, name, group)
-    notes = converted.notes
+    boxes, box_notes = _boxes(task, item, converted)
+    sample = _sample(converted, number, item, group, boxes)
+    notes = (*converted.notes, *box_notes)
     if converted.container not in ("JPEG", "MPO") and _says_jpeg(name):
         notes = (*notes, "wrong_container")
     return Row(
@@ -196,11 +204,37 @@ def _one(
         width=converted.width,
         height=converted.height,
         image_bytes=len(converted.data),
+        boxes=None if item.annotated is None else len(boxes),
+        values=item.values or None,
         records={spool.format.name: spool.write(sample) for spool in spools},
     )
 
 
-def _sample(converted: Converted, number: int, name: str, label: Label) -> Sample:
+def _boxes(
+    task: ShardTask, item: Item, converted: Converted
+) -> tuple[tuple[Box, ...], tuple[str, ...]]:
+    if task.boxes is None or item.annotated is None:
+        return (), ()
+    shown = Shown(
+        width=converted.source_width,
+        height=converted.source_height,
+        orientation=converted.exif_orientation,
+        applied=converted.orientation_applied,
+        geometry=converted.geometry,
+    )
+    return follow(
+        item.annotated,
+        shown,
+        item.label,
+        frame=task.boxes.frame,
+        least_visible=task.boxes.least_visible,
+    )
+
+
+def _sample(
+    converted: Converted, number: int, item: Item, label: Label, boxes: tuple[Box, ...]
+) -> Sample:
+    name = item.located.name
     return Sample(
         image=converted.data,
         label=label.index,
@@ -212,6 +246,10 @@ def _sample(converted: Converted, number: int, name: str, label: Label) -> Sampl
         filename=to_bytes(name.rpartition("/")[2]),
         synset=to_bytes(label.synset),
         text=to_bytes(label.text),
+        encoding=converted.encoding,
+        values=item.values,
+        boxes=boxes,
+        source=to_bytes(name),
     )
 
 

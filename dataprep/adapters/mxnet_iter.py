@@ -45,6 +45,9 @@ def to_mxnet(
     or this process ends (if it is killed, a folder of dead links stays in ``cache_dir``). Order
     and augmentation depend on seed, epoch and ``threads``.
 
+    Of a sample with several labels the first is given, its class. MXNet's wheel decodes JPEG and
+    PNG, not WebP.
+
     ImageRecordIter uses its memory again: a batch holds what it held until ``prefetch`` more
     were taken.
 
@@ -63,8 +66,8 @@ def to_mxnet(
 
     Raises:
         ImportError: MXNet is not installed.
-        ConfigError: the data set has another format or a path that MXNet takes for something
-            else, or the cache is too small.
+        ConfigError: the data set has another format, images that MXNet does not decode, or a path
+            that it takes for something else, or the cache is too small.
     """
     if dataset.format != "recordio":
         raise ConfigError(
@@ -73,6 +76,11 @@ def to_mxnet(
     augmentation = augmentation or Augmentation()
     if augmentation.layout != "CHW":
         raise ConfigError("ImageRecordIter gives channels first: use layout='CHW'")
+    if dataset.manifest.encoding == "WEBP":
+        raise ConfigError(
+            "MXNet does not decode WebP: make the data set with image.encoding jpeg or png, or "
+            "read it with dataprep.to_torch"
+        )
     store = dataset.store
     if isinstance(store, LocalStore) and (found := set(os.fspath(store.root)) & _NOT_IN_PATHS):
         raise ConfigError(

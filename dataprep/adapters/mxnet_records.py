@@ -17,12 +17,14 @@ from dataprep.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation
 from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE
 from dataprep.dataset import Dataset
 from dataprep.errors import DatasetError
+from dataprep.formats.recordio import label_count
 from dataprep.manifest import ShardEntry
 from dataprep.stores.local import LocalStore
 
 mx: Any = import_framework("mxnet")
 
 _CHUNK_MB = 64  # shuffled as a whole; an eighth of it is read, and its records shuffled, at once
+_RECORD_START_BYTES = 32
 _Local = list[tuple[Path, ShardEntry]]
 
 
@@ -37,12 +39,13 @@ class Reading:
     threads: int
     prefetch: int
 
-    def arguments(self, seed: int) -> dict[str, Any]:
-        """ImageRecordIter's own arguments, files aside."""
+    def arguments(self, seed: int, labels: int) -> dict[str, Any]:
+        """ImageRecordIter's own arguments, files aside, for records of so many labels."""
         size = self.augmentation.size
         arguments: dict[str, Any] = {
             "data_shape": (3, size, size),
             "batch_size": self.batch_size,
+            "label_width": labels,
             "preprocess_threads": max(1, self.threads),
             "prefetch_buffer": self.prefetch,
             "round_batch": False,
@@ -146,10 +149,14 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         for path, shard in group:
             self._check(path, shard)
         paths = [os.fspath(path) for path, _ in group]
-        source = mx.io.ImageRecordIter(path_imgrec=";".join(paths), **self._reading.arguments(seed))
+        width = _label_count(group[0][0])
+        arguments = self._reading.arguments(seed, width)
+        source = mx.io.ImageRecordIter(path_imgrec=";".join(paths), **arguments)
         left = sum(shard.records for _, shard in group)
         for batch in source:
             images, labels = batch.data[0], batch.label[0]
+            if width > 1:
+                labels = labels[:, 0]  # the class stands first
             if left < self.batch_size:
                 images, labels = images[:left], labels[:left]
             left -= self.batch_size
@@ -169,6 +176,12 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
                 f"{shard.key} has {found:,} bytes, not the {shard.bytes:,} of the manifest: "
                 "fetch or make it again"
             )
+
+
+def _label_count(path: Path) -> int:
+    """How many labels the records of a shard have; the same for all of a data set."""
+    with path.open("rb") as file:
+        return label_count(file.read(_RECORD_START_BYTES))
 
 
 def _refilled(batches: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, Any]]:

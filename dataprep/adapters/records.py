@@ -154,7 +154,10 @@ class _Handles:
 
 
 def feature_key(feature: str) -> bytes:
-    """How the entry of ``feature`` in a serialised Example begins: its key, the value's tag."""
+    """How the entry of ``feature`` in a serialised Example begins: its key, the value's tag.
+
+    Empty for a name of more than 127 bytes, whose length takes two.
+    """
     name = feature.encode()
     if len(name) > 127:
         return b""

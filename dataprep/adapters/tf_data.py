@@ -33,6 +33,8 @@ def to_tf(
     its random crops have 0.38 of the image on average, where torch's and MXNet's have 0.44.
     Order and augmentation depend on seed and epoch, not on timing; ``len`` is known.
 
+    Of JPEGs only the part that is needed is decoded; PNGs and WebPs are decoded whole.
+
     Args:
         dataset: an open split with the tfrecord format.
         batch_size: samples a batch, the last may be smaller; single samples if not given.
@@ -50,7 +52,7 @@ def to_tf(
 
     Raises:
         ImportError: TensorFlow is not installed.
-        ConfigError: the data set has another format.
+        ConfigError: the data set has another format, or images that this TensorFlow cannot decode.
     """
     if dataset.format != "tfrecord":
         raise ConfigError(
@@ -66,7 +68,7 @@ def to_tf(
         readers = 0  # several would take turns
     read = encoded_samples(dataset, seed, shuffle_buffer if shuffle else 0, readers)
     if decode:
-        prepare = preparation(augmentation or Augmentation(), seed)
+        prepare = preparation(augmentation or Augmentation(), seed, dataset.manifest.encoding)
         samples = epochs(epoch).flat_map(with_draws(read)).map(prepare, num_parallel_calls=calls)
     else:
         samples = epochs(epoch).flat_map(read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,28 @@ from dataprep.augment import Augmentation
 from dataprep.augment.colour import EIGENVALUES, EIGENVECTORS
 from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE, TRIES
 from dataprep.augment.normalise import affine
+from dataprep.errors import ConfigError
 
 tf: Any = import_framework("tensorflow")
 
 
-def preparation(augmentation: Augmentation, seed: int) -> Any:
-    """A function of ((JPEG, label), draw) to (image, label); see ``with_draws``.
+def preparation(augmentation: Augmentation, seed: int, encoding: str = "JPEG") -> Any:
+    """A function of ((encoded image, label), draw) to (image, label); see ``with_draws``.
 
     Crops are drawn by TensorFlow's own operation, as TensorFlow's pipelines do it. It draws the
     height where the others draw the area: on ImageNet's shapes its crops have 0.38 of the image
     on average, the others' 0.44. Where ten tries find none, the whole image is taken. (The rule
     of ``random_crop`` in TensorFlow's operations costs a seventh of the whole preparation.)
+
+    Raises:
+        ConfigError: this TensorFlow has no decoder of ``encoding``.
     """
+    decode = None if encoding == "JPEG" else _decoder(encoding)
 
     def prepare(sample: tuple[Any, Any], draw: Any) -> tuple[Any, Any]:
         encoded, label = sample
         key = tf.stack([tf.constant(seed, tf.int64), draw])
-        image = _part(encoded, augmentation, key)
+        image = _part(encoded, augmentation, key, decode)
         if augmentation.random:
             image = _varied(image, augmentation, tf.random.fold_in(key, 1))
         return _finished(image, augmentation), label
@@ -35,9 +41,25 @@ def preparation(augmentation: Augmentation, seed: int) -> Any:
     return prepare
 
 
-def _part(encoded: Any, augmentation: Augmentation, key: Any) -> Any:
-    """float32 (size, size, 3), 0 to 255; only the part that is needed is decoded."""
-    shape = tf.io.extract_jpeg_shape(encoded)
+def _decoder(encoding: str) -> Callable[[Any], Any]:
+    """A function of an encoded image to uint8 (height, width, 3)."""
+    if encoding == "PNG":
+        return lambda encoded: tf.io.decode_png(encoded, channels=3)
+    if encoding == "WEBP" and hasattr(tf.io, "decode_webp"):
+        # Of its one frame, without alpha, which it cannot be asked to leave out.
+        return lambda encoded: tf.io.decode_webp(encoded)[0, :, :, :3]
+    raise ConfigError(
+        f"TensorFlow {tf.__version__} does not decode {encoding}: install TensorFlow 2.21, or "
+        "read this data set with dataprep.to_torch"
+    )
+
+
+def _part(
+    encoded: Any, augmentation: Augmentation, key: Any, decode: Callable[[Any], Any] | None
+) -> Any:
+    """float32 (size, size, 3), 0 to 255; of a JPEG only the part that is needed is decoded."""
+    whole = None if decode is None else decode(encoded)
+    shape = tf.io.extract_jpeg_shape(encoded) if whole is None else tf.shape(whole)
     if augmentation.random:
         begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
             shape,
@@ -54,6 +76,10 @@ def _part(encoded: Any, augmentation: Augmentation, key: Any) -> Any:
         short = tf.cast(tf.minimum(shape[0], shape[1]), tf.float32)
         side = tf.maximum(1, tf.cast(tf.round(short * EVALUATION_SHARE), tf.int32))
         window = tf.stack([(shape[0] - side) // 2, (shape[1] - side) // 2, side, side])
+    if whole is not None:
+        top, left, height, width = tf.unstack(window)
+        part = whole[top : top + height, left : left + width]
+        return tf.image.resize(part, (augmentation.size, augmentation.size))
     # The default of TensorFlow's wheel is the fast inverse DCT, which no other decoder here uses.
     image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3, dct_method="INTEGER_ACCURATE")
     return tf.image.resize(image, (augmentation.size, augmentation.size))

@@ -115,8 +115,13 @@ class Dataset(Sequence[Sample]):
 
     @cached_property
     def written(self) -> pd.DataFrame:
-        """Rows of ``samples`` that were written: row ``i`` tells of ``dataset[i]``."""
-        return self.samples[self.samples["status"] == "written"].reset_index(drop=True)
+        """Rows of ``samples`` that were written: row ``i`` tells of ``dataset[i]``.
+
+        Their places are whole numbers, which ``samples`` cannot have where some are missing.
+        """
+        table = pq.read_table(io.BytesIO(self._stored_table))
+        written: pd.DataFrame = table.filter(pc.equal(table["status"], "written")).to_pandas()
+        return written
 
     @property
     def labels(self) -> Any:

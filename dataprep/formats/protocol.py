@@ -76,13 +76,17 @@ class RecordOptions:
 
 
 class IndexEntry(NamedTuple):
-    """Where a record stands. ``name`` is the escaped source name, ``length`` in bytes."""
+    """Where a record stands. ``name`` is the escaped source name, ``length`` in bytes.
+
+    ``values`` are all labels of a sample that has several, as ``Sample`` has them.
+    """
 
     number: int
     label: int
     offset: int
     length: int
     name: str
+    values: tuple[float, ...] = ()
 
 
 class RecordWriter(Protocol):

@@ -218,6 +218,18 @@ def unpack_image_record(payload: Buffer) -> ImageRecord:
     return ImageRecord(labels, id_, id2, view[end:], flag)
 
 
+def label_count(record: Buffer) -> int:
+    """How many labels an encoded image record has, from its first 32 bytes.
+
+    Raises ``CorruptRecord`` where no record with an image header begins there.
+    """
+    start = bytes(memoryview(record).cast("B")[: _HEADER.size + _IMAGE_HEADER.size])
+    if len(start) < _HEADER.size + _IMAGE_HEADER.size or not start.startswith(MAGIC):
+        raise CorruptRecord("no image record begins here")
+    flag, *_ = _IMAGE_HEADER.unpack_from(start, _HEADER.size)
+    return int(flag) or 1
+
+
 def mxnet_index(pairs: Iterable[tuple[int, int]]) -> bytes:
     """MXNet's ``.idx`` file of ``(key, offset)``: a line ``key TAB offset``, offset in bytes."""
     return index_text(pairs, b"\t")

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from dataprep.errors import CorruptRecord, TruncatedRecord
 
+_PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Contiguous bytes; a reader given a ``memoryview`` of a mapped file copies nothing."""
 
@@ -44,6 +46,14 @@ def truncated(name: str, record: int, offset: int, problem: str) -> TruncatedRec
 
 def _message(name: str, record: int, offset: int, problem: str) -> str:
     return f"{name}: record {record} at byte {offset}: {problem}; fetch or write the file again"
+
+
+def without_place(message: str) -> str:
+    """What an error of a codec says, without name, record and offset.
+
+    For a record that was read by itself, where these count from the record.
+    """
+    return _PLACE.sub("", message, count=1)
 
 
 def index_text(pairs: Iterable[tuple[int, int]], separator: bytes) -> bytes:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
@@ -25,6 +26,7 @@ from dataprep.forecast import (
     working_s,
 )
 from dataprep.formats import get_format
+from dataprep.job.box_plans import find_boxes
 from dataprep.job.choice import choose_engine
 from dataprep.job.claims import splits_with_jobs
 from dataprep.job.cluster import Cluster
@@ -67,10 +69,13 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     request = requested(config, note or _silent)
     listing_s = time.perf_counter() - begun_s
     label_space, there = _looked_at(request, remarks)
-    trial = timed_trial(request, label_space)
     begun_s = time.perf_counter()
-    plans = _planned(request, label_space)
-    planning_s = time.perf_counter() - begun_s
+    boxes = find_boxes(config, request.listing, label_space, note or _silent)
+    boxes_s = time.perf_counter() - begun_s
+    trial = timed_trial(request, label_space, boxes)
+    begun_s = time.perf_counter()
+    plans = _planned(request, label_space, boxes)
+    planning_s = boxes_s + time.perf_counter() - begun_s
 
     samples = sum(plan.samples for plan in plans.values())
     expected = outcome(trial.rows, samples, config.format)
@@ -129,11 +134,13 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
     return label_space, there
 
 
-def _planned(request: Request, label_space: LabelSpace) -> dict[str, SplitPlan]:
+def _planned(
+    request: Request, label_space: LabelSpace, boxes: BoxColumns | None
+) -> dict[str, SplitPlan]:
     """The plan that ``shard`` would store, with all the work that it would be."""
     listing, config = request.listing, request.config
     calibration = calibrate(listing, sample_rows(listing), request.source, config)
-    plans = make_plans(listing, label_space, calibration, config)
+    plans = make_plans(listing, label_space, calibration, config, boxes)
     listing.digest()
     for plan in plans.values():
         plan.to_parquet()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import estimate, plan
+from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, ImageError
-from dataprep.formats import RecordOptions, Sample, get_format
+from dataprep.formats import Sample, get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, to_bytes, unescape
 from dataprep.receipt import Row
@@ -32,8 +33,9 @@ class SplitPlan:
     """The rows of ``SPLIT.plan.parquet``: samples in the order and shard they are written to.
 
     ``shards`` is -1 for entries that are no samples; ``statuses`` and ``reasons`` say why.
-    ``containers`` and ``offsets`` are empty where every sample is a file of its own, and
-    ``values``, float32 of shape (rows, k), is None where a sample has one label only.
+    ``containers`` and ``offsets`` are empty where every sample is a file of its own. ``values``,
+    float32 of shape (rows, k), is None where a sample has one label only, ``boxes`` where the job
+    has none.
     """
 
     names: Sequence[str]
@@ -46,6 +48,7 @@ class SplitPlan:
     containers: Sequence[str] = ()
     offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     values: NDArray[np.float32] | None = None
+    boxes: BoxColumns | None = None
 
     @cached_property
     def shard_count(self) -> int:
@@ -72,9 +75,15 @@ class SplitPlan:
             [()] * len(labels) if self.values is None else map(tuple, self.values[rows].tolist())
         )
         return tuple(
-            Item(Located(*place), label, several)
-            for place, label, several in zip(
-                zip(*columns, strict=True), labels, values, strict=True
+            Item(
+                Located(*place), label, several, None if self.boxes is None else self.boxes.of(row)
+            )
+            for row, place, label, several in zip(
+                range(rows.start, rows.stop),
+                zip(*columns, strict=True),
+                labels,
+                values,
+                strict=True,
             )
         )
 
@@ -112,6 +121,8 @@ class SplitPlan:
             columns["offset"] = pa.array(self.offsets)
         if self.values is not None:
             columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
+        if self.boxes is not None:
+            columns |= self.boxes.to_arrow()
         sink = io.BytesIO()
         pq.write_table(pa.table(columns), sink, compression="zstd")
         return sink.getvalue()
@@ -134,6 +145,7 @@ class SplitPlan:
             shards=table["shard"].to_numpy(),
             statuses=table["status"].to_pylist(),
             reasons=table["reason"].to_pylist(),
+            boxes=BoxColumns.from_arrow(table),
             **within,
         )
 
@@ -145,7 +157,7 @@ def calibrate(
     sizes = listing.sizes[rows]
     chosen = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))]
     formats = [get_format(name) for name in config.format]
-    options = RecordOptions(layout=config.record_layout)
+    options = config.record_options
 
     def measure(row: int) -> tuple[int, int]:
         name, size = listing.names[row], int(listing.sizes[row])
@@ -179,11 +191,13 @@ def make_plans(
     label_space: LabelSpace,
     calibration: estimate.Calibration,
     config: ShardConfig,
+    boxes: BoxColumns | None = None,
 ) -> dict[str, SplitPlan]:
-    """Split, order and cut. Entries that are no samples go to the main split's plan."""
-    labels = np.array(
-        [label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32
-    )
+    """Split, order and cut. Entries that are no samples go to the main split's plan.
+
+    ``boxes`` has a row for each of the listing.
+    """
+    labels = labels_of(listing, label_space)
     rows = sample_rows(listing)
     parts = {config.split: rows}
     if (share := config.validation_share) is not None:
@@ -202,8 +216,17 @@ def make_plans(
             else _own_order(listing, part)
         )
         others = sorted(listing.problems) if split == config.split else []
-        plans[split] = _split_plan(listing, labels, order, others, calibration, config)
+        planned = _split_plan(listing, labels, order, others, calibration, config)
+        if boxes is not None:
+            rows_of_split = np.concatenate([order, np.array(others, dtype=np.int64)])
+            planned = replace(planned, boxes=boxes.take(rows_of_split))
+        plans[split] = planned
     return plans
+
+
+def labels_of(listing: Listing, label_space: LabelSpace) -> NDArray[np.int32]:
+    """The label of each entry, -1 where it has no class."""
+    return np.array([label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32)
 
 
 def sample_rows(listing: Listing) -> NDArray[np.int64]:
@@ -258,7 +281,9 @@ def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, 
     return {
         name: config.label_offset.get(
             name,
-            get_format(name).default_label_offset(label_space.are_synsets, config.record_layout),
+            get_format(name).default_label_offset(
+                label_space.are_synsets, config.record_options.layout
+            ),
         )
         for name in config.format
     }

@@ -11,6 +11,7 @@ from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError, StoreFull
 from dataprep.job import claims
+from dataprep.job.box_plans import find_boxes
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import (
     SplitPlan,
@@ -142,7 +143,8 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
     if (said := remark(label.synset for label in label_space.labels)) is not None:
         note(said)
     calibration = calibrate(listing, sample_rows(listing), source, config)
-    plans = make_plans(listing, label_space, calibration, config)
+    boxes = find_boxes(config, listing, label_space, note)
+    plans = make_plans(listing, label_space, calibration, config, boxes)
     _require_space(store, plans, config, note)
     wanted, target = int(config.shard_size), plan.clamp_target(int(config.shard_size))
     if wanted != target:

@@ -197,7 +197,8 @@ class _Work:
             label_offsets=tuple(job.label_offsets.items()),
             source=prepared.source,
             store=prepared.store,
-            layout=prepared.config.record_layout,
+            layout=prepared.config.record_options.layout,
+            boxes=prepared.config.boxes,
         )
 
 

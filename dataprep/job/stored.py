@@ -87,7 +87,9 @@ def require_same(
         found += differences(job.versions, dict(determining()))
         if job.source["sha256"] != digest:
             changed = _source_differences(listing, label_space, plans, retries)
-            found += changed or ([] if retries[split] else ["source: other classes or places"])
+            found += changed or (
+                [] if retries[split] else ["source: other classes, labels or places"]
+            )
         if found:
             more = f"; and {len(found) - 8} more" if len(found) > 8 else ""
             raise OutputConflict(

@@ -6,6 +6,7 @@ import secrets
 import time
 
 from dataprep import keys
+from dataprep.boxes import BoxColumns
 from dataprep.estimate import pick, sample_size
 from dataprep.forecast import Trial
 from dataprep.job.plans import label_offsets, sample_rows
@@ -20,11 +21,14 @@ LEAST_SAMPLES = 200
 _WARM = 2
 
 
-def timed_trial(request: Request, label_space: LabelSpace) -> Trial:
+def timed_trial(
+    request: Request, label_space: LabelSpace, boxes: BoxColumns | None = None
+) -> Trial:
     """Make one shard in memory out of samples of every size, as a worker of the job would.
 
     Libraries are loaded and connections made before the clock starts. At least 200 samples, or
-    all, and as many as the sizes of records are learnt from.
+    all, and as many as the sizes of records are learnt from. ``boxes`` has a row for each of the
+    listing.
 
     Raises:
         SourceChanged, StoreError: the source could not be read.
@@ -38,6 +42,7 @@ def timed_trial(request: Request, label_space: LabelSpace) -> Trial:
             listing.located(row),
             label_space.index[listing.classes[row]],
             () if listing.values is None else tuple(listing.values[row].tolist()),
+            None if boxes is None else boxes.of(row),
         )
         for row in chosen
     )
@@ -63,7 +68,8 @@ def _made(request: Request, label_space: LabelSpace, items: tuple[Item, ...]) ->
         label_offsets=tuple(label_offsets(config, label_space).items()),
         source=request.source,
         store=store,
-        layout=config.record_layout,
+        layout=config.record_options.layout,
+        boxes=config.boxes,
     )
     make_shard(task, _unheard)
     key = keys.receipt(config.split, 0, 1)

@@ -22,6 +22,7 @@ _IO_HEADER = struct.Struct("<II")
 _IMAGE_HEADER_BYTES = 24
 _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 _SEARCH_BYTES = 2**20
+_SWALLOWED = "another record begins inside it"
 
 
 class Framed(NamedTuple):
@@ -81,9 +82,7 @@ def recordio_at(
             return _searched(data, offset, "no record begins where the one before it ends")
         start, at = at + _IO_HEADER.size, at + _IO_HEADER.size + length + -length % 4
         if cflag == _WHOLE and size is not None:
-            if at > size:
-                return _searched(data, offset, "the file ends inside the record")
-            return Framed(at, _beginning(data, start, length), length)
+            return _head_of(data, offset, start, length, size)
         part = data.at(start, length)
         if len(part) < length:
             return _searched(data, offset, "the file ends inside the record")
@@ -91,8 +90,22 @@ def recordio_at(
         if cflag in (_WHOLE, _LAST):
             payload = parts[0] if len(parts) == 1 else MAGIC.join(parts)
             if any(resynchronise(_aligned(each), 0) is not None for each in parts):
-                return _searched(data, offset, "another record begins inside it")
+                return _searched(data, offset, _SWALLOWED)
             return Framed(at, payload, len(payload))
+
+
+def _head_of(data: Readable, offset: int, start: int, length: int, size: int) -> Framed:
+    """An unsplit record whose payload of ``length`` bytes begins at ``start``, by its head."""
+    end = start + length + -length % 4
+    if end > size:
+        return _searched(data, offset, "the file ends inside the record")
+    head = _beginning(data, start, length)
+    if end < size and data.at(end, len(MAGIC)) != MAGIC:
+        # One of two lengths is damaged: this one, if a record begins before its end.
+        found = _searched(data, offset, _SWALLOWED)
+        if found.end is not None and found.end < end:
+            return found
+    return Framed(end, head, length)
 
 
 def _beginning(data: Readable, start: int, length: int) -> memoryview:

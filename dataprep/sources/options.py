@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from dataprep.formats.layout import Layout
 
 Column = str | Annotated[int, Field(ge=0)]
 
@@ -60,9 +62,9 @@ class RecordsOptions(_Section):
     split: str | None = None
     """Which split of the source. (default: the one that is written)"""
 
-    layout: Literal["auto", "imagenet", "tfds"] | dict[str, str] = "auto"
-    """Keys of tf.train.Example: ``image/encoded`` and its like, ``image``, or a mapping of keys to
-    ``encoded``, ``label``, ``synset``, ``text``, ``filename``, ``values``."""
+    layout: str | dict[str, str] = "auto"
+    """Keys of tf.train.Example: ``imagenet``, ``tfds``, or a mapping from keys to what they hold
+    (docs/layouts.md). (default: told by the first record)"""
 
     label_offset: Annotated[int, Field(ge=-1000, le=1000)] | None = None
     """What the records add to a 0-based label. (default: 1 for customary TFRecords in which no
@@ -70,3 +72,10 @@ class RecordsOptions(_Section):
 
     class_names: str | None = None
     """A file that names the classes of numeric labels: a line each, from 0, or a labels.json."""
+
+    @field_validator("layout")
+    @classmethod
+    def _is_known(cls, value: str | dict[str, str]) -> str | dict[str, str]:
+        if value != "auto":
+            Layout.of(value)
+        return value

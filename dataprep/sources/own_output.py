@@ -17,7 +17,7 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.names import unescape
 from dataprep.sources.protocol import Problem
-from dataprep.sources.record_content import LAYOUTS, Fields
+from dataprep.sources.record_content import Fields, fields_of
 from dataprep.sources.record_files import Format
 from dataprep.stores import ObjectInfo, Store
 
@@ -39,6 +39,7 @@ class OwnSplit:
         sizes: int64 bytes of its image; None in outputs of earlier versions.
         values: float32 labels where samples have several.
         label_space: the classes of the output.
+        has_boxes: whether its records have bounding boxes.
     """
 
     form: Format
@@ -52,6 +53,7 @@ class OwnSplit:
     sizes: NDArray[np.int64] | None
     values: NDArray[np.float32] | None
     label_space: LabelSpace
+    has_boxes: bool = False
 
     def cut_off(self) -> dict[int, Problem]:
         """Samples whose record is beyond the end of what is left of its shard."""
@@ -103,7 +105,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         sizes = "image_bytes" in table.column_names
         return OwnSplit(
             form=form,
-            fields=_fields(manifest.config.get("layout", "imagenet")),
+            fields=fields_of(manifest.config.get("layout", "imagenet")),
             shards=_shards(manifest, form, entries, store.uri),
             names=names,
             classes=[unescape(name) for name in table["synset"].to_pylist()],
@@ -113,6 +115,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
             sizes=_column(table, "image_bytes") if sizes else None,
             values=_values(store.get(keys.plan(split)), names),
             label_space=label_space,
+            has_boxes=manifest.config.get("boxes") is not None,
         )
     except (DatasetError, ObjectNotFound, KeyError, ValueError) as error:
         if isinstance(error, SourceError):
@@ -133,12 +136,6 @@ def _format(manifest: Manifest, wanted: str, where: str) -> Format:
     if chosen not in known:
         raise SourceError(f"{where} was made as {', '.join(known)}, not as {wanted}")
     return "tfrecord" if chosen == "tfrecord" else "recordio"
-
-
-def _fields(layout: str | Mapping[str, str]) -> Fields:
-    if isinstance(layout, str):
-        return LAYOUTS[layout]
-    return {field: feature for feature, field in layout.items()}
 
 
 def _shards(

@@ -207,7 +207,9 @@ def _values(
 ) -> NDArray[np.float32] | None:
     """All labels where records have several, the class first and counted from 0."""
     widths = Counter(
-        len(record.labels) for row, record in enumerate(records) if row not in problems
+        len(record.labels)
+        for row, record in enumerate(records)
+        if row not in problems and record.labels
     )
     if not widths or max(widths) < 2:
         return None
@@ -221,7 +223,7 @@ def _values(
             continue
         values[row] = record.labels
         values[row, 0] -= offset
-    return values
+    return values if width > 1 else None
 
 
 def as_name(data: bytes) -> str:

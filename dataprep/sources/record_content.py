@@ -10,22 +10,21 @@ from typing import Any, NamedTuple
 
 from dataprep.errors import CorruptRecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
+from dataprep.formats.layout import Layout
 from dataprep.formats.recordio import unpack_image_record
 from dataprep.formats.records import Buffer
 
 Fields = Mapping[str, str]
-"""Which feature of an Example holds what: the image, its number, class, text and file name."""
+"""Which feature of an Example holds what, as docs/layouts.md lists it."""
 
-LAYOUTS: Mapping[str, Fields] = {
-    "imagenet": {
-        "encoded": "image/encoded",
-        "label": "image/class/label",
-        "synset": "image/class/synset",
-        "text": "image/class/text",
-        "filename": "image/filename",
-    },
-    "tfds": {"encoded": "image", "label": "label", "filename": "file_name"},
-}
+
+def fields_of(layout: str | Mapping[str, str]) -> Fields:
+    """The features of a layout by what they hold. Raises ConfigError for one that is none."""
+    return {field: feature for feature, field in Layout.of(layout).features}
+
+
+LAYOUTS: Mapping[str, Fields] = {name: fields_of(name) for name in ("imagenet", "tfds")}
+"""Those that are told by their keys."""
 
 
 class Content(NamedTuple):
@@ -51,7 +50,7 @@ def layout_of(payload: Buffer, name: str) -> str:
     shown = ", ".join(map(repr, sorted(features)[:12])) or "none"
     raise CorruptRecord(
         f"{name}: neither 'image/encoded' nor 'image' is a key of its first record: it has {shown};"
-        " name the keys with records.layout, as in {encoded: my/image, label: my/label}"
+        " name the keys with records.layout, as in {my/image: encoded, my/label: label}"
     )
 
 

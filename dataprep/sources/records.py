@@ -27,6 +27,7 @@ from dataprep.sources.record_content import (
     LAYOUTS,
     Content,
     Fields,
+    fields_of,
     layout_of,
     of_example,
     of_image_record,
@@ -38,6 +39,10 @@ from dataprep.stores.local import LocalStore
 
 _ROOM_BYTES = 2048
 _SLACK_BYTES = 2**20
+_BOXES_STAY = (
+    "its records have bounding boxes, which are not carried over: make the shards from the images "
+    "to have boxes in them"
+)
 
 
 class RecordsSource:
@@ -126,6 +131,7 @@ class RecordsSource:
             offsets=own.offsets,
             values=own.values,
             label_space=own.label_space,
+            notes=(_BOXES_STAY,) if own.has_boxes else (),
         )
 
     def _sizes_by_place(self, own: OwnSplit) -> dict[tuple[int, int], int]:
@@ -183,10 +189,8 @@ class RecordsSource:
     def _choose_fields(self, key: str) -> Fields:
         """What the features hold: as asked for, or as the first intact record has it."""
         layout = self._section.layout
-        if not isinstance(layout, str):
-            self._fields = {field: feature for feature, field in layout.items()}
-        elif layout != "auto":
-            self._fields = LAYOUTS[layout]
+        if layout != "auto":
+            self._fields = fields_of(layout)
         else:
             data = Ranges(partial(self._store.get_range, key), 2**20)
             framed = tfrecord_at(data, 0)

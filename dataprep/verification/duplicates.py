@@ -112,9 +112,11 @@ class Duplicates:
     def _head(self) -> str:
         if self.against:
             others = len({named for group in self.groups for named in group.others})
+            are = "is" if self.samples == 1 else "are"
             return (
-                f"leakage: {counted(self.samples, 'sample')} of {self.split} equal "
-                f"{counted(others, 'sample')} of {self.against}, {counted(self.pairs, 'pair')}"
+                f"leakage: {counted(self.samples, 'sample')} of {self.split} {are} in "
+                f"{self.against} too ({counted(others, 'sample')} there, "
+                f"{counted(self.pairs, 'pair')})"
             )
         return (
             f"{counted(self.samples, 'sample')} of equal content in "

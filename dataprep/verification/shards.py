@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
+from dataprep.counted import counted
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
-from dataprep.formats.records import RawRecord
+from dataprep.formats.records import RawRecord, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
 from dataprep.names import to_bytes, unescape
@@ -20,7 +20,6 @@ from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
 
 _MOST_FAULTS_A_SHARD = 20
-_PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
 
 def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> Iterator[Fault]:
@@ -63,7 +62,9 @@ class ShardCheck:
             rows = [row for row in self._receipt.rows if name in (row.records or {})]
             yield from self._data_faults(name, record_format, stored.file, rows)
             entries = [
-                IndexEntry(row.number, row.label, *_place(row, name)[:2], row.source)
+                IndexEntry(
+                    row.number, row.label, *_place(row, name)[:2], row.source, row.values or ()
+                )
                 for row in rows
             ]
             wanted = record_format.indexes(entries)
@@ -132,7 +133,7 @@ class ShardCheck:
             try:
                 sample = record_format.decode(record.payload, options)
             except RecordError as error:
-                yield Fault(key, _without_place(str(error)), i, record.offset)
+                yield Fault(key, without_place(str(error)), i, record.offset)
                 return
             counts[sample.label] += 1
             for what in _strangeness(sample, row, named=self._named):
@@ -161,10 +162,14 @@ class ShardCheck:
             sample = record_format.decode(raw.payload, self._options[record_format.name])
         except ValueError as error:
             what = str(error) if isinstance(error, RecordError) else "not one whole record"
-            yield Fault(key, _without_place(what), record, offset)
+            yield Fault(key, without_place(what), record, offset)
             return
         if crc32c(data) != crc:
             yield Fault(key, "its bytes changed since they were written (CRC-32C)", record, offset)
+        keeps_boxes = record_format.keeps_boxes(self._options[record_format.name])
+        if keeps_boxes and len(sample.boxes) != (row.boxes or 0):
+            what = f"record has {counted(len(sample.boxes), 'box')}, its receipt {row.boxes or 0}"
+            yield Fault(key, f"{what} ({row.source})", record, offset)
         for what in _sample_faults(sample, row):
             yield Fault(key, what, record, offset)
 
@@ -189,11 +194,6 @@ def _place(row: Row, name: str) -> tuple[int, int, int]:
 
 def _known(number: int) -> int | None:
     return None if number < 0 else number
-
-
-def _without_place(message: str) -> str:
-    """A codec's message about a single record counts from that record; the place is ours."""
-    return _PLACE.sub("", message, count=1)
 
 
 def _strangeness(sample: Sample, row: Row, *, named: bool) -> Iterator[str]:

@@ -23,6 +23,7 @@ from dataprep.config import (
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.labelling import LabelOptions
+from dataprep.sources.options import ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies
 
@@ -201,9 +202,9 @@ def test_a_dumped_config_loads_as_it_was(config: ShardConfig, tmp_path: Path) ->
 
 @given(config=configs)
 def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
-    """Places, workers, stores, label files and limits on failures are no content; the rest is.
+    """Places, workers, stores, limits, and how a source is read are no content; the rest is.
 
-    What label files say is: it stands in the plan and in labels.json.
+    What was read is: it stands in the plan, in labels.json and in the digest of the source.
     """
     elsewhere = config.model_copy(
         update={
@@ -214,6 +215,9 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "dask": DaskOptions(workers=3),
             "max_failures": 3,
             "labels": LabelOptions(texts="z"),
+            "listing": ListingOptions(path="z"),
+            "records": RecordsOptions(split="z"),
+            "source_concurrency": 3,
         }
     )
     assert elsewhere.content() == config.content()

@@ -95,3 +95,11 @@ def test_strangers_are_named() -> None:
     names: Any = [f"x{i}" for i in range(7)]
     with pytest.raises(OutputConflict, match=r"7 classes .*'x0', .*'x4' and 2 more"):
         space.require(names, "validation")
+
+
+def test_numbers_are_ordered_as_numbers() -> None:
+    """Where they are 0 to K-1 each is its own label, and 10 comes after 9."""
+    space = LabelSpace.numbered(str(number) for number in (11, *range(11)))
+    assert [(label.index, label.synset) for label in space.labels] == [
+        (number, str(number)) for number in range(12)
+    ]

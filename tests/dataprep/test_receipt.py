@@ -38,7 +38,7 @@ def test_rows_are_stored_as_columns() -> None:
     assert content["schema"] == 1
     assert content["samples"]["source"] == ["a.jpg", r"b\x09.jpg"]
     assert content["samples"]["records"] == {"tfrecord": [[0, 90, 7], None]}
-    assert content["samples"].keys() == set(Row.__dataclass_fields__)
+    assert content["samples"].keys() == set(Row.__dataclass_fields__) - {"boxes", "values"}
 
 
 def test_a_newer_receipt_is_refused() -> None:
@@ -76,3 +76,13 @@ def test_columns_of_other_lengths_are_refused() -> None:
     assert Receipt.from_json(json.dumps(content).encode(), "r") == replace(
         RECEIPT, rows=[PLACED, replace(RECEIPT.rows[1], records={})]
     )
+
+
+def test_receipts_of_before_do_not_know_how_large_images_are() -> None:
+    """A receipt without that column reads as if it were zero everywhere."""
+    row = Row(0, "a", 0, "c", "written", image_bytes=7)
+    receipt = Receipt("f", "train", 0, 1, {}, [row])
+    content = json.loads(receipt.to_json())
+    assert content["samples"].pop("image_bytes") == [7]
+    (found,) = Receipt.from_json(json.dumps(content).encode(), "x").rows
+    assert found.image_bytes == 0

@@ -179,6 +179,9 @@ def test_reading(
     assert len(list(found)) == len(found)
     assert used <= allowed()["dataprep.open"]
     assert allowed()["dataprep.open"] == allowed()["inspect"]
+    used.clear()
+    run("inspect", f"s3://{bucket}/out")
+    assert used == allowed()["inspect"]
 
 
 def test_an_upload_in_parts_that_fails_is_aborted(

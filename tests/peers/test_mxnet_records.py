@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from dataprep.formats import RecordOptions, Sample, get_format
 from dataprep.formats.recordio import (
     MAGIC,
     RecordIOWriter,
@@ -143,3 +146,18 @@ def test_the_image_iterator_reads_our_records(
     assert [row.tolist() for row in found] == labels
     reds = [pixels[0].mean() for batch in batches for pixels in batch.data[0].asnumpy()]
     assert reds == pytest.approx([0, 90, 180] * 2, abs=6)
+
+
+def test_several_labels_are_mxnets_own(mxnet: ModuleType) -> None:
+    """``mx.recordio.unpack`` reads all labels of a sample, and ``pack`` gives the same bytes."""
+    sink = io.BytesIO()
+    form = get_format("recordio")
+    sample = Sample(image=b"\xff\xd8 JPEG", label=7, number=11, values=(7.0, 0.1, -2.5))
+    form.writer(sink, RecordOptions(1)).write(sample)
+    (record,) = form.read(sink.getvalue(), "shard")
+    header, found = mxnet.recordio.unpack(bytes(record.payload))
+    assert (header.flag, header.id) == (3, 11)
+    assert header.label.tolist() == [8.0, np.float32(0.1), -2.5]
+    assert found == sample.image
+    packed = mxnet.recordio.pack(mxnet.recordio.IRHeader(0, [8.0, 0.1, -2.5], 11, 0), found)
+    assert packed == bytes(record.payload)

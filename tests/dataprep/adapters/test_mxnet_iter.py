@@ -7,6 +7,7 @@ import shutil
 import threading
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,32 @@ def test_refused(local: dataprep.Dataset, remote: dataprep.Dataset, output: Path
         dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(layout="HWC"))
     with pytest.raises(ConfigError, match="do not hold two shards"):
         dataprep.to_mxnet(remote, batch_size=8, cache_bytes=1000)
+
+
+def test_several_labels(mx: Any, tree: Path, tmp_path: Path) -> None:
+    """Records with three labels each give their class, from 0."""
+    images = sorted(tree.glob("*/*"))[:10]
+    lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
+    (tmp_path / "x.lst").write_text("".join(lines))
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tmp_path / "x.lst"),
+            "kind": "listing",
+            "output": str(tmp_path / "out"),
+            "format": ("recordio",),
+            "label_offset": {"recordio": 1},
+        }
+    )
+    dataprep.shard(config)
+    dataset = dataprep.open(tmp_path / "out")
+    made = dataprep.to_mxnet(dataset, batch_size=4, augmentation=PLAIN, shuffle=False)
+    assert labels(made) == dataset.labels.tolist()
+    assert sorted(dataset.labels.tolist()) == sorted(i % 3 for i in range(10))
+
+
+def test_webp_is_refused(local: dataprep.Dataset) -> None:
+    """MXNet's wheel decodes none, which is said before its threads find out."""
+    config = {**local.manifest.config, "image": {"encoding": "webp"}}
+    local.manifest = replace(local.manifest, config=config)
+    with pytest.raises(ConfigError, match=r"MXNet does not decode WebP: .*dataprep\.to_torch"):
+        dataprep.to_mxnet(local, batch_size=4)

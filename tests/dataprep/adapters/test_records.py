@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.adapters import records as module
-from dataprep.adapters.records import Records, image_field
+from dataprep.adapters.records import Records, feature_key, image_field
 from dataprep.errors import CorruptRecord, ObjectNotFound, TruncatedRecord
 from dataprep.formats.example import BytesList, Int64List, encode_example
 from dataprep.stores import StoreOptions, open_store
@@ -187,3 +187,16 @@ class TestImageField:
     def test_doubt(self, example: bytes) -> None:
         """What is not exactly one image is left to the full decoder."""
         assert image_field(example) is None
+
+    @given(st.text(max_size=140), st.binary(max_size=300), st.text(max_size=9))
+    def test_by_any_name(self, feature: str, image: bytes, other: str) -> None:
+        """A layout may call it anything; a name too long to look for is left to the decoder."""
+        others = {other: BytesList([b"no image"]), other + "/x": BytesList([b"nor this"])}
+        example = encode_example({**others, feature: BytesList([image])})
+        key = feature_key(feature)
+        if len(feature.encode()) > 127:
+            assert key == b""
+            return
+        found = image_field(example, key)
+        assert found is not None
+        assert bytes(found) == image

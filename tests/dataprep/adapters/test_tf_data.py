@@ -163,3 +163,28 @@ def test_another_format(output: Path) -> None:
     """RecordIO is not for TensorFlow."""
     with pytest.raises(ConfigError, match="format='tfrecord'"):
         dataprep.to_tf(dataprep.open(output, format="recordio"))
+
+
+@pytest.mark.parametrize(
+    "layout", ["tfds", {"x": "encoded", "y": "label", "a": "values", "w": "width"}], ids=str
+)
+@pytest.mark.parametrize("where", ["disk", "memory"])
+def test_layouts(
+    tf: Any, tree: Path, tmp_path: Path, layout: str | dict[str, str], where: str
+) -> None:
+    """Features are found by the layout of the data set, with TensorFlow's reader and ours."""
+    output = str(tmp_path / "out") if where == "disk" else f"memory://{tmp_path}"
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tree),
+            "output": output,
+            "layout": layout,
+            "image": {"size": 64},
+            "label_offset": {"tfrecord": 5},
+        }
+    )
+    dataprep.shard(config)
+    dataset = dataprep.open(output)
+    made = dataprep.to_tf(dataset, decode=False, shuffle=False, parallel_calls=0)
+    assert samples(made) == stored(dataset)
+    assert min(dataset.labels) == 0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import pickle
 import secrets
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,10 +39,10 @@ def make(tree: Path, output: str, **options: object) -> str:
     return output
 
 
-@pytest.fixture(scope="module")
-def uri(tree: Path) -> str:
+@pytest.fixture
+def uri(uri_of_dataset: str) -> str:
     """The drawn tree in memory. Read only."""
-    return make(tree, f"memory://dataset-{secrets.token_hex(4)}")
+    return uri_of_dataset
 
 
 @pytest.fixture(params=["tfrecord", "recordio"])
@@ -201,41 +204,32 @@ class TestOpening:
         with pytest.raises(ManifestMissing):
             dataprep.open(str(tmp_path / "nowhere"))
 
-    @pytest.fixture
-    def copy(self, uri: str) -> MemoryStore:
-        """A copy, to be changed."""
-        store = MemoryStore(f"memory://{secrets.token_hex(4)}")
-        original = MemoryStore(uri)
-        for info in original.list():
-            store.put(info.key, original.get(info.key))
-        return store
-
-    def test_incomplete(self, copy: MemoryStore) -> None:
+    def test_incomplete(self, changeable: MemoryStore) -> None:
         """Shards without a manifest are no data set."""
-        copy.delete("train.manifest.json")
+        changeable.delete("train.manifest.json")
         with pytest.raises(ManifestMissing, match=r"train\.manifest\.json"):
-            dataprep.open(copy.uri)
+            dataprep.open(changeable.uri)
 
-    def test_newer(self, copy: MemoryStore) -> None:
+    def test_newer(self, changeable: MemoryStore) -> None:
         """A manifest of a later schema asks for an upgrade."""
-        content = json.loads(copy.get("train.manifest.json"))
-        copy.put("train.manifest.json", json.dumps({**content, "schema": 2}).encode())
+        content = json.loads(changeable.get("train.manifest.json"))
+        changeable.put("train.manifest.json", json.dumps({**content, "schema": 2}).encode())
         with pytest.raises(SchemaTooNew, match="upgrade dataprep-iobench"):
-            dataprep.open(copy.uri)
+            dataprep.open(changeable.uri)
 
-    def test_broken(self, copy: MemoryStore) -> None:
+    def test_broken(self, changeable: MemoryStore) -> None:
         """A manifest that is none is a DatasetError with its name."""
-        copy.put("train.manifest.json", b"{}")
+        changeable.put("train.manifest.json", b"{}")
         with pytest.raises(DatasetError, match=r"train\.manifest\.json: not a manifest"):
-            dataprep.open(copy.uri)
+            dataprep.open(changeable.uri)
 
-    def test_a_damaged_record(self, copy: MemoryStore) -> None:
+    def test_a_damaged_record(self, changeable: MemoryStore) -> None:
         """Reading a damaged record is an error that names the shard, never a wrong sample."""
-        key = dataprep.open(copy.uri).manifest.formats["tfrecord"].shards[0].key
-        data = bytearray(copy.get(key))
+        key = dataprep.open(changeable.uri).manifest.formats["tfrecord"].shards[0].key
+        data = bytearray(changeable.get(key))
         data[400] ^= 1
-        copy.put(key, data)
-        dataset = dataprep.open(copy.uri)
+        changeable.put(key, data)
+        dataset = dataprep.open(changeable.uri)
         with pytest.raises(dataprep.DataprepError, match="tfrecord/train-00000"):
             dataset[0]
         with pytest.raises(dataprep.DataprepError, match="tfrecord/train-00000"):
@@ -273,3 +267,123 @@ class TestOnS3:
         assert whole == []
         assert [sample.label for sample in dataset] == labels.tolist()
         assert whole == [shard.key for shard in dataset.manifest.formats["tfrecord"].shards]
+
+    def test_a_forked_process_has_its_own_connection(
+        self, tree: Path, bucket: str, s3_server: MotoServer
+    ) -> None:
+        """Parent and forked child read at the same time, each through its own client."""
+        options = StoreOptions(endpoint_url=s3_server.url)
+        uri = make(tree, f"s3://{bucket}/out", store=options.model_dump(), image={"size": 96})
+        dataset = dataprep.open(uri, options=options)
+        wanted = [sample.image for sample in dataset]
+        context = multiprocessing.get_context("fork")
+        answers = context.SimpleQueue()
+        child = context.Process(target=_read_all, args=(dataset, answers))
+        child.start()
+        assert [dataset[i].image for i in range(120)] == wanted
+        client, images = answers.get()
+        child.join()
+        assert images == wanted
+        assert isinstance(dataset.store, S3Store)
+        assert client != id(dataset.store._client())
+
+    def test_a_new_process(self, tree: Path, bucket: str, s3_server: MotoServer) -> None:
+        """A process that is started anew opens the data set that was pickled for it."""
+        options = StoreOptions(endpoint_url=s3_server.url)
+        uri = make(tree, f"s3://{bucket}/out", store=options.model_dump(), image={"size": 96})
+        dataset = dataprep.open(uri, format="recordio", options=options)
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            assert pool.submit(dataset.__getitem__, 7).result(60) == dataset[7]
+
+    def test_close(self, tree: Path, bucket: str, s3_server: MotoServer) -> None:
+        """At the end of the block connections are closed."""
+        options = StoreOptions(endpoint_url=s3_server.url)
+        uri = make(tree, f"s3://{bucket}/out", store=options.model_dump(), image={"size": 96})
+        with dataprep.open(uri, options=options) as dataset:
+            store = dataset.store
+            assert isinstance(store, S3Store)
+            assert dataset[3].image
+            assert store._clients
+        assert not store._clients
+
+
+def _read_all(dataset: dataprep.Dataset, answers: Any) -> None:
+    assert isinstance(dataset.store, S3Store)
+    images = [dataset[i].image for i in range(120)]
+    answers.put((id(dataset.store._client()), images))
+
+
+class TestClosing:
+    def test_nothing_is_read_afterwards(self, uri: str) -> None:
+        """A closed data set says so; what was read before stays, and its length is known."""
+        with dataprep.open(uri) as dataset:
+            labels = dataset.labels
+            samples = iter(dataset)
+            next(samples)
+            rest = len(dataset.shards()[0]) - 1
+        assert len(dataset) == 120
+        assert dataset.labels is labels
+        for read in (lambda: dataset[0], lambda: dataset.label_space, lambda: next(iter(dataset))):
+            with pytest.raises(DatasetError, match="is closed: open it again"):
+                read()
+        with pytest.raises(ValueError, match="closed"):
+            [next(samples) for _ in range(rest + 1000)]
+
+    def test_closed_twice(self, uri: str) -> None:
+        """Closing again does nothing."""
+        dataset = dataprep.open(uri)
+        dataset.close()
+        dataset.close()
+
+    def test_after_an_error(self, uri: str) -> None:
+        """It is closed however the block ends."""
+        with pytest.raises(KeyError), dataprep.open(uri) as dataset:
+            raise KeyError
+        with pytest.raises(DatasetError):
+            dataset[0]
+
+    def test_a_pickled_copy_is_open(self, uri: str) -> None:
+        """A copy in another place is opened anew."""
+        dataset = dataprep.open(uri)
+        dataset.close()
+        assert pickle.loads(pickle.dumps(dataset))[0].image
+
+
+class TestColumns:
+    def test_written(self, tree: Path, tmp_path: Path) -> None:
+        """Row i of ``written`` tells of sample i, its places as whole numbers."""
+        source = tmp_path / "photos"
+        shutil.copytree(tree, source)
+        for path in sorted(source.rglob("*.JPEG"))[::7]:
+            path.write_bytes(b"")
+        uri = make(source, f"memory://{secrets.token_hex(4)}", max_failures="50%")
+        dataset = dataprep.open(uri)
+        assert len(dataset.written) == len(dataset) < len(dataset.samples)
+        assert dataset.written["tfrecord_offset"].dtype == np.int64
+        for i in range(0, len(dataset), 9):
+            row = dataset.written.iloc[i]
+            assert dataset[i].filename.decode() == row["source"].rpartition("/")[2]
+            assert dataset[i].label == row["label"]
+
+    def test_place(self, dataset: dataprep.Dataset) -> None:
+        """Where a record lies is told by any number that is an index."""
+        key, offset, length = dataset.place(np.int64(-1))
+        assert key == dataset.shards()[-1].key
+        data = dataset.store.get_range(key, offset, length)
+        assert bytes(dataset[119].image) in data
+        with pytest.raises(IndexError, match="sample 120 of 120"):
+            dataset.place(120)
+
+    def test_the_table_is_fetched_once(self, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many columns are asked for, the table is read once."""
+        read: list[str] = []
+        get = MemoryStore.get
+
+        def counted(store: MemoryStore, key: str) -> bytes:
+            read.append(key)
+            return get(store, key)
+
+        dataset = dataprep.open(uri)
+        monkeypatch.setattr(MemoryStore, "get", counted)
+        assert len(dataset.labels) == len(dataset.written) == len(dataset.samples) == 120
+        assert read == ["train.samples.parquet"]

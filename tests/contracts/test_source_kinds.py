@@ -1,0 +1,223 @@
+"""Every kind of source says and gives the same of the same images, wherever they lie."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from dataprep.errors import SourceChanged, SourceNotFound
+from dataprep.formats import RecordOptions, Sample, get_format
+from dataprep.formats.recordio import MAGIC
+from dataprep.names import escape, to_bytes
+from dataprep.sources import Listing, Located, Source, open_source
+from dataprep.sources.options import ListingOptions, RecordsOptions
+from dataprep.stores import Store
+from dataprep.stores.s3 import S3Store
+from tests.contracts.conftest import SCHEMES, open_fresh
+
+IMAGES = {
+    "Dogs/z.jpg": b"zz",
+    "Dogs/ü.jpg": b"umlaut",
+    "Dogs/\U0001f41f.jpg": b"beyond the basic plane",
+    "cats/10.jpg": b"ten",
+    "cats/9.jpg": b"nine!" * 999,
+    "cats/a b.jpg": b"\xff\xd8\xff\xe0" + MAGIC + b" aligned, so that RecordIO splits" + MAGIC * 2,
+    "cats/Z.JPEG": b"",
+}
+CLASSES = ("Dogs", "cats")
+
+
+class Kind(NamedTuple):
+    """How images become a source of one kind, and what its names are."""
+
+    name: str
+    fill: Callable[[Store], None]
+    path: str
+    section: object
+    keeps_names: bool = True
+
+
+def _files(store: Store) -> None:
+    for name, data in IMAGES.items():
+        store.put(name, data)
+
+
+def _csv(store: Store) -> None:
+    _files(store)
+    rows = [f'"{name}",{name.split("/")[0]}\n' for name in IMAGES]
+    store.put("list.csv", ("path,label\n" + "".join(rows)).encode())
+
+
+def _lst(store: Store) -> None:
+    _files(store)
+    rows = [
+        f"{i}\t{CLASSES.index(name.split('/')[0]):f}\t{escape(name)}\n"
+        for i, name in enumerate(IMAGES)
+    ]
+    store.put("list.lst", "".join(rows).encode())
+    store.put("names.txt", "\n".join(CLASSES).encode())
+
+
+def _records(format_name: str, *keys: str) -> Callable[[Store], None]:
+    def fill(store: Store) -> None:
+        form = get_format(format_name)
+        for number, key in enumerate(keys):
+            shard = bytearray()
+            writer = form.writer(_Appender(shard), RecordOptions())
+            for name, data in list(IMAGES.items())[number :: len(keys)]:
+                group, _, filename = name.partition("/")
+                writer.write(
+                    Sample(
+                        image=data,
+                        label=CLASSES.index(group),
+                        filename=filename.encode(),
+                        synset=group.encode(),
+                    )
+                )
+            store.put(key, shard)
+
+    return fill
+
+
+class _Appender:
+    def __init__(self, target: bytearray) -> None:
+        self.write = target.extend
+
+
+SHARDS = [f"train-{number:05}-of-00003" for number in range(3)]
+KINDS = {
+    "folders": Kind("imagefolder", _files, "", None),
+    "csv": Kind("listing", _csv, "/list.csv", ListingOptions()),
+    "lst": Kind("listing", _lst, "/list.lst", ListingOptions()),
+    "tfrecord": Kind("records", _records("tfrecord", *SHARDS), "", RecordsOptions()),
+    "recordio": Kind(
+        "records", _records("recordio", "a_0.rec", "a_1.rec"), "", RecordsOptions(), False
+    ),
+    "one-recordio": Kind(
+        "records", _records("recordio", "a.rec"), "/a.rec", RecordsOptions(), False
+    ),
+}
+
+
+@pytest.fixture(params=SCHEMES)
+def place(request: pytest.FixtureRequest) -> Store:
+    """An empty store at each place where a source may lie."""
+    return open_fresh(request.param, request)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Each kind of source."""
+    return KINDS[request.param]
+
+
+def source_at(place: Store, kind: Kind) -> Source:
+    """The source of this kind in ``place``."""
+    section = kind.section
+    if kind.path == "/list.lst":
+        section = ListingOptions(class_names=f"{place.uri}/names.txt")
+    options: Any = getattr(place, "options", None)
+    return open_source(place.uri + kind.path, kind.name, options, section)
+
+
+def by_content(source: Source, listing: Listing) -> Mapping[bytes, str]:
+    """The class of each image."""
+    rows = range(len(listing))
+    return {source.read(listing.located(row)): listing.classes[row] for row in rows}
+
+
+def test_every_image_is_listed_once_with_its_class_and_bytes(place: Store, kind: Kind) -> None:
+    """Reading what is listed gives the images' own bytes; sizes and classes are theirs."""
+    kind.fill(place)
+    source = source_at(place, kind)
+    listing = source.list()
+    assert not listing.problems
+    assert by_content(source, listing) == (
+        {data: name.split("/")[0] for name, data in IMAGES.items()}
+        if kind.keeps_names or kind.name == "listing"
+        else {data: str(CLASSES.index(name.split("/")[0])) for name, data in IMAGES.items()}
+    )
+    sizes = [len(source.read(listing.located(row))) for row in range(len(listing))]
+    assert listing.sizes.tolist() == sizes
+    assert listing.sizes.dtype == np.int64
+
+
+def test_names_are_unique_and_sorted_by_their_bytes(place: Store, kind: Kind) -> None:
+    """Rows stand in the byte order of names, which are CLASS/FILE wherever that is known."""
+    kind.fill(place)
+    names = list(source_at(place, kind).list().names)
+    assert names == sorted(set(names), key=to_bytes)
+    assert len(names) == len(IMAGES)
+    if kind.keeps_names:
+        assert names == sorted(IMAGES, key=to_bytes)
+
+
+def test_labels_are_the_same_whatever_the_kind(place: Store, kind: Kind) -> None:
+    """Dogs are 0 and cats 1, by name as by number."""
+    kind.fill(place)
+    listing = source_at(place, kind).list()
+    names = [label.synset for label in listing.label_space.labels] if listing.label_space else []
+    assert names in ([], ["Dogs", "cats"], ["0", "1"])
+
+
+def test_a_pickled_source_reads_the_same(place: Store, kind: Kind) -> None:
+    """A source that crossed to a worker, listed or not, reads what another one listed."""
+    kind.fill(place)
+    source = source_at(place, kind)
+    fresh = pickle.loads(pickle.dumps(source))
+    listing = source.list()
+    copy = pickle.loads(pickle.dumps(source))
+    assert copy.uri == fresh.uri == source.uri
+    assert copy.concurrency == source.concurrency
+    assert by_content(fresh, listing) == by_content(copy, listing) == by_content(source, listing)
+    assert copy.list().digest() == fresh.list().digest() == listing.digest()
+
+
+def test_what_vanished_is_a_changed_source(place: Store, kind: Kind) -> None:
+    """Reading what is gone raises SourceChanged, which names it."""
+    kind.fill(place)
+    source = source_at(place, kind)
+    item = source.list().located(0)
+    place.delete(item.container or item.name)
+    with pytest.raises(SourceChanged, match=f"{item.container or item.name}.*is gone"):
+        source.read(item)
+
+
+def test_an_empty_place_holds_no_source(place: Store, kind: Kind) -> None:
+    """A place with nothing in it raises SourceNotFound and names the place."""
+    with pytest.raises(SourceNotFound) as caught:
+        source_at(place, kind).list()
+    assert place.uri in str(caught.value)
+
+
+def test_reads_overlap_where_latency_asks_for_it(place: Store, kind: Kind) -> None:
+    """A source on S3 keeps many reads in flight, and every source at least one."""
+    concurrency = source_at(place, kind).concurrency
+    assert concurrency > 4 if isinstance(place, S3Store) else concurrency >= 1
+
+
+def test_the_digest_changes_with_any_size(place: Store, kind: Kind) -> None:
+    """An image of another size changes the digest."""
+    kind.fill(place)
+    before = source_at(place, kind).list().digest()
+    changed = {**IMAGES, "cats/10.jpg": b"eleven"}
+    original = dict(IMAGES)
+    try:
+        IMAGES.update(changed)
+        kind.fill(place)
+    finally:
+        IMAGES.clear()
+        IMAGES.update(original)
+    assert source_at(place, kind).list().digest() != before
+
+
+def test_an_unlisted_place_cannot_be_read(place: Store, kind: Kind) -> None:
+    """A sample that was never there is a changed source as well."""
+    kind.fill(place)
+    item = Located("cats/no.jpg", 3, "none-00000-of-00001" if kind.name == "records" else "", 0)
+    with pytest.raises(SourceChanged):
+        source_at(place, kind).read(item)

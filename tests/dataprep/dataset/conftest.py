@@ -1,0 +1,39 @@
+"""The drawn tree as a data set in memory, and copies to be changed."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+import dataprep
+from dataprep.stores.memory import MemoryStore
+
+
+@pytest.fixture(scope="session")
+def uri_of_dataset(tree: Path) -> str:
+    """Several shards in both formats. Read only."""
+    uri = f"memory://dataset-{secrets.token_hex(4)}"
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tree),
+            "output": uri,
+            "format": ("tfrecord", "recordio"),
+            "image": {"size": 256},
+            "shard_size": "1.2MB",
+            "dask": {"workers": 2, "processes": False},
+        }
+    )
+    dataprep.shard(config)
+    return uri
+
+
+@pytest.fixture
+def changeable(uri_of_dataset: str) -> MemoryStore:
+    """A copy, to be changed."""
+    store = MemoryStore(f"memory://{secrets.token_hex(4)}")
+    original = MemoryStore(uri_of_dataset)
+    for info in original.list():
+        store.put(info.key, original.get(info.key))
+    return store

@@ -1,0 +1,70 @@
+"""Shards of records with given contents, for tests of what reads them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dataprep.formats.example import BytesList, Feature, Int64List, encode_example
+from dataprep.formats.recordio import RecordIOWriter, pack_image_header
+from dataprep.formats.tfrecord import TFRecordWriter
+
+
+def image(number: int, size: int = 600) -> bytes:
+    """Bytes that differ from those of any other number, without RecordIO's magic."""
+    return b"\xff\xd8" + hashlib.sha256(b"%d" % number).digest() * (size // 32)
+
+
+def customary(number: int, **more: bytes | int) -> dict[str, bytes | int]:
+    """The customary keys of image ``number``, and others."""
+    return {
+        "image/encoded": image(number),
+        "image/class/label": number + 1,
+        "image/class/synset": b"n%08d" % number,
+        "image/filename": b"n%08d_1.JPEG" % number,
+        **{key.replace("__", "/"): value for key, value in more.items()},
+    }
+
+
+def examples(rows: Sequence[Mapping[str, Any]]) -> tuple[bytes, list[tuple[int, int]]]:
+    """A TFRecord shard of Examples; offset and length of each record."""
+    shard = _Shard()
+    writer = TFRecordWriter(shard)
+    spans = [
+        writer.write(encode_example({key: _feature(value) for key, value in row.items()}))
+        for row in rows
+    ]
+    return bytes(shard.data), spans
+
+
+def image_records(
+    rows: Sequence[tuple[Sequence[float], bytes]],
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """A RecordIO file of labels and images; offset and length of each record."""
+    shard = _Shard()
+    writer = RecordIOWriter(shard)
+    spans = [
+        writer.write_parts([pack_image_header(labels, number), data])
+        for number, (labels, data) in enumerate(rows)
+    ]
+    return bytes(shard.data), spans
+
+
+def flipped(data: bytes, offset: int) -> bytes:
+    """``data`` with one bit changed."""
+    damaged = bytearray(data)
+    damaged[offset] ^= 1
+    return bytes(damaged)
+
+
+def _feature(value: bytes | int) -> Feature:
+    return BytesList([value]) if isinstance(value, bytes) else Int64List([value])
+
+
+class _Shard:
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        self.data += data

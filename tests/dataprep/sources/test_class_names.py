@@ -1,0 +1,60 @@
+"""Tests of dataprep.sources.class_names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import SourceError, SourceNotFound
+from dataprep.labels import Label
+from dataprep.sources.class_names import parse_class_names, read_class_names, split_uri
+
+
+def test_lines_are_classes_in_their_order() -> None:
+    """A line is a name; after a WordNet id the rest is its text; empty lines end the file."""
+    space = parse_class_names(b"zebra crossing\nn01440764 tench, Tinca tinca\r\nant\n\n", "x")
+    assert space.labels == (
+        Label(0, "zebra crossing", "zebra crossing"),
+        Label(1, "n01440764", "tench, Tinca tinca"),
+        Label(2, "ant", "ant"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "x names no class"),
+        (b"a\nb\na\n", "x, line 3: the class 'a' is that of line 1 again"),
+        (b"a\n\nb\n", "x, line 2: the class '' is empty"),
+        (b"a\n\xff\n", "x is not UTF-8"),
+    ],
+)
+def test_what_names_no_classes_is_refused(data: bytes, message: str) -> None:
+    """The line is told."""
+    with pytest.raises(SourceError, match=message):
+        parse_class_names(data, "x")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """A missing file and a labels.json that is none."""
+    with pytest.raises(SourceNotFound, match=r"none\.txt"):
+        read_class_names(str(tmp_path / "none.txt"))
+    (tmp_path / "labels.json").write_text("{}")
+    with pytest.raises(SourceError, match=r"labels\.json"):
+        read_class_names(str(tmp_path / "labels.json"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "parts"),
+    [
+        ("a.csv", (".", "a.csv")),
+        ("/a.csv", ("/", "a.csv")),
+        ("x/a.csv", ("x", "a.csv")),
+        ("s3://b/x/a.csv", ("s3://b/x", "a.csv")),
+        ("s3://b/a.csv", ("s3://b", "a.csv")),
+    ],
+)
+def test_a_file_has_a_folder_and_a_name(uri: str, parts: tuple[str, str]) -> None:
+    """Paths and URIs alike."""
+    assert split_uri(uri) == parts

@@ -1,0 +1,330 @@
+"""Boxes and layouts from the command line to the records, and back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import dataprep
+from dataprep.cli import app
+from dataprep.formats import get_format
+from dataprep.formats.example import decode_example
+from tests import commandline
+from tests.commandline import Finished, comparable, files, objects
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Gate
+
+SIDE = 200
+JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
+OWN_LAYOUT = {
+    "jpg": "encoded",
+    "cls": "label",
+    "box/x0": "bbox/xmin",
+    "box/y0": "bbox/ymin",
+    "box/x1": "bbox/xmax",
+    "box/y1": "bbox/ymax",
+    "where": "source",
+    "n": "number",
+    "h": "height",
+}
+
+
+def run(*arguments: str | Path) -> Finished:
+    """``dataprep ARGUMENTS``, within this process."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    return Finished(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture(scope="session")
+def annotated(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An XML file for every other image: its middle, one box swapped, one outside. Read only."""
+    folder = tmp_path_factory.mktemp("boxes") / "Annotation"
+    for place, image in enumerate(sorted(tree.glob("*/*"))[::2]):
+        with Image.open(image) as opened:
+            width, height = opened.size
+        name = image.parent.name if place % 5 else "Scottish_deerhound"
+        middle = (width // 4, height // 4, 3 * width // 4, 3 * height // 4)
+        sides = {1: (*middle[2:], *middle[:2]), 2: (-9, -9, width + 9, height + 9)}
+        xml = "<annotation><filename>%s</filename><size>"
+        xml += f"<width>{width}</width><height>{height}</height></size>"
+        for box in (middle, sides.get(place, middle)):
+            values = zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)
+            inner = "".join(f"<{key}>{value}</{key}>" for key, value in values)
+            xml += f"<object><name>{name}</name><bndbox>{inner}</bndbox></object>"
+        path = folder / image.parent.name / f"{image.stem}.xml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(xml + "</annotation>")
+    return folder
+
+
+def arguments(tree: Path, output: Path, boxes: Path) -> list[str | Path]:
+    """A job with boxes, whose crop leaves the middle of each image."""
+    return [
+        *("--source", tree, "--output", output, "--boxes", boxes, *JOB),
+        *("--mode", "crop", "--size", str(SIDE), "--quality", "98", "--workers", "2"),
+        *("--set", "image.upscale=true"),
+    ]
+
+
+@pytest.fixture(scope="session")
+def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree with its boxes. Read only."""
+    output = tmp_path_factory.mktemp("boxed") / "out"
+    done = run("shard", *arguments(tree, output, annotated))
+    assert done.code == 0, done.err
+    assert "60 annotations read" in done.err
+    assert "60 of 120 images have 120 boxes" in done.err
+    assert "24 boxes of classes that labels.json does not know" in done.err
+    return output
+
+
+def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
+    """The middle half of the source is more than half of the crop along the cropped side."""
+    dataset = dataprep.open(boxed)
+    table = dataset.samples.set_index("source")
+    found = [sample for sample in dataset if sample.boxes]
+    assert len(found) == 60
+    for sample in found:
+        assert (sample.width, sample.height) == (SIDE, SIDE)
+        row = table[table.index.str.endswith(sample.filename.decode())].iloc[0]
+        wide, high = (
+            row["source_width"] / min(row["source_width"], row["source_height"]),
+            row["source_height"] / min(row["source_width"], row["source_height"]),
+        )
+        box = sample.boxes[0]
+        assert (box.xmax - box.xmin, box.ymax - box.ymin) == pytest.approx(
+            (min(1, wide / 2), min(1, high / 2)), abs=0.02
+        )
+        assert (box.xmin + box.xmax, box.ymin + box.ymax) == pytest.approx((1, 1), abs=0.02)
+        assert {box.label for box in sample.boxes} == {sample.label}
+
+
+def test_what_was_done_to_boxes_is_counted(boxed: Path) -> None:
+    """Samples by kind, in the manifest; how many boxes each sample has, in the table."""
+    dataset = dataprep.open(boxed)
+    counts = {k: n for k, n in dataset.manifest.warnings.items() if k.startswith("boxes_")}
+    assert counts == {"boxes_mended": 1, "boxes_clipped": 1, "boxes_unknown_class": 12}
+    assert sorted(dataset.samples["boxes"].unique().tolist()) == [0, 2]
+    assert [len(sample.boxes) for sample in dataset] == dataset.samples["boxes"].tolist()
+
+
+def test_labels_of_boxes_have_the_offset_inside(boxed: Path) -> None:
+    """Beside the label of the image, in the record itself."""
+    key = dataprep.open(boxed).manifest.formats["tfrecord"].shards[0].key
+    for record in get_format("tfrecord").read((boxed / key).read_bytes(), key):
+        features = decode_example(record.payload)
+        label = features["image/class/label"]
+        assert label.values[0] in range(1, 7)
+        assert set(features["image/object/bbox/label"].values) <= {label.values[0]}
+
+
+def test_verify_is_content(boxed: Path) -> None:
+    """Every depth."""
+    for depth in ("--quick", "--deep"):
+        done = run("verify", boxed, depth)
+        assert done.code == 0, done.out
+
+
+def test_verify_counts_boxes(boxed: Path, tmp_path: Path) -> None:
+    """A receipt that tells other boxes than the record has is named with the record."""
+    output = Path(shutil.copytree(boxed, tmp_path / "out"))
+    path = next(iter(sorted((output / "receipts").iterdir())))
+    receipt = json.loads(path.read_bytes())
+    row = receipt["samples"]["boxes"].index(2)
+    receipt["samples"]["boxes"][row] = 1
+    path.write_text(json.dumps(receipt))
+    done = run("verify", output, "--deep")
+    assert done.code == 1
+    assert f"record {row}, byte offset" in done.out
+    assert "record has 2 boxes, its receipt 1" in done.out
+
+
+def test_a_tar_gives_the_same_bytes(
+    tree: Path, annotated: Path, boxed: Path, tmp_path: Path
+) -> None:
+    """Wherever annotations lie."""
+    archive = tmp_path / "boxes.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(annotated, "Annotation")
+    done = run("shard", *arguments(tree, tmp_path / "out", archive))
+    assert done.code == 0, done.err
+    assert comparable(objects(tmp_path / "out")) == comparable(objects(boxed))
+
+
+def test_a_killed_job_goes_on_without_its_annotations(
+    tree: Path, annotated: Path, boxed: Path, tmp_path: Path, gate: Gate
+) -> None:
+    """The plan has the boxes: the same bytes, though nobody could read an XML file any more."""
+    copied = Path(shutil.copytree(annotated, tmp_path / "boxes"))
+    output = tmp_path / "out"
+    job = arguments(tree, output, copied)
+    gated = [f"gated://{output}" if part == output else part for part in job]
+    killed = commandline.dataprep("shard", *gated, env=gate.kills_at("receipts/", 2))
+    assert killed.code != 0
+    assert (output / "train.plan.parquet").exists()
+    assert not (output / "train.manifest.json").exists()
+    shutil.rmtree(copied)
+    done = run("shard", *job)
+    assert done.code == 0, done.err
+    assert "resuming" in done.err
+    assert comparable(objects(output)) == comparable(objects(boxed))
+
+
+def test_a_job_with_boxes_is_not_one_without(
+    tree: Path, boxed: Path, annotated: Path, tmp_path: Path
+) -> None:
+    """To resume it with other options of boxes, or none, is refused with the difference."""
+    output = Path(shutil.copytree(boxed, tmp_path / "out"))
+    before = files(output)
+    job = arguments(tree, output, annotated)
+    without = [part for part in job if part not in ("--boxes", annotated)]
+    for changed in (without, [*job, "--set", "boxes.least_visible=0.5"]):
+        done = run("shard", *changed)
+        assert done.code == 2
+        assert "boxes" in done.err
+    assert files(output) == before
+
+
+def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_path: Path) -> None:
+    """Boxes go where their images go."""
+    job = [*arguments(tree, tmp_path / "out", annotated), "--validation", "30%"]
+    assert run("shard", *job).code == 0
+    counts = [
+        sum(len(sample.boxes) for sample in dataprep.open(tmp_path / "out", split))
+        for split in ("train", "validation")
+    ]
+    assert sum(counts) == 120
+    assert min(counts) > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (("--boxes", "nowhere"), "no boxes at 'nowhere'"),
+        (("--layout", "tfds"), "boxes would be lost: no format of this job keeps them"),
+        (("--set", "boxes.key=path"), "no image has boxes at"),
+        (("--layout", "imagnet"), "layout: no layout 'imagnet': did you mean 'imagenet'?"),
+        (("--set", "layout={x: encodet}"), "did you mean 'encoded'?"),
+    ],
+)
+def test_what_is_refused(
+    tree: Path, annotated: Path, tmp_path: Path, changes: tuple[str, str], message: str
+) -> None:
+    """Before anything is written, in one line."""
+    moved = Path(shutil.copytree(annotated, tmp_path / "elsewhere" / "x"))
+    job = arguments(tree, tmp_path / "out", moved.parent)
+    done = run("shard", *job, *changes)
+    assert done.code == 2
+    (complaint,) = [line for line in done.err.splitlines() if line.startswith("dataprep: ")]
+    assert message in complaint
+    assert not (tmp_path / "out" / "train.job.json").exists()
+
+
+def test_shards_as_a_source_do_not_lose_boxes_in_silence(boxed: Path, tmp_path: Path) -> None:
+    """What is not carried over is said."""
+    job: list[str | Path] = [
+        "--source",
+        boxed,
+        "--kind",
+        "records",
+        "--output",
+        tmp_path / "out",
+        "--size",
+        "64",
+    ]
+    done = run("shard", *job)
+    assert done.code == 0, done.err
+    assert "bounding boxes, which are not carried over" in done.err
+
+
+LAYOUTS: Mapping[str, Any] = {"imagenet": "imagenet", "tfds": "tfds", "own": OWN_LAYOUT}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+class TestLayouts:
+    @pytest.fixture
+    def dataset(self, tree: Path, annotated: Path, tmp_path: Path, name: str) -> dataprep.Dataset:
+        """The tree in a layout, with boxes where it keeps them."""
+        values: dict[str, Any] = {
+            "source": str(tree),
+            "output": str(tmp_path / "out"),
+            "layout": LAYOUTS[name],
+            "image": {"mode": "short", "size": 96},
+            "boxes": None if name == "tfds" else str(annotated),
+        }
+        dataprep.shard(dataprep.ShardConfig.model_validate(values))
+        return dataprep.open(tmp_path / "out")
+
+    def test_the_reader_takes_it_from_the_manifest(
+        self, dataset: dataprep.Dataset, name: str
+    ) -> None:
+        """Images, labels and what else the layout keeps, whole and one by one."""
+        assert dataset.manifest.config["layout"] == LAYOUTS[name]
+        assert [sample.label for sample in dataset] == dataset.labels.tolist()
+        assert dataset[5] == list(dataset)[5]
+        assert dataset.manifest.formats["tfrecord"].label_offset == (1 if name == "imagenet" else 0)
+        wanted = dataset.samples
+        if name == "own":
+            assert [s.source.decode() for s in dataset] == wanted["source"].tolist()
+            assert [s.number for s in dataset] == list(range(len(dataset)))
+        else:
+            names = [s.filename.decode() for s in dataset]
+            assert names == wanted["source"].str.rpartition("/")[2].tolist()
+        if name != "tfds":
+            assert [s.height for s in dataset] == wanted["height"].tolist()
+            assert wanted["height"].tolist() != wanted["source_height"].tolist()
+            assert sum(len(s.boxes) for s in dataset) == 120
+
+    def test_verify_deep(self, dataset: dataprep.Dataset, name: str) -> None:
+        """Nothing is wrong with it, and a changed label is found."""
+        (found,) = dataprep.verify(dataset.store.uri, depth="deep")
+        assert found.ok, str(found)
+
+    def test_torch(self, dataset: dataprep.Dataset, name: str) -> None:
+        """Both of torch's styles read it, images without decoding the other features."""
+        pytest.importorskip("torch")
+        wanted = [(bytes(sample.image), sample.label) for sample in dataset]
+        made: Any = dataprep.to_torch(dataset, shuffle=False)
+        assert [made[i] for i in range(len(made))] == wanted
+        assert list(dataprep.to_torch(dataset, iterable=True, shuffle=False)) == wanted
+
+
+def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
+    """Several labels: the class in the label, all of them in ``values``, the list and the table."""
+    images = sorted(tree.glob("*/*"))[:30]
+    lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
+    (tmp_path / "x.lst").write_text("".join(lines))
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tmp_path / "x.lst"),
+            "kind": "listing",
+            "output": str(tmp_path / "out"),
+            "format": ("recordio", "tfrecord"),
+            "layout": {"image": "encoded", "label": "label", "labels": "values"},
+            "label_offset": {"recordio": 1},
+        }
+    )
+    dataprep.shard(config)
+    for name in ("recordio", "tfrecord"):
+        dataset = dataprep.open(tmp_path / "out", format=name)
+        assert len(dataset) == 30
+        for sample, source, values in zip(
+            dataset, dataset.samples["source"], dataset.samples["values"], strict=True
+        ):
+            place = next(i for i, path in enumerate(images) if path.name in source)
+            assert sample.values == (place % 3, place / 4, -1.5)
+            assert tuple(values.tolist()) == sample.values
+            assert sample.label == place % 3
+    (found,) = dataprep.verify(tmp_path / "out", depth="deep")
+    assert found.ok, str(found)
+    listed = next((tmp_path / "out" / "index" / "recordio").glob("*.lst")).read_text()
+    assert all(len(line.split("\t")) == 5 for line in listed.splitlines())

@@ -1,0 +1,199 @@
+"""Looking into data on S3 over HTTP, with every request and every byte counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+import dataprep
+from dataprep.cli import app
+from dataprep.stores import StoreOptions, open_store
+from dataprep.stores.s3 import S3Store
+from iobench.faults import FaultProxy
+from iobench.s3_server import MotoServer
+
+JOB = {"image": {"size": 256}, "shard_size": "1.2MB", "dask": {"workers": 2, "processes": False}}
+
+
+class Remote(NamedTuple):
+    """An output on S3, and what stands between it and its readers."""
+
+    uri: str
+    options: StoreOptions
+    proxy: FaultProxy
+
+    def asked(self) -> list[tuple[str, str, int]]:
+        """Method, key and bytes of each request since the last call; listings without a key."""
+        found = [
+            (request.method, self._key(request.path), request.response_bytes)
+            for request in self.proxy.requests
+        ]
+        self.proxy.clear()
+        return found
+
+    def _key(self, path: str) -> str:
+        return unquote(urlsplit(path).path).removeprefix(f"/{self.uri.removeprefix('s3://')}/")
+
+    def inspect(self, target: str, *arguments: str) -> tuple[int, str]:
+        """``dataprep inspect`` by way of the proxy: exit code and stdout."""
+        command = ["inspect", target, "--endpoint-url", str(self.options.endpoint_url), *arguments]
+        result = CliRunner().invoke(app, command)
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result.exit_code, result.stdout
+
+
+@pytest.fixture
+def remote(tree: Path, bucket: str, s3_server: MotoServer) -> Iterator[Remote]:
+    """The drawn tree in both formats on S3."""
+    uri = f"s3://{bucket}/out"
+    config = {
+        "source": str(tree),
+        "output": uri,
+        "format": ("tfrecord", "recordio"),
+        "store": {"endpoint_url": s3_server.url},
+        **JOB,
+    }
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    with FaultProxy(s3_server.url) as proxy:
+        yield Remote(uri, StoreOptions(endpoint_url=proxy.url), proxy)
+
+
+def first(remote: Remote, form: str) -> tuple[str, int]:
+    """Key and size of the first shard."""
+    store = open_store(remote.uri, remote.options)
+    info = min(store.list(f"{form}/train-"))
+    remote.proxy.clear()
+    return info.key, info.bytes
+
+
+def test_a_summary_reads_two_objects(remote: Remote) -> None:
+    """Of a split that is named, manifest and table are read; nothing is listed."""
+    code, out = remote.inspect(remote.uri, "--split", "train")
+    assert code == 0
+    assert out.startswith("train: 120 of 120 samples")
+    read = [key for method, key, _ in remote.asked() if method == "GET"]
+    assert sorted(read) == ["train.manifest.json", "train.samples.parquet"]
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+def test_a_record_is_one_range_request(remote: Remote, form: str, tmp_path: Path) -> None:
+    """Of the shards, one request gets exactly the record's bytes."""
+    arguments = ("--split", "train", "--format", form, "--record", "77", "--json")
+    code, out = remote.inspect(remote.uri, *arguments, "--save", str(tmp_path / "x.jpg"))
+    found = json.loads(out)
+    shards = [request for request in remote.asked() if request[1].startswith(f"{form}/")]
+    assert code == 0
+    assert shards == [("GET", found["uri"].removeprefix(f"{remote.uri}/"), found["length"])]
+    image = dataprep.open(remote.uri, format=form, options=remote.options)[77].image
+    assert (tmp_path / "x.jpg").read_bytes() == image
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+def test_the_table_of_our_shard(remote: Remote, form: str) -> None:
+    """The receipt tells it: of the shard its first record is looked at."""
+    key, size = first(remote, form)
+    code, out = remote.inspect(f"{remote.uri}/{key}", "--json")
+    asked = remote.asked()
+    found = json.loads(out)
+    assert code == 0
+    assert len(found["records"]) == len(
+        dataprep.open(remote.uri, format=form, options=remote.options).shards()[0]
+    )
+    assert [k for m, k, _ in asked if m == "GET" and k.startswith("receipts/")]
+    shard = [(method, count) for method, k, count in asked if k == key and method == "GET"]
+    assert len(shard) <= 2
+    assert sum(count for _, count in shard) <= 8192 < size
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+def test_the_table_of_anybodys_shard(remote: Remote, form: str) -> None:
+    """Without a receipt it is one small request a record, and the same records."""
+    key, size = first(remote, form)
+    ours = json.loads(remote.inspect(f"{remote.uri}/{key}", "--json")[1])["records"]
+    store = open_store(remote.uri, remote.options)
+    stray = "elsewhere/stray.rec" if form == "recordio" else "elsewhere/stray"
+    store.put(stray, store.get(key))
+    remote.proxy.clear()
+    code, out = remote.inspect(f"{remote.uri}/{stray}", "--json")
+    found = json.loads(out)
+    shard = [n for method, k, n in remote.asked() if (method, k) == ("GET", stray)]
+    assert code == 0
+    place = [(one["offset"], one["length"], one["width"], one["height"]) for one in ours]
+    assert [(o["offset"], o["length"], o["width"], o["height"]) for o in found["records"]] == place
+    assert len(shard) == found["requests"] <= len(ours) + 2
+    assert sum(shard) == found["bytes_read"] <= 4096 * (len(ours) + 2)
+    assert sum(shard) < size / 3
+
+
+def test_damage_shows_by_the_etag(remote: Remote) -> None:
+    """A byte that changed within a shard of ours is seen without reading it."""
+    key, _ = first(remote, "tfrecord")
+    store = open_store(remote.uri, remote.options)
+    data = bytearray(store.get(key))
+    data[len(data) // 2] ^= 1
+    store.put(key, data)
+    code, out = remote.inspect(f"{remote.uri}/{key}")
+    assert code == 1
+    assert out.splitlines()[-1].startswith(f"fault: {remote.uri}/{key}: its ETag is ")
+
+
+def test_a_contact_sheet_reads_its_images(remote: Remote, tmp_path: Path) -> None:
+    """As many requests as there are images on it, each of its own record."""
+    sheet = tmp_path / "sheet.png"
+    code, _ = remote.inspect(remote.uri, "--contact-sheet", str(sheet), "--images", "7")
+    shards = [r for r in remote.asked() if r[1].startswith("tfrecord/")]
+    dataset = dataprep.open(remote.uri, options=remote.options)
+    lengths = dataset.written["tfrecord_length"]
+    assert code == 0
+    assert sorted(size for _, _, size in shards) == sorted(
+        int(lengths[(2 * i + 1) * 120 // 14]) for i in range(7)
+    )
+
+
+def test_leakage_reads_two_objects(remote: Remote) -> None:
+    """Two tables are fetched, and nothing else."""
+    store = open_store(remote.uri, remote.options)
+    store.put("test.samples.parquet", store.get("train.samples.parquet"))
+    remote.proxy.clear()
+    command = ["verify", remote.uri, "--split", "train", "--against", "test", "--fail-on-leakage"]
+    url = str(remote.options.endpoint_url)
+    result = CliRunner().invoke(app, [*command, "--endpoint-url", url])
+    assert result.exit_code == 1
+    assert "leakage: 120 samples of train are in test too" in result.stdout
+    assert [key for _, key, _ in remote.asked()] == [
+        "train.samples.parquet",
+        "test.samples.parquet",
+    ]
+
+
+def test_iteration_fetches_each_shard_once(remote: Remote) -> None:
+    """One request a shard, in the manifest's order, and none for the table of samples."""
+    with dataprep.open(remote.uri, format="recordio", options=remote.options) as dataset:
+        remote.asked()
+        assert sum(1 for _ in dataset) == 120
+        assert [(method, key) for method, key, _ in remote.asked()] == [
+            ("GET", shard.key) for shard in dataset.shards()
+        ]
+
+
+def test_nothing_there(remote: Remote, bucket: str) -> None:
+    """A prefix without a data set, and a bucket that does not exist: exit code 2."""
+    assert remote.inspect(f"s3://{bucket}/nothing/here") == (2, "")
+    assert remote.inspect(f"s3://{bucket}-nope/x") == (2, "")
+
+
+def test_a_closed_store_connects_again(remote: Remote) -> None:
+    """Closing lets go of connections; the store itself stays of use."""
+    store = open_store(remote.uri, remote.options)
+    assert isinstance(store, S3Store)
+    before = store.get("labels.json")
+    client = store._client()
+    store.close()
+    assert store.get("labels.json") == before
+    assert store._client() is not client
