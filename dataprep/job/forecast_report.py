@@ -97,7 +97,14 @@ def _requests(forecast: Forecast) -> list[str]:
     cost = forecast.cost
     if cost is not None:
         lines.append(
-            f"  cost: {cost.requests:,.2f} {cost.currency} for requests, {cost.month:,.2f} "
-            f"{cost.currency} a month to keep the shards (example prices: {cost.prices})"
+            f"  cost: {_money(cost.requests)} {cost.currency} for requests, {_money(cost.month)} "
+            f"{cost.currency} a month to keep the shards ({cost.prices})"
         )
     return lines
+
+
+def _money(amount: float) -> str:
+    """Cents, or the digits of what is less than one."""
+    if amount >= 0.005 or amount < 0.000_001:
+        return f"{amount:,.2f}"
+    return f"{amount:.6f}".rstrip("0")

@@ -264,12 +264,13 @@ def _cost(
             "of configs/prices.yaml and give --prices"
         )
         return None
+    whose = str(config.plan.prices) if config.plan.prices else "example prices, to be edited"
     stored = sum(sum(one.bytes_by_format.values()) for one in splits)
     return Cost(
         requests=sum(price.of_requests(one) for one in requests.values()),
         month=price.of_a_month(stored) if "output" in requests else 0.0,
         currency=prices.currency,
-        prices=f"{region}, {storage_class}, {prices.source} as of {prices.as_of}",
+        prices=f"{whose}: {region}, {storage_class}, {prices.source} as of {prices.as_of}",
     )
 
 

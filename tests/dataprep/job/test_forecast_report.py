@@ -32,7 +32,7 @@ FORECAST = Forecast(
     machine=Machine(64, None),
     duration=Duration(100.0, 20.0, 0.0, 7_000.0, 300.0),
     requests={"source": Requests(0, 1_281_423, 1_282), "output": Requests(2_259, 3_014, 5)},
-    cost=Cost(0.53, 1.07, "USD", "us-east-1, STANDARD, https://x as of 2025-01"),
+    cost=Cost(0.53, 1.07, "USD", "example prices: us-east-1, STANDARD, https://x as of 2025-01"),
     assumptions=("no request has to be repeated",),
     warnings=("train: 750 shards for 1,024 readers",),
 )
@@ -68,6 +68,17 @@ def test_times(seconds: float, said: str) -> None:
     """Seconds below a hundred, then minutes, then hours."""
     found = replace(FORECAST, duration=Duration(0, 0, 0, seconds, 0))
     assert f"time: about {said} with" in forecast_text(found)
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [(0.0, "0.00"), (0.00007, "0.00007"), (0.0123, "0.01"), (1234.5, "1,234.50")],
+)
+def test_amounts(amount: float, said: str) -> None:
+    """Whole cents, and the first digit of what is less than one."""
+    assert FORECAST.cost is not None
+    found = forecast_text(replace(FORECAST, cost=replace(FORECAST.cost, requests=amount)))
+    assert f"cost: {said} USD for requests" in found
 
 
 def test_nothing_to_be_met() -> None:
