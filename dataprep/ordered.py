@@ -12,25 +12,40 @@ Result = TypeVar("Result")
 
 
 def in_order(
-    call: Callable[[Item], Result], items: Iterable[Item], threads: int
+    call: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int,
+    *,
+    weight: Callable[[Item], int] = lambda item: 0,
+    budget: int = 0,
 ) -> Generator[Result, None, None]:
     """``map(call, items)`` on ``threads`` threads, with 0 on the caller's own.
 
     Unlike an executor's ``map`` it takes items as results are taken, so that at most
-    ``threads + 1`` of either exist at a time.
+    ``threads + 1`` of either exist at a time. Nor do more than one exist whose weights together
+    exceed ``budget``.
     """
     if threads == 0:
         yield from map(call, items)
         return
     with ThreadPoolExecutor(threads) as pool:
-        pending: deque[Future[Result]] = deque()
+        pending: deque[tuple[Future[Result], int]] = deque()
+        held = 0
         try:
             for item in items:
-                pending.append(pool.submit(call, item))
+                added = weight(item)
+                while pending and held + added > budget:
+                    future, freed = pending.popleft()
+                    held -= freed
+                    yield future.result()
+                pending.append((pool.submit(call, item), added))
+                held += added
                 if len(pending) > threads:
-                    yield pending.popleft().result()
+                    future, freed = pending.popleft()
+                    held -= freed
+                    yield future.result()
             while pending:
-                yield pending.popleft().result()
+                yield pending.popleft()[0].result()
         finally:
-            for future in pending:
+            for future, _ in pending:
                 future.cancel()

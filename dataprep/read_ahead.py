@@ -8,11 +8,14 @@ from dataprep.errors import ImageError, ImageTooLarge, SourceChanged
 from dataprep.ordered import in_order
 from dataprep.sources import Located, Source
 
+AHEAD_BYTES = 256 * 2**20
+"""Of files that are read or wait to be converted: large ones come fewer at a time."""
+
 
 def read_ahead(
     source: Source, items: Iterable[Located], max_bytes: int
 ) -> Iterator[bytes | ImageError]:
-    """Contents in order; as many reads in flight as the source asks for.
+    """Contents in order; as many reads in flight as the source asks for, of 256 MiB at most.
 
     Where the content of a file cannot be had, its error stands in its place.
 
@@ -26,7 +29,13 @@ def read_ahead(
 
     # One read at a time hides nothing: it needs no thread either.
     threads = source.concurrency if source.concurrency > 1 else 0
-    return in_order(read, items, threads)
+    return in_order(
+        read,
+        items,
+        threads,
+        weight=lambda item: item.bytes if item.bytes <= max_bytes else 0,
+        budget=AHEAD_BYTES,
+    )
 
 
 def _read(source: Source, item: Located, max_bytes: int) -> bytes | ImageError:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataprep.errors import DatasetError, ObjectNotFound, SourceError, SourceNotFound
+from dataprep.errors import ConfigError, DatasetError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import Label, LabelSpace, is_synset
 from dataprep.stores import Store, StoreOptions, open_store
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """The folder of a file, and its name there: ``s3://bucket/a`` and ``b.csv``."""
+    """The folder of a file, and its name there: ``s3://bucket/a`` and ``b.csv``.
+
+    Raises:
+        ConfigError: it is a URI that names no file.
+    """
+    scheme, found, rest = uri.partition("://")
+    if found and not rest.rpartition("/")[0]:
+        raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
     folder, slash, name = uri.rpartition("/")
     return folder or slash or ".", name
 

@@ -61,6 +61,11 @@ class ImageFolder:
         try:
             entries = sorted(self._store.list(), key=lambda entry: to_bytes(entry.key))
         except ObjectNotFound as error:
+            if isinstance(self._store, LocalStore) and self._store.root.is_file():
+                raise SourceNotFound(
+                    f"{self.uri!r} is a file, not a folder of images: for a table of them give "
+                    "--kind listing, for shards --kind records"
+                ) from None
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
             raise SourceError(f"cannot list {self.uri}: {error}") from None

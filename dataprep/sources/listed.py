@@ -34,7 +34,8 @@ class Listed:
 
 def listed(paths: Sequence[str], labels: Sequence[str]) -> Listed:
     """Rows with one label each, which is a class name, or a number where all of them are."""
-    labels = [label.strip() for label in labels]
+    known = {label: label.strip() for label in dict.fromkeys(labels)}
+    labels = [known[label] for label in labels]  # one text for each class, however many rows
     problems = {row: "no label" for row, label in enumerate(labels) if not label}
     numbered = len(problems) < len(labels) and all(
         _WHOLE.fullmatch(label) for label in set(labels) if label

@@ -11,7 +11,7 @@ from dataprep.names import to_bytes
 from dataprep.sources.class_names import read_class_names, split_uri
 from dataprep.sources.files import read_file
 from dataprep.sources.listed import Listed, are_contiguous
-from dataprep.sources.listed_paths import PathRule, Place, split_name
+from dataprep.sources.listed_paths import PathRule, split_name
 from dataprep.sources.listing_tables import parse_parquet, parse_text_table
 from dataprep.sources.lst import parse_lst
 from dataprep.sources.options import ListingOptions
@@ -61,11 +61,15 @@ class ListingSource:
         if not rows.paths:
             raise SourceNotFound(f"{self.uri} lists nothing")
         rule = PathRule(self._root)
-        places = [rule(path) for path in rows.paths]
-        problems = _repeated(places, rows.classes)
-        problems |= {row: Problem("failed", why) for row, why in rows.problems.items()}
-        problems |= {row: Problem("failed", p.problem) for row, p in enumerate(places) if p.problem}
-        names = [place.name for place in places]
+        names, refused = [], {}
+        for row, path in enumerate(rows.paths):
+            name, problem = rule(path)
+            names.append(name)
+            if problem:
+                refused[row] = problem
+        problems = _repeated(names, rows.classes)
+        for reasons in (rows.problems, refused):
+            problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
         sizes = self._sizes(names, problems)
         classes, space, notes = self._classes(rows, problems)
         return Listing.sorted(
@@ -157,11 +161,11 @@ def _store(uri: str, options: StoreOptions) -> Store:
     return open_store(uri, options)
 
 
-def _repeated(places: Sequence[Place], classes: Sequence[str]) -> dict[int, Problem]:
+def _repeated(names: Sequence[str], classes: Sequence[str]) -> dict[int, Problem]:
     first: dict[str, int] = {}
     problems = {}
-    for row, place in enumerate(places):
-        before = first.setdefault(place.name, row)
+    for row, name in enumerate(names):
+        before = first.setdefault(name, row)
         if before != row:
             problems[row] = (
                 Problem("skipped", "listed before")

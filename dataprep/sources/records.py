@@ -34,6 +34,7 @@ from dataprep.sources.record_content import (
 )
 from dataprep.sources.record_files import Format, format_of, is_shard_name, of_split, one_format
 from dataprep.sources.record_scan import scan
+from dataprep.sources.scan_cache import ScanCache
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
@@ -168,7 +169,12 @@ class RecordsSource:
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
         assert self._form is not None  # noqa: S101  for the type checker
         fields = self._choose_fields(shards[0].key) if self._form == "tfrecord" else {}
-        records = list(chain.from_iterable(scan(self._store, shards, self._form, fields)))
+        cache = ScanCache(self._section.cache)
+        records = cache.find(self._store, shards, fields)
+        if records is None:
+            found = scan(self._store, shards, self._form, fields)
+            records = list(chain.from_iterable(found))
+            cache.keep(self._store, shards, fields, records)
         section = self._section
         given = section.class_names and read_class_names(section.class_names, self._options)
         classes = classes_of(

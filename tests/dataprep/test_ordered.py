@@ -63,3 +63,23 @@ def test_an_error_is_raised_where_its_result_would_stand() -> None:
     with pytest.raises(ValueError, match="two"):
         next(results)
     assert list(results) == []
+
+
+def test_heavy_items_come_fewer_at_a_time() -> None:
+    """What is in flight weighs no more than the budget, or is one item alone."""
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in (3, 3, 3, 3, 9, 20, 1, 1):
+            taken.append(item)
+            yield item
+
+    results = in_order(lambda item: item, items(), 4, weight=lambda item: item, budget=9)
+    held = []
+    found = []
+    for result in results:
+        found.append(result)
+        held.append(taken[len(found) : -1])
+    assert found == [3, 3, 3, 3, 9, 20, 1, 1]
+    assert all(sum(part) <= 9 or len(part) == 1 for part in held)
+    assert max(len(part) for part in held) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.errors import SourceError, SourceNotFound
+from dataprep.errors import ConfigError, SourceError, SourceNotFound
 from dataprep.labels import Label
 from dataprep.sources.class_names import parse_class_names, read_class_names, split_uri
 
@@ -43,6 +43,13 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
     with pytest.raises(SourceError, match=r"labels\.json"):
         read_class_names(str(tmp_path / "labels.json"))
+
+
+@pytest.mark.parametrize("uri", ["s3://", "s3://bucket", "s3:///key"])
+def test_a_uri_without_a_file_is_refused(uri: str) -> None:
+    """What is missing is shown."""
+    with pytest.raises(ConfigError, match="s3://PLACE/FILE"):
+        split_uri(uri)
 
 
 @pytest.mark.parametrize(

@@ -400,3 +400,10 @@ def test_names_that_promise_images(name: str) -> None:
 def test_names_that_promise_none(name: str) -> None:
     """Other extensions, none, and a folder's extension promise no image."""
     assert not promises_image(name)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    """The kinds that read files are named."""
+    (tmp_path / "list.csv").write_text("path,label\n")
+    with pytest.raises(SourceNotFound, match=r"list\.csv.* is a file.*--kind listing"):
+        open_source(str(tmp_path / "list.csv")).list()

@@ -1,0 +1,131 @@
+"""What a pass over shards found, kept between runs as long as the shards are the same.
+
+A file a source in ``$XDG_CACHE_HOME/dataprep`` (XDG Base Directory Specification), or in a folder
+that is named. It appears whole or not at all; one that is stale or cannot be read counts as
+missing. Shards count as the same by key, size, and time of change or ETag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.sources.record_classes import Scanned, as_name
+from dataprep.sources.record_content import Fields
+from dataprep.stores import ObjectInfo, Store
+from dataprep.stores.local import LocalStore
+
+SCHEMA = 1
+KEPT_FROM_BYTES = 256 * 2**20
+"""Smaller sources are gone through again sooner than anybody notices."""
+
+_BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError)
+_TEXTS = ("synset", "text", "filename")
+_NUMBERS = ("number", "offset", "bytes")
+
+
+class ScanCache:
+    """A folder of what was found. Where it cannot be written to, nothing is kept."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = Path(folder).expanduser() if folder else _default_folder()
+
+    def find(
+        self, store: Store, shards: Sequence[ObjectInfo], fields: Fields
+    ) -> list[Scanned] | None:
+        """The records of these very shards, if they are kept."""
+        try:
+            table = pq.read_table(self._path(store, shards))
+            if table.schema.metadata[b"shards"].decode() != _identity(store, shards, fields):
+                return None
+            columns = [table[name].to_pylist() for name in _NUMBERS]
+            keys = [shards[number].key for number in table["shard"].to_pylist()]
+            labels = map(tuple, table["labels"].to_pylist())
+            texts = [map(as_name, table[name].to_pylist()) for name in _TEXTS]
+            rows = zip(keys, *columns, labels, *texts, table["problem"].to_pylist(), strict=True)
+            return [Scanned(*row) for row in rows]
+        except _BROKEN:
+            return None
+
+    def keep(
+        self,
+        store: Store,
+        shards: Sequence[ObjectInfo],
+        fields: Fields,
+        records: Sequence[Scanned],
+    ) -> None:
+        """Keep what a pass found, if the shards are large enough for that to matter."""
+        if sum(shard.bytes for shard in shards) < KEPT_FROM_BYTES:
+            return
+        numbers = {shard.key: number for number, shard in enumerate(shards)}
+        table = pa.table(
+            {
+                "shard": pa.array([numbers[record.shard] for record in records], pa.int32()),
+                **{
+                    name: pa.array([getattr(record, name) for record in records], pa.int64())
+                    for name in _NUMBERS
+                },
+                "labels": pa.array([record.labels for record in records], pa.list_(pa.float64())),
+                **{
+                    name: pa.array(
+                        [os.fsencode(getattr(record, name)) for record in records],
+                        pa.large_binary(),
+                    )
+                    for name in _TEXTS
+                },
+                "problem": pa.array([record.problem for record in records], pa.string()),
+            }
+        )
+        try:
+            identity = _identity(store, shards, fields)
+        except OSError:
+            return
+        self._write(self._path(store, shards), table.replace_schema_metadata({"shards": identity}))
+
+    def _path(self, store: Store, shards: Sequence[ObjectInfo]) -> Path:
+        place = f"{_uri(store)}\0{shards[0].key}"
+        return (
+            self._folder / f"records-{hashlib.sha256(os.fsencode(place)).hexdigest()[:32]}.parquet"
+        )
+
+    def _write(self, path: Path, table: pa.Table) -> None:
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            descriptor, partial = tempfile.mkstemp(dir=self._folder, suffix=".partial")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    pq.write_table(table, file, compression="zstd")
+                Path(partial).replace(path)
+            finally:
+                Path(partial).unlink(missing_ok=True)
+
+
+def _default_folder() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path("~/.cache").expanduser()
+    return base / "dataprep"
+
+
+def _identity(store: Store, shards: Sequence[ObjectInfo], fields: Fields) -> str:
+    stamps = [
+        [os.fsencode(shard.key).hex(), shard.bytes, _version(store, shard)] for shard in shards
+    ]
+    return json.dumps([SCHEMA, os.fsencode(_uri(store)).hex(), sorted(fields.items()), stamps])
+
+
+def _uri(store: Store) -> str:
+    return os.fspath(store.root.resolve()) if isinstance(store, LocalStore) else store.uri
+
+
+def _version(store: Store, shard: ObjectInfo) -> str:
+    if isinstance(store, LocalStore):
+        return str((store.root / shard.key).stat().st_mtime_ns)
+    return shard.etag or ""
