@@ -111,12 +111,12 @@ def test_no_image(data: bytes) -> None:
         decode_part(data, centre_crop, 16)
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "BMP", "GIF"])
-@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+@pytest.mark.parametrize(
+    ("format", "mode"),
+    [("JPEG", "CMYK"), *((form, mode) for form in ("JPEG", "PNG", "GIF") for mode in ("RGB", "L"))],
+)
 def test_whole(format: str, mode: str) -> None:
     """A whole image comes out at its own size, as RGB, of whatever container and colours."""
-    if mode == "CMYK" and format != "JPEG":
-        pytest.skip("no such file")
     image = scene(301, 203, mode)
     pixels = decode_whole(encoded(image, format))
     assert pixels.shape == (203, 301, 3)
