@@ -12,6 +12,7 @@ import pytest
 from dataprep.errors import ObjectNotFound
 from dataprep.stores import Buffer, Store
 from dataprep.stores.memory import MemoryStore
+from dataprep.stores.protocol import Close
 from dataprep.stores.s3 import S3Store
 
 DATA = bytes(range(256)) * 5
@@ -292,3 +293,13 @@ def test_the_uri_is_one_line_without_credentials(
     assert "@" not in store.uri
     assert "topsecret" not in store.uri + repr(pickle.dumps(store))
     assert store.uri == store.uri.strip().splitlines()[0]
+
+
+def test_a_store_that_was_closed_is_still_of_use(store: Store) -> None:
+    """Where a store can let go of its connections, it makes new ones when it is asked again."""
+    store.put("a/key", DATA)
+    if isinstance(store, Close):
+        store.close()
+        store.close()
+    assert store.get("a/key") == DATA
+    assert store.get_range("a/key", 5, 10) == DATA[5:15]

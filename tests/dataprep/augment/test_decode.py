@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dataprep.augment.crops import Box, centre_crop
-from dataprep.augment.decode import decode_part
+from dataprep.augment.decode import decode_part, decode_whole
 from dataprep.errors import ImageError
 
 
@@ -109,3 +109,31 @@ def test_no_image(data: bytes) -> None:
     """What is no image is an ImageError, never another."""
     with pytest.raises(ImageError):
         decode_part(data, centre_crop, 16)
+
+
+@pytest.mark.parametrize(
+    ("format", "mode"),
+    [("JPEG", "CMYK"), *((form, mode) for form in ("JPEG", "PNG", "GIF") for mode in ("RGB", "L"))],
+)
+def test_whole(format: str, mode: str) -> None:
+    """A whole image comes out at its own size, as RGB, of whatever container and colours."""
+    image = scene(301, 203, mode)
+    pixels = decode_whole(encoded(image, format))
+    assert pixels.shape == (203, 301, 3)
+    assert pixels.dtype == np.uint8
+    wanted = np.asarray(image.convert("RGB")).astype(int)
+    assert np.abs(pixels.astype(int) - wanted).mean() < (12 if format == "GIF" else 3)
+
+
+def test_whole_ignores_orientation() -> None:
+    """An orientation tag turns nothing."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert decode_whole(encoded(scene(30, 20), exif=exif)).shape == (20, 30, 3)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xd8", b"text", encoded(scene(30, 20))[:200]])
+def test_whole_of_no_image(data: bytes) -> None:
+    """What cannot be decoded is an ImageError."""
+    with pytest.raises(ImageError):
+        decode_whole(data)
