@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from dataprep.errors import RecordError
 from dataprep.formats import (
+    Box,
     IndexEntry,
+    Layout,
     RecordFormat,
     RecordOptions,
     Sample,
@@ -26,6 +28,7 @@ from tests.strategies import buffers, magic_payloads, mutated, payloads
 CHECKSUMMED = {"tfrecord"}
 """Formats that find any flipped byte; others find those in their framing."""
 
+sides = st.floats(0, 1, width=32)
 samples = st.builds(
     Sample,
     image=buffers | magic_payloads,
@@ -38,6 +41,11 @@ samples = st.builds(
     filename=st.binary(max_size=20),
     synset=st.sampled_from([b"n01440764", b"cat", "Füße".encode(), b"\xff"]),
     text=st.sampled_from([b"", b"tench, Tinca tinca"]),
+    encoding=st.sampled_from(["JPEG", "PNG", "WEBP"]),
+    boxes=st.lists(st.builds(Box, sides, sides, sides, sides, st.integers(0, 999)), max_size=3).map(
+        tuple
+    ),
+    source=st.binary(max_size=20),
 )
 shards = st.lists(samples, max_size=5)
 offsets = st.integers(0, 1000)
@@ -154,8 +162,20 @@ def test_the_label_offset_exists_only_inside(
     assert fmt.decode(record.payload, RecordOptions(label_offset)).label == sample.label
 
 
+def test_boxes_come_back_where_they_are_kept(fmt: RecordFormat) -> None:
+    """A format keeps boxes or says that it does not."""
+    boxes = (Box(0.125, 0.25, 0.5, 0.75, 2),)
+    data, _ = write(fmt, [replace(FEW[0], boxes=boxes)], 1)
+    (record,) = read(fmt, data)
+    found = fmt.decode(record.payload, RecordOptions(1)).boxes
+    assert found == (boxes if fmt.keeps_boxes(RecordOptions(1)) else ())
+
+
 def test_default_label_offsets(fmt: RecordFormat) -> None:
-    """Classes that are no synsets count from 0; synsets from 1 in TFRecord alone."""
+    """Classes that are no synsets count from 0; synsets from 1 in TFRecord's own layout alone."""
+    layouts: list[str | dict[str, str]] = ["tfds", {"a": "encoded", "b": "label"}]
+    for layout in layouts:
+        assert fmt.default_label_offset(True, Layout.of(layout)) == 0
     assert fmt.default_label_offset(are_synsets=False) == 0
     assert fmt.default_label_offset(are_synsets=True) == (1 if fmt.name == "tfrecord" else 0)
 
