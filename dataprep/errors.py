@@ -10,7 +10,9 @@ are translated once, where the foreign library is called.
     ├── ConfigError            ValueError         a key, a value or a combination that cannot be
     ├── SourceError            OSError            the source cannot be listed or read
     │   ├── SourceNotFound     FileNotFoundError  nothing there, or nothing in it
-    │   └── SourceChanged      RuntimeError       not what was planned
+    │   ├── SourceChanged      RuntimeError       not what was planned
+    │   └── CorruptArchive                        no archive, or a damaged one
+    │       └── TruncatedArchive EOFError         the archive ends inside a member
     ├── ImageError             ValueError         one sample cannot become an image
     │   ├── NotAnImage                            no codec knows the bytes
     │   ├── CorruptImage                          broken, truncated or empty
@@ -65,6 +67,14 @@ class SourceChanged(SourceError, RuntimeError):
     """The source no longer is what the job was planned from."""
 
     exit_code = 1
+
+
+class CorruptArchive(SourceError):
+    """What should be an archive is none, or is damaged."""
+
+
+class TruncatedArchive(CorruptArchive, EOFError):
+    """An archive ends inside a member."""
 
 
 class ImageError(DataprepError, ValueError):
