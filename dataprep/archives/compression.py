@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
+
 GZIP = "gzip"
+PROBE_BYTES = 4096
+"""Enough of a file to say what it is, and of a gzip file to say what it holds."""
+
 _SIGNATURES = {
     b"\x1f\x8b\x08": GZIP,
     b"\xfd7zXZ\x00": "xz",
@@ -18,6 +23,14 @@ def compression_of(first: bytes) -> str | None:
         if first.startswith(signature):
             return name
     return None
+
+
+def beginning(first: bytes, length: int) -> bytes:
+    """Up to ``length`` bytes of the content of a gzip file that begins with ``first``."""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(first, length)
+    except zlib.error:
+        return b""
 
 
 def hint(compression: str) -> str:

@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -79,8 +79,8 @@ class GzipPoints:
                 "fetch the archive again"
             ) from None
 
-    def write(self, sink: Any) -> None:
-        """As an Arrow file whose columns need no decoding."""
+    def write(self, sink: BinaryIO, identity: str) -> None:
+        """As an Arrow file whose columns need no decoding; ``identity`` says of which archive."""
         table = pa.table(
             {
                 "packed": pa.array(self.packed),
@@ -89,19 +89,26 @@ class GzipPoints:
                 "window": self.windows,
             }
         ).replace_schema_metadata(
-            {"packed_bytes": str(self.packed_bytes), "plain_bytes": str(self.plain_bytes)}
+            {
+                "is": identity,
+                "packed_bytes": str(self.packed_bytes),
+                "plain_bytes": str(self.plain_bytes),
+            }
         )
-        with pa.ipc.new_file(sink, table.schema) as writer:
+        with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), table.schema) as writer:
             writer.write_table(table)
 
     @classmethod
-    def of_file(cls, path: str) -> GzipPoints:
+    def of_file(cls, path: str, identity: str) -> GzipPoints:
         """Map what ``write`` wrote into memory.
 
         Raises:
-            OSError, pyarrow.ArrowInvalid, KeyError, ValueError: it is no such file.
+            OSError, pyarrow.ArrowException, KeyError, ValueError: it is no such file, or one of
+                another archive.
         """
         table = pa.ipc.open_file(pa.memory_map(path)).read_all()
+        if table.schema.metadata[b"is"] != identity.encode():
+            raise ValueError(f"{path} belongs to another archive")
         return cls(
             packed=table["packed"].to_numpy(),
             plain=table["plain"].to_numpy(),

@@ -8,14 +8,14 @@ are listed with the reason, never opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.archives.compression import GZIP, compression_of, hint
+from dataprep.archives.compression import GZIP, PROBE_BYTES, beginning, compression_of, hint
 from dataprep.archives.tar_headers import BLOCK, FILE, FOLDER, Member, Members, Readable, is_header
 from dataprep.errors import CorruptArchive
 from dataprep.ordered import in_order
@@ -82,15 +82,17 @@ class _Found:
         self.sizes.append(member.size)
 
 
-class Opened(NamedTuple):
-    """A tar within the file: where to read it, and from where to where its headers lie there."""
+class Inner(NamedTuple):
+    """A tar within the file: what to read it from, and from where to where it lies there."""
 
     source: Readable
     start: int
     end: int | None
 
 
-OpenInner = Callable[[Part], Opened]
+TAR = "tar"
+
+OpenInner = Callable[[Part], Inner]
 
 
 def index_tar(
@@ -110,26 +112,21 @@ def index_tar(
     inner: list[_Found] = []
     waiting: list[Part] = []
     members = Members(source, archive)
-    for member in members:
-        if member.kind == FOLDER:
+    for member in _files(members):
+        reason, holds_tar = _looked_at(source, member)
+        if not holds_tar:
+            outer.add(member, reason)
             continue
-        member = member._replace(name=tidy(member.name))
-        reason = refusal(member)
-        first = b"" if reason else source.read(member.offset, min(member.size, BLOCK))
-        kind = None if reason else compression_of(first)
-        part = Part(member.name, member.offset, member.size, kind == GZIP)
-        if kind == GZIP or (not kind and _is_tar(first)):
-            if open_inner:
-                waiting.append(part)
-            elif kind == GZIP:
-                raise CorruptArchive(
-                    f"{archive}: compressed itself, with compressed {os.fsdecode(member.name)!r} "
-                    "within: decompress the outer one first, as in gunzip"
-                )
-            else:
-                inner.append(_index_part(part, Opened(source, part.start, _end(part)), archive))
+        part = Part(member.name, member.offset, member.size, holds_tar == GZIP)
+        if open_inner:
+            waiting.append(part)
+        elif part.compressed:
+            raise CorruptArchive(
+                f"{archive}: compressed itself, with compressed {os.fsdecode(member.name)!r} "
+                "within: decompress the outer one first, as in gunzip --keep"
+            )
         else:
-            outer.add(member, reason or (hint(kind) if kind else ""))
+            inner.append(_index_part(part, Inner(source, part.start, _end(part)), archive))
     outer.marked = members.marked
     if open_inner:
         opener = open_inner
@@ -139,6 +136,27 @@ def index_tar(
 
         inner.extend(in_order(one, waiting, threads))
     return _joined([outer, *inner])
+
+
+def _files(members: Members) -> Iterator[Member]:
+    """Members but for folders, names tidied."""
+    for member in members:
+        if member.kind != FOLDER:
+            yield member._replace(name=tidy(member.name))
+
+
+def _looked_at(source: Readable, member: Member) -> tuple[str, str | None]:
+    """Why a member must not be opened, if so; and whether it holds a tar, in which form."""
+    if reason := refusal(member):
+        return reason, None
+    first = source.read(member.offset, min(member.size, BLOCK))
+    kind = compression_of(first)
+    if kind is None:
+        return "", TAR if is_tar(first) else None
+    if kind != GZIP:
+        return hint(kind), None
+    first = source.read(member.offset, min(member.size, PROBE_BYTES))
+    return "", GZIP if is_tar(beginning(first, BLOCK)) else None
 
 
 def tidy(name: bytes) -> bytes:
@@ -162,23 +180,21 @@ def refusal(member: Member) -> str:
     return "" if name else "member without a name"
 
 
-def _is_tar(first: bytes) -> bool:
-    """Whether a member begins as a tar does: no image has both the word and the checksum."""
-    return len(first) == BLOCK and first[148:156] != bytes(8) and is_header(first)
+def is_tar(first: bytes) -> bool:
+    """Whether 512 bytes begin a tar; no image begins with a checksum of itself."""
+    return len(first) == BLOCK and is_header(first)
 
 
 def _end(part: Part) -> int:
     return part.start + part.bytes
 
 
-def _index_part(part: Part, opened: Opened, archive: str) -> _Found:
+def _index_part(part: Part, opened: Inner, archive: str) -> _Found:
     name = f"{archive}: {os.fsdecode(part.name)}"
     found = _Found(part)
     members = Members(opened.source, name, opened.start, opened.end)
-    for member in members:
-        if member.kind != FOLDER:
-            member = member._replace(name=tidy(member.name))
-            found.add(member, refusal(member))
+    for member in _files(members):
+        found.add(member, refusal(member))
     found.marked = members.marked
     return found
 
