@@ -11,7 +11,8 @@ are translated once, where the foreign library is called.
     ├── SourceError            OSError            the source cannot be listed or read
     │   ├── SourceNotFound     FileNotFoundError  nothing there, or nothing in it
     │   ├── SourceChanged      RuntimeError       not what was planned
-    │   └── CorruptArchive                        no archive, or a damaged one
+    │   ├── NotAnArchive                          a file that cannot be read as an archive
+    │   └── CorruptArchive                        a damaged one
     │       └── TruncatedArchive EOFError         the archive ends inside a member
     ├── ImageError             ValueError         one sample cannot become an image
     │   ├── NotAnImage                            no codec knows the bytes
@@ -69,8 +70,12 @@ class SourceChanged(SourceError, RuntimeError):
     exit_code = 1
 
 
+class NotAnArchive(SourceError):
+    """A file is no archive, or of a kind that cannot be read in place."""
+
+
 class CorruptArchive(SourceError):
-    """What should be an archive is none, or is damaged."""
+    """An archive is damaged."""
 
 
 class TruncatedArchive(CorruptArchive, EOFError):

@@ -115,8 +115,12 @@ class Handles:
                 self._open.move_to_end(key)
                 return self._open[key]
         handle = self._open_one(key)
+        self.put(key, handle)
+        return handle
+
+    def put(self, key: str, handle: Handle) -> None:
+        """Take ``handle`` for ``key`` from now on."""
         with self._lock:
             self._open[key] = handle
             while len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)
-        return handle

@@ -83,11 +83,15 @@ class _Found:
 
 
 class Inner(NamedTuple):
-    """A tar within the file: what to read it from, and from where to where it lies there."""
+    """A tar within the file: what to read it from, and from where to where it lies there.
+
+    ``finish`` is called when all of its headers are read.
+    """
 
     source: Readable
     start: int
     end: int | None
+    finish: Callable[[], object] | None = None
 
 
 TAR = "tar"
@@ -196,6 +200,8 @@ def _index_part(part: Part, opened: Inner, archive: str) -> _Found:
     for member in _files(members):
         found.add(member, refusal(member))
     found.marked = members.marked
+    if opened.finish:
+        opened.finish()
     return found
 
 

@@ -36,7 +36,7 @@ class Windowed:
         begin = offset - self._start
         if begin < 0 or begin + length > len(self._data):
             step = begin - len(self._data)
-            near = self._data and 0 <= step + len(self._data) and step < self.window_bytes
+            near = self._data and begin >= 0 and step < self.window_bytes
             wanted = max(length, self.window_bytes if near else self.probe_bytes)
             self._data = self.fetch(offset, max(0, min(wanted, self.size - offset)))
             self._start, begin = offset, 0

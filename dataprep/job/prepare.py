@@ -41,7 +41,7 @@ from dataprep.labelling import Labelling, load_labelling
 from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
-from dataprep.sources import Listing, Source, open_source
+from dataprep.sources import Announcing, Listing, Source, open_source
 from dataprep.sources.imagefolder import NO_CLASS, commonest, promises_image
 from dataprep.stores import Store, open_store
 from dataprep.versions import determining
@@ -76,6 +76,8 @@ def prepare(config: ShardConfig, *, overwrite: bool, note: Note) -> Prepared:
         config.source_store or config.store,
         config.source_section(),
     )
+    if isinstance(source, Announcing):
+        source.announce_to(note)
     store = open_store(config.output, config.store)
     labelling = load_labelling(config.labels, config.source_store or config.store)
     listing = labelling.applied(source.list(), note)
