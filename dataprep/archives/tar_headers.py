@@ -100,7 +100,7 @@ class Members:
             if told:
                 name, size, kind = self._checked(told.about, (name, size, kind), at)
             stored = 0 if kind in _WITHOUT_DATA else size
-            self._require(at, data + stored, name)
+            self._require(at, data, stored, name)
             if kind not in _PASSED_OVER:
                 yield Member(name, _kind(kind, name), data, stored)
             at = data + _padded(stored)
@@ -125,12 +125,12 @@ class Members:
             )
         return block
 
-    def _require(self, at: int, end: int, name: bytes) -> None:
+    def _require(self, at: int, data: int, size: int, name: bytes) -> None:
         """Raise where a member would run past the archive's end, or backwards."""
-        if end < at:
+        if size < 0:
             raise self._corrupt(at, "a size below zero")
         limit = self.source.size if self.end is None else self.end
-        if limit is not None and end > limit:
+        if limit is not None and data + size > limit:
             raise self._truncated(limit, f" inside {name!r}, which began at byte {at:,}")
 
     def _checked(self, call: Callable[[Argument], Result], argument: Argument, at: int) -> Result:
