@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import shutil
@@ -17,7 +18,9 @@ from dataprep.archives.windows import Windowed
 
 
 def tar_of(
-    files: Mapping[str, bytes], form: int = tarfile.GNU_FORMAT, links: Mapping[str, str] | None = None
+    files: Mapping[str, bytes],
+    form: int = tarfile.GNU_FORMAT,
+    links: Mapping[str, str] | None = None,
 ) -> bytes:
     """A tar of files in their order, by Python; then symbolic links."""
     sink = io.BytesIO()
@@ -56,3 +59,22 @@ def windowed(data: bytes, window_bytes: int = 1 << 15, probe_bytes: int = 4096) 
 def members(data: bytes) -> list[Member]:
     """The members of a tar in memory."""
     return list(Members(windowed(data), "test.tar"))
+
+
+def zipped(data: bytes) -> bytes:
+    """``data`` compressed, the same each time."""
+    return gzip.compress(data, 6, mtime=0)
+
+
+def nested(
+    tree: Mapping[str, bytes], *, packed: bool = False, form: int = tarfile.GNU_FORMAT
+) -> bytes:
+    """A tar of tars, one a folder of ``tree``, as ILSVRC2012's; inner ones ``packed`` by gzip."""
+    folders: dict[str, dict[str, bytes]] = {}
+    for name, data in tree.items():
+        folder, _, rest = name.partition("/")
+        folders.setdefault(folder, {})[rest] = data
+    inner = {f"{folder}.tar": tar_of(files, form) for folder, files in folders.items()}
+    if packed:
+        inner = {f"{name}.gz": zipped(data) for name, data in inner.items()}
+    return tar_of(inner, form)

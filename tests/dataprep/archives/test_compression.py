@@ -27,7 +27,9 @@ def test_compressions_are_told_by_content(data: bytes, name: str | None) -> None
     assert compression_of(data) == name
 
 
-@pytest.mark.parametrize(("name", "program"), [("xz", "unxz"), ("bzip2", "bunzip2"), ("zstd", "unzstd")])
+@pytest.mark.parametrize(
+    ("name", "program"), [("xz", "unxz"), ("bzip2", "bunzip2"), ("zstd", "unzstd")]
+)
 def test_the_hint_names_the_program(name: str, program: str) -> None:
     """Who has another compression than gzip is told what to run."""
     assert program in hint(name)
