@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 
 _TRAILER_BYTES = 8
+_GZIP_BITS = zlib.MAX_WBITS | 16
 
 
 def _bits(*fields: tuple[int, int]) -> str:
@@ -38,24 +39,29 @@ def _filling(length: int) -> str:
 _FILLINGS = [_filling(8 - unused) if unused else "" for unused in range(8)]
 
 
-def inflate_from(data: bytes, unused_bits: int, window: bytes, skip: int, length: int) -> bytes:
+def inflate_from(
+    data: bytes, unused_bits: int, window: bytes | None, skip: int, length: int
+) -> bytes:
     """``length`` bytes of content, from ``skip`` bytes behind a block's beginning on.
 
     Args:
         data: compressed bytes. If ``unused_bits`` is not 0, the block begins with that many high
             bits of the first of them, else with the first byte.
         unused_bits: 0 to 7.
-        window: the 32 KiB of content before the block, or nothing where it begins a stream.
+        window: the 32 KiB of content before the block, less where it begins a stream; None where
+            ``data`` begins with the header of a gzip file.
         skip: bytes of content to pass over.
         length: bytes wanted; fewer come where ``data`` ends first.
 
     Raises:
         zlib.error: damaged.
     """
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS, zdict=window)
+    if window is None:
+        inflater, trailer = zlib.decompressobj(_GZIP_BITS), 0
+    else:
+        inflater, trailer = zlib.decompressobj(-zlib.MAX_WBITS, zdict=window), _TRAILER_BYTES
     if unused_bits:
         data = _primed(data, unused_bits)
-    trailer = _TRAILER_BYTES
     out = bytearray()
     while data and len(out) < skip + length:
         out += inflater.decompress(data, skip + length - len(out))
@@ -64,7 +70,7 @@ def inflate_from(data: bytes, unused_bits: int, window: bytes, skip: int, length
         # A gzip file may be several, one after the other (RFC 1952, 2.2). zlib reads the
         # trailers of those that it saw the beginning of.
         data = inflater.unused_data[trailer:]
-        inflater, trailer = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
+        inflater, trailer = zlib.decompressobj(_GZIP_BITS), 0
     return bytes(out[skip:])
 
 

@@ -40,7 +40,8 @@ class GzipPoints:
     """Points in the order of the file.
 
     Attributes:
-        packed: int64 byte of the gzip file at which each point's block begins.
+        packed: int64 byte of the gzip file at which each point's block begins; the first point
+            is 0, the file's own beginning.
         plain: int64 byte of the content that comes first there.
         bits: uint8 bits of the byte before ``packed`` that belong to the block already.
         windows: the content before each point; empty at the beginning of a stream.
@@ -70,7 +71,7 @@ class GzipPoints:
         # The block that ends where the next point begins may share its first byte.
         end = int(self.packed[after]) if after < len(self.packed) else self.packed_bytes
         data = fetch(begin, end - begin)
-        window = self.windows[first].as_buffer() or b""
+        window = self.windows[first].as_buffer() if first else None
         try:
             return inflate_from(data, bits, window, offset - int(self.plain[first]), length)
         except zlib.error as error:
@@ -168,14 +169,18 @@ def parse_export(data: memoryview) -> GzipPoints:
         )
     end = _HEADER.size + count * _POINT.size
     points = list(_POINT.iter_unpack(data[_HEADER.size : end]))
-    has_window = np.array([point[3] for point in points], dtype=np.int64)
-    ends = np.concatenate([[0], np.cumsum(has_window * window_bytes)])
+    lengths = [window_bytes * point[3] for point in points]
+    if not points or points[0][1]:
+        # Small files have no points at all.
+        points, lengths = [(0, 0, 0, 0), *points], [0, *lengths]
+    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data[end:])]
+    packed, plain, bits, _ = zip(*points, strict=True)
     return GzipPoints(
-        packed=np.array([point[0] for point in points], dtype=np.int64),
-        plain=np.array([point[1] for point in points], dtype=np.int64),
-        bits=np.array([point[2] for point in points], dtype=np.uint8),
-        windows=pa.Array.from_buffers(pa.large_binary(), count, buffers),
+        packed=np.array([0, *packed[1:]], dtype=np.int64),
+        plain=np.array(plain, dtype=np.int64),
+        bits=np.array(bits, dtype=np.uint8),
+        windows=pa.Array.from_buffers(pa.large_binary(), len(points), buffers),
         packed_bytes=packed_bytes,
         plain_bytes=plain_bytes,
     )

@@ -112,7 +112,7 @@ class ClassRule:
         self._depth = 0 if self._by_synset else _first_difference(folders)
         splits = self._splits(folders)
         if len(splits) > 1:
-            first = min(splits)
+            first = "train" if "train" in splits else min(splits)
             raise SourceError(
                 f"{uri!r} holds several splits ({', '.join(sorted(splits))}): shard one at a "
                 f"time, as in {advise(splits[first])} --split {first}"

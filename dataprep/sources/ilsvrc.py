@@ -24,7 +24,7 @@ from dataprep.sources.classes import (
     is_clutter,
     promises_image,
 )
-from dataprep.sources.ilsvrc_options import ILSVRCOptions
+from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.sources.tar_names import in_name_order, unpacked
 from dataprep.stores import Store, StoreOptions, open_store

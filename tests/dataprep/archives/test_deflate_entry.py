@@ -45,9 +45,9 @@ def test_several_gzip_files_in_a_row() -> None:
     parts = [b"one " * 100, b"", b"three " * 100]
     data = b"".join(gzip.compress(part, mtime=0) for part in parts)
     plain = b"".join(parts)
-    raw = data[10:]
-    assert inflate_from(raw, 0, b"", 300, 600) == plain[300:900]
-    assert inflate_from(raw, 0, b"", 0, 10**6) == plain
+    for window, beginning in ((None, 0), (b"", 10)):
+        assert inflate_from(data[beginning:], 0, window, 300, 600) == plain[300:900]
+        assert inflate_from(data[beginning:], 0, window, 0, 10**6) == plain
 
 
 def test_damage_is_told() -> None:

@@ -92,7 +92,7 @@ def test_damage_is_told() -> None:
     found = points(bytes(data))
     middle = int(found.packed[2])
     data[middle + 5 : middle + 5000] = b"\xff" * 4995
-    with pytest.raises(CorruptArchive, match=rf"between bytes .* and .* are damaged"):
+    with pytest.raises(CorruptArchive, match=r"between bytes .* and .* are damaged"):
         found.read(lambda o, n: bytes(data[o : o + n]), int(found.plain[2]), 900_000)
 
 
