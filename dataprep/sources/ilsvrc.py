@@ -25,14 +25,12 @@ from dataprep.sources.classes import (
     promises_image,
 )
 from dataprep.sources.options import ILSVRCOptions
-from dataprep.sources.protocol import Listing, Located, Problem
+from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
 from dataprep.sources.tar_names import in_name_order, unpacked
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 REPLACED = "a later member of the archive has the same name"
-
-_REMOTE_READS = 16
 
 
 class ILSVRC:
@@ -56,7 +54,7 @@ class ILSVRC:
         self._section = section or ILSVRCOptions()
         self._note: Callable[[str], None] = _nobody
         local = isinstance(self._folder, LocalStore)
-        self.concurrency = 1 if local else _REMOTE_READS
+        self.concurrency = 1 if local else REMOTE_READS
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_note": _nobody}
@@ -100,7 +98,14 @@ class ILSVRC:
             return begins_as_image(data)
 
         classes, problems = self._classes(names, problems, is_image)
-        return Listing(names, sizes, classes, problems, containers, offsets)
+        return Listing(
+            names=names,
+            sizes=sizes,
+            classes=classes,
+            problems=problems,
+            containers=containers,
+            offsets=offsets,
+        )
 
     def _classes(
         self, names: Sequence[str], problems: dict[int, Problem], is_image: Callable[[int], bool]

@@ -26,7 +26,6 @@ from dataprep.stores.local import LocalStore
 __all__ = ["NO_CLASS", "ImageFolder", "commonest", "entry_problem", "promises_image"]
 
 
-
 class ImageFolder:
     """One folder a class, as ``ClassRule`` finds it."""
 

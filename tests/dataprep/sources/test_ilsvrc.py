@@ -22,8 +22,8 @@ from dataprep.errors import (
     TruncatedArchive,
 )
 from dataprep.sources.ilsvrc import ILSVRC
-from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.imagefolder import ImageFolder
+from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
