@@ -17,7 +17,7 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
-        *("stores", "manifest", "sample_table", "sources", "labelling", "boxes"),
+        *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_file", "config"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
         *("inspection", "adapters", "sample", "examples", "command_line", "cli", "__main__"),
@@ -29,7 +29,7 @@ ORDER = {
         *("probes", "loops", "config", "config_reference", "plan", "result", "summary"),
         *("report", "run_tables", "rundir", "child", "isolation", "s3_server", "places"),
         *("display", "run", "selftest", "cli"),
-        *("__main__", "faults", "demo", "bench_shard"),
+        *("__main__", "faults", "demo", "bench_shard", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
