@@ -141,13 +141,6 @@ def opened(file: io.RawIOBase, packed_bytes: int) -> IndexedGzipFile:
     return IndexedGzipFile(fileobj=file, spacing=spacing_for(packed_bytes))
 
 
-def damages() -> tuple[type[Exception], ...]:
-    """What reading a damaged or truncated gzip file raises."""
-    from indexed_gzip import CrcError, ZranError
-
-    return (CrcError, ZranError, EOFError)
-
-
 def points_of(file: IndexedGzipFile) -> GzipPoints:
     """The points of a file that was read to its end."""
     exported = io.BytesIO()

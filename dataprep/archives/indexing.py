@@ -28,10 +28,12 @@ class Access(NamedTuple):
     window_bytes: int
     probe_bytes: int
     threads: int
+    ahead: int = 0
+    """Windows fetched ahead of a stream that is decompressed."""
 
 
-LOCAL = Access(window_bytes=1 << 15, probe_bytes=4096, threads=0)
-REMOTE = Access(window_bytes=8 << 20, probe_bytes=1 << 16, threads=16)
+LOCAL = Access(window_bytes=1 << 15, probe_bytes=4096, threads=4)
+REMOTE = Access(window_bytes=8 << 20, probe_bytes=1 << 16, threads=16, ahead=4)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class _GzipStream:
             start,
             packed_bytes,
             window_bytes=max(access.window_bytes, 1 << 20),
-            ahead=min(access.threads, 4),
+            ahead=access.ahead,
         )
         self._gzip = gzip_points.opened(self._file, packed_bytes)
         self.source = Streamed(self)
@@ -122,10 +124,13 @@ class _GzipStream:
         """What comes next; nothing at the end."""
         try:
             data: bytes = self._gzip.read(size)
-        except gzip_points.damages() as error:
+        except OSError:
+            # What the store raised comes out of the library as its own error, or not at all.
+            if self._file.error:
+                raise self._file.error from None
             raise CorruptArchive(
                 f"{self._indexer.uri}: the gzip data that begin at byte {self._start:,} are "
-                f"damaged or truncated ({error}): fetch the archive again"
+                "damaged or truncated: compare the MD5 and fetch the archive again"
             ) from None
         return data
 

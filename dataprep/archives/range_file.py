@@ -27,6 +27,8 @@ class RangeFile(io.RawIOBase):
         self._fetch, self._start, self._size = fetch, start, size
         self._window_bytes, self._ahead = window_bytes, ahead
         self._position = 0
+        self.error: Exception | None = None
+        """What kept the last read from succeeding, for callers whose caller hides it."""
         self._windows: dict[int, Future[bytes] | bytes] = {}
         self._pool = ThreadPoolExecutor(ahead) if ahead else None
 
@@ -54,7 +56,11 @@ class RangeFile(io.RawIOBase):
         number, begin = divmod(self._position, self._window_bytes)
         if self._position >= self._size or not len(view):
             return 0
-        part = self._window(number)[begin : begin + len(view)]
+        try:
+            part = self._window(number)[begin : begin + len(view)]
+        except Exception as error:
+            self.error = error
+            raise
         view[: len(part)] = part
         self._position += len(part)
         return len(part)

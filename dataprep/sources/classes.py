@@ -31,7 +31,9 @@ _CLUTTER = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
 
 def promises_image(name: str) -> bool:
     """Whether a file of this name is expected to be an image."""
-    return PurePosixPath(name).suffix.lower() in IMAGE_EXTENSIONS
+    # As PurePosixPath.suffix, which takes most of a minute for all of ImageNet's names.
+    stem, _, extension = name.rpartition("/")[2].rpartition(".")
+    return bool(stem) and "." + extension.lower() in IMAGE_EXTENSIONS
 
 
 def begins_as_image(first: bytes) -> bool:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataprep.errors import SourceError
-from dataprep.sources.classes import ClassRule, begins_as_image, classify, is_clutter
+from dataprep.sources.classes import (
+    IMAGE_EXTENSIONS,
+    ClassRule,
+    begins_as_image,
+    classify,
+    is_clutter,
+    promises_image,
+)
 from dataprep.sources.protocol import Problem
 
 
@@ -55,6 +66,15 @@ def test_classes_and_problems_of_every_file() -> None:
         5: Problem("skipped", "in no class folder"),
     }
     assert known == {1: Problem("skipped", "hidden")}
+
+
+@given(st.text("a.J/pgPGé ", max_size=12))
+def test_suffixes_are_those_of_pathlib(name: str) -> None:
+    """A name promises an image exactly if its suffix, as pathlib has it, is one of an image."""
+    plain = not name.endswith(("/", "/."))  # which no file's name does
+    assert not plain or promises_image(name) == (
+        PurePosixPath(name).suffix.lower() in IMAGE_EXTENSIONS
+    )
 
 
 @pytest.mark.parametrize(
