@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -249,11 +249,16 @@ def sample(
     defects: Annotated[
         bool, typer.Option("--defects", help="Add one of each quirk and several broken files.")
     ] = False,
+    layout: Annotated[
+        Literal["imagefolder", "ilsvrc"],
+        typer.Option(help="Class folders, or ILSVRC2012's tars and devkit as downloaded."),
+    ] = "imagefolder",
 ) -> None:
     """Draw an ImageNet-like tree of photographs that never were."""
-    from dataprep.sample import draw_tree
+    from dataprep.sample import draw_ilsvrc, draw_tree
 
-    tree = draw_tree(dest, images=images, classes=classes, seed=seed, defects=defects)
+    draw = draw_ilsvrc if layout == "ilsvrc" else draw_tree
+    tree = draw(dest, images=images, classes=classes, seed=seed, defects=defects)
     typer.echo(
         f"{tree.images:,} images in {tree.classes:,} classes, {tree.bytes / 1e6:,.1f} MB, "
         f"in {tree.root}"

@@ -21,7 +21,7 @@ from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
-from dataprep.sources.options import ListingOptions, RecordsOptions
+from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
@@ -114,6 +114,7 @@ class ShardConfig(BaseModel):
     boxes: BoxOptions | None = None
     label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
     max_failures: int | str = "1%"
+    ilsvrc: ILSVRCOptions = ILSVRCOptions()
     listing: ListingOptions = ListingOptions()
     records: RecordsOptions = RecordsOptions()
     source_concurrency: Annotated[int, Field(ge=1, le=256)] | None = None

@@ -10,7 +10,10 @@ are translated once, where the foreign library is called.
     ├── ConfigError            ValueError         a key, a value or a combination that cannot be
     ├── SourceError            OSError            the source cannot be listed or read
     │   ├── SourceNotFound     FileNotFoundError  nothing there, or nothing in it
-    │   └── SourceChanged      RuntimeError       not what was planned
+    │   ├── SourceChanged      RuntimeError       not what was planned
+    │   ├── NotAnArchive                          a file that cannot be read as an archive
+    │   └── CorruptArchive                        a damaged one
+    │       └── TruncatedArchive EOFError         the archive ends inside a member
     ├── ImageError             ValueError         one sample cannot become an image
     │   ├── NotAnImage                            no codec knows the bytes
     │   ├── CorruptImage                          broken, truncated or empty
@@ -66,6 +69,18 @@ class SourceChanged(SourceError, RuntimeError):
     """The source no longer is what the job was planned from."""
 
     exit_code = 1
+
+
+class NotAnArchive(SourceError):
+    """A file is no archive, or of a kind that cannot be read in place."""
+
+
+class CorruptArchive(SourceError):
+    """An archive is damaged."""
+
+
+class TruncatedArchive(CorruptArchive, EOFError):
+    """An archive ends inside a member."""
 
 
 class ImageError(DataprepError, ValueError):

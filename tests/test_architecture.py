@@ -18,7 +18,7 @@ ORDER = {
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         *("requests", "forecast"),
-        *("stores", "manifest", "sample_table", "sources", "labelling", "boxes"),
+        *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_file", "config"),
         *("examples", "prices"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
@@ -31,7 +31,7 @@ ORDER = {
         *("probes", "loops", "config", "config_reference", "plan", "result", "summary"),
         *("report", "run_tables", "rundir", "child", "isolation", "s3_server", "places"),
         *("display", "run", "selftest", "cli"),
-        *("__main__", "faults", "demo", "bench_shard"),
+        *("__main__", "faults", "demo", "bench_shard", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}

@@ -11,7 +11,7 @@ from dataprep.errors import ConfigError, SourceNotFound
 from dataprep.job.plans import VALIDATION, sample_rows
 from dataprep.labelling import Labelling, load_labelling
 from dataprep.labels import LabelSpace
-from dataprep.sources import Listing, Source, open_source
+from dataprep.sources import Announcing, Listing, Source, open_source
 from dataprep.sources.imagefolder import commonest
 
 
@@ -47,6 +47,8 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
         config.source_store or config.store,
         config.source_section(),
     )
+    if isinstance(source, Announcing):
+        source.announce_to(note)
     labelling = load_labelling(config.labels, config.source_store or config.store)
     listing = labelling.applied(source.list(), note)
     _require_classes(config, listing)

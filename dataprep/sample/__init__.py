@@ -2,6 +2,7 @@
 
 from dataprep.sample.defects import Defect
 from dataprep.sample.drawing import Style, draw_image, draw_style
+from dataprep.sample.ilsvrc import draw_ilsvrc
 from dataprep.sample.tree import SampleTree, draw_tree
 
-__all__ = ["Defect", "SampleTree", "Style", "draw_image", "draw_style", "draw_tree"]
+__all__ = ["Defect", "SampleTree", "Style", "draw_ilsvrc", "draw_image", "draw_style", "draw_tree"]

@@ -23,8 +23,8 @@ _FIRST_SYNSETS = (
 )
 _MAX_CLASSES = 100_000
 _GOLDEN_RATIO = 0.618034
-# Streams of random numbers: one a class, one an image, one a defect.
-_CLASS, _IMAGE, _DEFECT = range(3)
+# Streams of random numbers: one a class, one an image, one a defect, one an image held out.
+_CLASS, _IMAGE, _DEFECT, _HELD_OUT = range(4)
 # How file systems refuse a name, or links altogether.
 _REFUSED = {errno.EILSEQ, errno.EINVAL, errno.EPERM, errno.ENOTSUP, errno.ENAMETOOLONG}
 
@@ -62,12 +62,11 @@ def draw_tree(
     """
     _check(images, classes, seed)
     synsets = synset_ids(classes)
-    styles = [
-        draw_style(_rng(seed, _CLASS, number), hue=number * _GOLDEN_RATIO % 1.0)
-        for number in range(classes)
-    ]
-    with _writing(dest):
-        _claim(dest, synsets)
+    styles = class_styles(seed, classes)
+    with writing(dest):
+        claim(dest)
+        for synset in synsets:
+            (dest / synset).mkdir()
     total_bytes = 0
     for number in range(images):
         label = number % classes
@@ -75,7 +74,7 @@ def draw_tree(
         # Numbers have gaps, as ImageNet's do.
         name = f"{synsets[label]}_{number // classes * 16 + int(rng.integers(1, 17))}.JPEG"
         data = _draw_jpeg(rng, styles[label])
-        with _writing(dest):
+        with writing(dest):
             (dest / synsets[label] / name).write_bytes(data)
         total_bytes += len(data)
         if on_image is not None:
@@ -97,6 +96,19 @@ def synset_ids(count: int) -> list[str]:
     return [*_FIRST_SYNSETS, *(f"n{number:08}" for number in made_up[:count])][:count]
 
 
+def class_styles(seed: int, classes: int) -> list[Style]:
+    """The style of each class."""
+    return [
+        draw_style(_rng(seed, _CLASS, number), hue=number * _GOLDEN_RATIO % 1.0)
+        for number in range(classes)
+    ]
+
+
+def held_out_jpeg(seed: int, number: int, style: Style) -> bytes:
+    """An image of a class that is in no tree, the same for the same seed and number."""
+    return _draw_jpeg(_rng(seed, _HELD_OUT, number), style)
+
+
 def _check(images: int, classes: int, seed: int) -> None:
     if images < 1:
         raise ConfigError(f"images is {images}; ask for 1 or more")
@@ -110,18 +122,18 @@ def _check(images: int, classes: int, seed: int) -> None:
         raise ConfigError(f"seed is {seed}; take 0 or more")
 
 
-def _claim(dest: Path, synsets: list[str]) -> None:
+def claim(dest: Path) -> None:
+    """Make ``dest`` an empty folder; raises ConfigError where it holds something."""
     if dest.exists() and not dest.is_dir():
         raise ConfigError(f"{dest} is a file; name a new or empty folder")
     dest.mkdir(parents=True, exist_ok=True)
     if any(dest.iterdir()):
         raise ConfigError(f"{dest} is not empty; name a new or empty folder, or empty it first")
-    for synset in synsets:
-        (dest / synset).mkdir()
 
 
 @contextmanager
-def _writing(dest: Path) -> Iterator[None]:
+def writing(dest: Path) -> Iterator[None]:
+    """What goes wrong while writing, in words that say what to do."""
     try:
         yield
     except PermissionError as error:
@@ -152,7 +164,7 @@ def _write_defects(
         image = draw_image(rng, *recipe.size, styles[label])
         path = f"{synsets[label]}/{recipe.name.format(synset=synsets[label])}"
         content = recipe.make(image, rng)
-        with _writing(dest):
+        with writing(dest):
             try:
                 _put(dest / path, content)
             except (OSError, UnicodeEncodeError) as error:

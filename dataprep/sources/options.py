@@ -18,6 +18,18 @@ class _Section(BaseModel):
     )
 
 
+class ILSVRCOptions(_Section):
+    """Kind ``ilsvrc``: how tar archives are read."""
+
+    folder: str | None = None
+    """Take this folder of the archive as if it were the source, as in
+    ``ILSVRC/Data/CLS-LOC/train`` of Kaggle's archive."""
+
+    cache: str | None = None
+    """A folder for indexes of archives. (default: $XDG_CACHE_HOME/dataprep) Workers on other
+    machines need one that they see too where the archive is compressed."""
+
+
 class ListingOptions(_Section):
     """Kind ``listing``: how a CSV, TSV, Parquet or ``.lst`` file is read.
 

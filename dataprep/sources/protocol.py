@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,4 +151,13 @@ class Source(Protocol):
             SourceChanged: it is gone since it was listed.
             StoreError: it could not be read this time.
         """
+        ...
+
+
+@runtime_checkable
+class Announcing(Protocol):
+    """A source that takes long to list now and then, and says so."""
+
+    def announce_to(self, note: Callable[[str], None]) -> None:
+        """Have ``note`` called with what costs time, before it does."""
         ...

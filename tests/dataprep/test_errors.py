@@ -89,12 +89,15 @@ def test_exit_codes() -> None:
     wrong = {name for name, value in CLASSES.items() if value.exit_code == 2}
     assert wrong == {
         "ConfigError",
+        "CorruptArchive",
         "DatasetError",
         "FormatMissing",
         "ManifestMissing",
+        "NotAnArchive",
         "OutputConflict",
         "SchemaTooNew",
         "SourceError",
         "SourceNotFound",
+        "TruncatedArchive",
     }
     assert {value.exit_code for value in CLASSES.values()} == {1, 2}

@@ -1,0 +1,1 @@
+"""Tar archives read in place: where each member lies, never unpacked."""

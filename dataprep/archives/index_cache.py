@@ -1,0 +1,140 @@
+"""Indexes of archives kept between runs, as long as the archive is the one that was indexed.
+
+``$XDG_CACHE_HOME/dataprep`` (XDG Base Directory Specification), or a folder that is named. Every
+file appears whole or not at all; one that is stale or cannot be read counts as missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.archives.gzip_points import GzipPoints
+from dataprep.archives.handles import Stamp
+from dataprep.archives.tar_index import Part, TarIndex
+
+SCHEMA = 1
+_BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError)
+
+
+class IndexCache:
+    """A folder of indexes. Where it cannot be written to, nothing is kept."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = Path(folder).expanduser() if folder else default_folder()
+
+    def index(self, uri: str, stamp: Stamp) -> TarIndex | None:
+        """The index of the archive at ``uri``, unless it changed since."""
+        path = self._path(uri, "parquet")
+        try:
+            table = pq.read_table(path)
+            about = json.loads(table.schema.metadata[b"index"])
+            if about["is"] != _identity(uri, stamp):
+                return None
+            return _from_table(table, about)
+        except _BROKEN:
+            return None
+
+    def put_index(self, uri: str, stamp: Stamp, index: TarIndex) -> None:
+        """Keep an index."""
+        sink = io.BytesIO()
+        pq.write_table(_table(index, _identity(uri, stamp)), sink, compression="zstd")
+        self._keep(self._path(uri, "parquet"), lambda file: file.write(sink.getbuffer()))
+
+    def points(self, uri: str, stamp: Stamp) -> GzipPoints | None:
+        """The points of the gzip file at ``uri``, mapped into memory."""
+        path = os.fspath(self._path(uri, "arrow"))
+        try:
+            return GzipPoints.of_file(path, _identity(uri, stamp))
+        except _BROKEN:
+            return None
+
+    def put_points(self, uri: str, stamp: Stamp, points: GzipPoints) -> None:
+        """Keep points."""
+        identity = _identity(uri, stamp)
+        self._keep(self._path(uri, "arrow"), lambda file: points.write(file, identity))
+
+    @contextlib.contextmanager
+    def building(self, uri: str) -> Iterator[None]:
+        """Hold off other processes of this machine that would build the same index."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = self._path(uri, "lock").open("w")
+        except OSError:
+            yield
+            return
+        with file:
+            with contextlib.suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _path(self, uri: str, extension: str) -> Path:
+        name = hashlib.sha256(os.fsencode(uri)).hexdigest()[:32]
+        return self.folder / f"{name}.{extension}"
+
+    def _keep(self, path: Path, write: Callable[[BinaryIO], object]) -> None:
+        """Write a file that takes its name when it is whole; what cannot be written is not kept."""
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor, partial = tempfile.mkstemp(dir=self.folder, suffix=".partial")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    write(file)
+                Path(partial).replace(path)
+            finally:
+                Path(partial).unlink(missing_ok=True)
+
+
+def default_folder() -> Path:
+    """``$XDG_CACHE_HOME/dataprep``, or ``~/.cache/dataprep`` where that is not set."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path("~/.cache").expanduser()
+    return base / "dataprep"
+
+
+def _identity(uri: str, stamp: Stamp) -> str:
+    return json.dumps([SCHEMA, os.fsencode(uri).hex(), stamp.bytes, stamp.version])
+
+
+def _table(index: TarIndex, identity: str) -> pa.Table:
+    reasons = [index.refused.get(row) for row in range(len(index))] if index.refused else None
+    table = pa.table(
+        {
+            "part": pa.array(index.part),
+            "name": pa.array(index.names, pa.large_binary()),
+            "offset": pa.array(index.offsets),
+            "bytes": pa.array(index.sizes),
+            "refused": pa.array(reasons, pa.string()) if reasons else pa.nulls(len(index)),
+        }
+    )
+    about = {
+        "is": identity,
+        "parts": [[part.name.hex(), *part[1:]] for part in index.parts],
+        "unmarked": [os.fsencode(name).hex() for name in index.unmarked],
+    }
+    return table.replace_schema_metadata({"index": json.dumps(about)})
+
+
+def _from_table(table: pa.Table, about: Any) -> TarIndex:
+    reasons = table["refused"].to_pylist() if table["refused"].null_count < len(table) else ()
+    return TarIndex(
+        parts=tuple(Part(bytes.fromhex(name), *rest) for name, *rest in about["parts"]),
+        part=table["part"].to_numpy().astype(np.int32),
+        names=table["name"].to_pylist(),
+        offsets=table["offset"].to_numpy(),
+        sizes=table["bytes"].to_numpy(),
+        refused={row: reason for row, reason in enumerate(reasons) if reason is not None},
+        unmarked=tuple(os.fsdecode(bytes.fromhex(name)) for name in about["unmarked"]),
+    )

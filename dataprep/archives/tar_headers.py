@@ -1,0 +1,281 @@
+"""PURE. Headers of tar archives: what each member is called, what it is, and where it lies.
+
+POSIX.1-1988 (ustar) and POSIX.1-2001 (pax) as in IEEE Std 1003.1, "pax"; GNU's long names,
+base-256 numbers and sparse members as in the GNU tar manual, "Basic Tar Format"; and what came
+before both (v7). Nothing but headers is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+from dataprep.errors import CorruptArchive, TruncatedArchive
+
+BLOCK = 512
+LARGEST_EXTENSION_BYTES = 1 << 20
+"""Of a long name or a pax header; what is larger is an attack on memory, or no tar."""
+
+FILE, FOLDER, SPARSE = "file", "folder", "sparse file"
+_KINDS = {
+    **dict.fromkeys(b"0\x007", FILE),
+    ord("1"): "hard link",
+    ord("2"): "symbolic link",
+    ord("3"): "character device",
+    ord("4"): "block device",
+    ord("5"): FOLDER,
+    ord("6"): "FIFO",
+    ord("S"): SPARSE,
+    ord("M"): "continuation from another volume",
+}
+_WITHOUT_DATA = frozenset(b"123456")
+_SPARSE_CODE = ord("S")
+_LONG_NAME, _LONG_LINK, _PAX, _PAX_SOLARIS, _PAX_GLOBAL = b"LKxXg"
+_EXTENSIONS = frozenset((_LONG_NAME, _LONG_LINK, _PAX, _PAX_SOLARIS, _PAX_GLOBAL))
+_PASSED_OVER = frozenset(b"VADN")
+"""Volume labels, Solaris' access lists, GNU's folder dumps and rename lists."""
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+
+class Readable(Protocol):
+    """Bytes by offset, which are asked for in rising order."""
+
+    @property
+    def size(self) -> int | None:
+        """All bytes; None while nobody knows (a compressed stream before its end)."""
+        ...
+
+    def read(self, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset``; fewer only at the end."""
+        ...
+
+
+class Member(NamedTuple):
+    """One member. ``offset`` is where its ``size`` bytes begin; ``name`` is as it stands there."""
+
+    name: bytes
+    kind: str
+    offset: int
+    size: int
+
+
+@dataclass(slots=True)
+class Members:
+    """The members of the archive that lies from ``start`` to ``end``, or to where it ends.
+
+    ``marked`` tells after the last member whether an end marker followed, as it has to.
+    ``archive`` names it in errors.
+    """
+
+    source: Readable
+    archive: str
+    start: int = 0
+    end: int | None = None
+    marked: bool = field(default=False, init=False)
+
+    def __iter__(self) -> Iterator[Member]:
+        """Members in the order of the archive.
+
+        Raises:
+            CorruptArchive: something other than a header stands where one should.
+            TruncatedArchive: the archive ends inside a member.
+        """
+        at = self.start
+        told = _Told()
+        while block := self._header(at):
+            kind, data = block[156], at + BLOCK
+            size = self._checked(number, block[124:136], at)
+            if kind in _EXTENSIONS:
+                content = self._extension(data, size)
+                self._checked(partial(told.hear, kind), content, at)
+                at = data + _padded(size)
+                continue
+            if kind == _SPARSE_CODE:
+                data += self._sparse_maps(block, data)
+            name = name_of(block)
+            if told:
+                name, size, kind = self._checked(told.about, (name, size, kind), at)
+            stored = 0 if kind in _WITHOUT_DATA else size
+            self._require(at, data, stored, name)
+            if kind not in _PASSED_OVER:
+                yield Member(name, _kind(kind, name), data, stored)
+            at = data + _padded(stored)
+
+    def _header(self, at: int) -> bytes:
+        """The header at ``at``; nothing at the end of the archive."""
+        if self.end is not None and at >= self.end:
+            return b""
+        block = self.source.read(at, BLOCK)
+        if len(block) < BLOCK:
+            size = self.source.size
+            if block or (size is not None and size < at):
+                raise self._truncated(at if size is None else size)
+            return b""
+        if not is_header(block):
+            if block.count(0) == BLOCK:
+                self.marked = True
+                return b""
+            raise CorruptArchive(
+                f"{self.archive}: no tar header at byte {at:,}, where one should be: the archive "
+                "is damaged; compare its MD5 and fetch it again"
+            )
+        return block
+
+    def _require(self, at: int, data: int, size: int, name: bytes) -> None:
+        """Raise where a member would run past the archive's end, or backwards."""
+        if size < 0:
+            raise self._corrupt(at, "a size below zero")
+        limit = self.source.size if self.end is None else self.end
+        if limit is not None and data + size > limit:
+            raise self._truncated(limit, f" inside {name!r}, which began at byte {at:,}")
+
+    def _checked(self, call: Callable[[Argument], Result], argument: Argument, at: int) -> Result:
+        """``call(argument)``; a ValueError is a header that follows no rule."""
+        try:
+            return call(argument)
+        except ValueError as error:
+            raise self._corrupt(at, str(error)) from None
+
+    def _corrupt(self, at: int, what: str) -> CorruptArchive:
+        return CorruptArchive(
+            f"{self.archive}: the tar header at byte {at:,} has {what}: the archive is damaged; "
+            "compare its MD5 and fetch it again"
+        )
+
+    def _truncated(self, at: int, where: str = "") -> TruncatedArchive:
+        return TruncatedArchive(
+            f"{self.archive}: ends at byte {at:,}{where}: the archive is truncated, fetch it again"
+        )
+
+    def _extension(self, at: int, size: int) -> bytes:
+        if not 0 <= size <= LARGEST_EXTENSION_BYTES:
+            raise self._corrupt(at - BLOCK, f"a name of {size:,} bytes")
+        content = self.source.read(at, size)
+        if len(content) < size:
+            raise self._truncated(at + len(content))
+        return content
+
+    def _sparse_maps(self, block: bytes, at: int) -> int:
+        """Bytes of the further maps of holes that follow a sparse member's header."""
+        used, more = 0, block[482]
+        while more:
+            following = self.source.read(at + used, BLOCK)
+            if len(following) < BLOCK:
+                raise self._truncated(at + used)
+            more = following[504]
+            used += BLOCK
+        return used
+
+
+class _Told:
+    """What long names and pax headers say of the next member, or of all that follow."""
+
+    def __init__(self) -> None:
+        self._name = b""
+        self._next: dict[bytes, bytes] = {}
+        self._all: dict[bytes, bytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._name or self._next or self._all)
+
+    def hear(self, kind: int, content: bytes) -> None:
+        """Take the content of an extension header.
+
+        Raises:
+            ValueError: it follows no rule.
+        """
+        if kind == _LONG_NAME:
+            self._name = content.partition(b"\0")[0]
+        elif kind == _PAX_GLOBAL:
+            self._all.update(pax_records(content))
+        elif kind != _LONG_LINK:
+            self._next = pax_records(content)
+
+    def about(self, stated: tuple[bytes, int, int]) -> tuple[bytes, int, int]:
+        """Name, size and kind of the next member; an empty value takes an earlier one back.
+
+        Raises:
+            ValueError: a size that is no number.
+        """
+        name, size, kind = stated
+        pax = {**self._all, **self._next}
+        name = pax.get(b"path") or self._name or name
+        if any(key.startswith(b"GNU.sparse.") for key in pax):
+            name, kind = pax.get(b"GNU.sparse.name") or name, _SPARSE_CODE
+        if told := pax.get(b"size"):
+            size = int(told)
+        self._name, self._next = b"", {}
+        return name, size, kind
+
+
+def is_header(block: bytes) -> bool:
+    """Whether 512 bytes are a tar header: its checksum says so.
+
+    Some old programs added up signed bytes.
+    """
+    try:
+        stated = int(block[148:156].strip(b" \0") or b"x", 8)
+    except ValueError:
+        return False
+    unsigned = sum(block) - sum(block[148:156]) + 256
+    if unsigned == stated:
+        return True
+    high = sum(byte > 127 for byte in block[:148] + block[156:])
+    return bool(high) and unsigned - 256 * high == stated
+
+
+def number(field: bytes) -> int:
+    """A numeric field: octal digits, or base 256 where the first bit is set.
+
+    Raises:
+        ValueError: neither.
+    """
+    if field[0] & 0x80:
+        value = int.from_bytes(field, "big", signed=True)
+        return value + (1 << (8 * len(field) - 1)) if field[0] == 0x80 else value
+    try:
+        return int(field.partition(b"\0")[0].strip() or b"0", 8)
+    except ValueError:
+        raise ValueError(f"{field!r}, which is no number") from None
+
+
+def name_of(block: bytes) -> bytes:
+    """The name that a header itself holds; ustar's may have a second part."""
+    name = block[:100].partition(b"\0")[0]
+    if block[345] and block[257:263] == b"ustar\0":
+        return block[345:500].partition(b"\0")[0] + b"/" + name
+    return name
+
+
+def pax_records(content: bytes) -> dict[bytes, bytes]:
+    """``length key=value`` lines of a pax header.
+
+    Raises:
+        ValueError: they are not.
+    """
+    records = {}
+    at = 0
+    while at < len(content) and content[at]:
+        space = content.find(b" ", at)
+        length = content[at:space] if space > 0 else b""
+        end = at + int(length) if length.isdigit() else 0
+        key, equals, value = content[space + 1 : end - 1].partition(b"=")
+        if not equals or content[end - 1 : end] != b"\n":
+            raise ValueError("a pax record that follows no rule")
+        records[key] = value
+        at = end
+    return records
+
+
+def _kind(code: int, name: bytes) -> str:
+    if code in (0, 48) and name.endswith(b"/"):
+        return FOLDER
+    return _KINDS.get(code) or f"member of unknown type {chr(code)!r}"
+
+
+def _padded(size: int) -> int:
+    return -(-size // BLOCK) * BLOCK

@@ -1,0 +1,109 @@
+"""Tests of dataprep.sample.ilsvrc."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataprep.errors import ConfigError
+from dataprep.labelling.devkit import GROUND_TRUTH, META, parse_meta, unpack_devkit
+from dataprep.sample import draw_ilsvrc, draw_tree
+from dataprep.sample.devkit import FIELDS
+from dataprep.sample.ilsvrc import DEVKIT, TRAIN, VALIDATION
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 images of 5 classes, with defects. Read only."""
+    dest = tmp_path_factory.mktemp("drawn") / "ilsvrc"
+    assert draw_ilsvrc(dest, images=30, classes=5, seed=3, defects=True).root == dest
+    return dest
+
+
+def test_the_training_tar_holds_the_drawn_tree(drawn: Path, tmp_path: Path) -> None:
+    """Unpacked twice, the training tar is what the other layout draws, links and all."""
+    tree = draw_tree(tmp_path / "tree", images=30, classes=5, seed=3, defects=True).root
+    with tarfile.open(drawn / TRAIN) as outer:
+        inner = [outer.getmember(name) for name in outer.getnames()]
+        assert [info.name for info in inner] == sorted(f"{p.name}.tar" for p in tree.iterdir())
+        for info in inner:
+            with tarfile.open(fileobj=outer.extractfile(info)) as tar:
+                folder = tree / info.name.removesuffix(".tar")
+                assert set(tar.getnames()) == {path.name for path in folder.iterdir()}
+                for member in tar:
+                    path = folder / member.name
+                    assert member.issym() == path.is_symlink()
+                    if member.isfile():
+                        file = tar.extractfile(member)
+                        assert file is not None
+                        assert file.read() == path.read_bytes()
+
+
+def test_nothing_else_is_left(drawn: Path) -> None:
+    """Two tars and the devkit, as downloaded."""
+    assert {path.name for path in drawn.iterdir()} == {TRAIN, VALIDATION, DEVKIT}
+
+
+def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
+    """Validation images are numbered from 1 without gaps, and do not stand in that order."""
+    with tarfile.open(drawn / VALIDATION) as tar:
+        names = tar.getnames()
+        assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG", name) for name in names)
+        assert sorted(names) == [f"ILSVRC2012_val_{i + 1:08}.JPEG" for i in range(5)]
+        first = tar.extractfile(names[0])
+        assert first is not None
+        assert first.read(2) == b"\xff\xd8"
+    assert names != sorted(names)
+
+
+def test_the_devkit_tells_their_classes(drawn: Path) -> None:
+    """The ground truth is of all classes, through ids that are in no alphabetical order."""
+    files = unpack_devkit((drawn / DEVKIT).read_bytes(), "devkit")
+    meta = parse_meta(files[META], "meta.mat")
+    truth = [meta.synset_of_id[int(line)] for line in files[GROUND_TRUTH].split()]
+    with tarfile.open(drawn / TRAIN) as outer:
+        synsets = sorted(name.removesuffix(".tar") for name in outer.getnames())
+    assert sorted(truth) == synsets
+    assert sorted(meta.synset_of_id.values()) == synsets
+    assert [meta.synset_of_id[i + 1] for i in range(5)] != synsets
+
+
+def test_meta_mat_is_shaped_as_the_real_one(drawn: Path) -> None:
+    """A struct array with the devkit's fields; synsets above the classes have them as children."""
+    from scipy.io import loadmat
+
+    files = unpack_devkit((drawn / DEVKIT).read_bytes(), "devkit")
+    synsets = loadmat(io.BytesIO(files[META]), squeeze_me=True)["synsets"]
+    assert synsets.dtype.names == FIELDS
+    leaves = [row for row in synsets if row["num_children"] == 0]
+    groups = [row for row in synsets if row["num_children"]]
+    assert len(leaves) == 5
+    assert groups
+    children = [int(child) for row in groups for child in np.atleast_1d(row["children"])]
+    assert sorted(children) == list(range(1, len(synsets)))  # all but the root
+    assert [int(row["ILSVRC2012_ID"]) for row in synsets] == list(range(1, len(synsets) + 1))
+
+
+def test_the_same_seed_makes_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
+    """Archives hold no time and no user of the moment at which they were made."""
+    draw_ilsvrc(tmp_path / "again", images=30, classes=5, seed=3, defects=True)
+    for name in (TRAIN, VALIDATION, DEVKIT):
+        assert (tmp_path / "again" / name).read_bytes() == (drawn / name).read_bytes()
+    draw_ilsvrc(tmp_path / "other", images=30, classes=5, seed=4)
+    assert (tmp_path / "other" / VALIDATION).read_bytes() != (drawn / VALIDATION).read_bytes()
+    content = gzip.decompress((drawn / DEVKIT).read_bytes())
+    assert b"Created on" not in content
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    """Nothing is drawn over what lies there."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="not empty"):
+        draw_ilsvrc(tmp_path, images=5, classes=5)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,382 @@
+"""Tests of dataprep.sources.ilsvrc."""
+
+from __future__ import annotations
+
+import bz2
+import os
+import pickle
+import random
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataprep.errors import (
+    CorruptArchive,
+    NotAnArchive,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    TruncatedArchive,
+)
+from dataprep.sources.ilsvrc import ILSVRC
+from dataprep.sources.imagefolder import ImageFolder
+from dataprep.sources.options import ILSVRCOptions
+from dataprep.sources.protocol import Listing
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
+from tests.tars import nested, tar_of, zipped
+
+TREE = {
+    "n01443537/n01443537_2.JPEG": b"\xff\xd8second" * 4000,
+    "n01440764/n01440764_10.JPEG": b"\xff\xd8ten",
+    "n01440764/n01440764_1.JPEG": b"\xff\xd8one" * 9,
+    "n01440764/odd\n\udcff name.JPEG": b"\xff\xd8odd",
+    "n01440764/.DS_Store": b"clutter",
+    "n01440764/empty.JPEG": b"",
+}
+
+
+def shuffled(tree: Mapping[str, bytes], seed: int) -> dict[str, bytes]:
+    """The same files in another order."""
+    items = list(tree.items())
+    random.Random(seed).shuffle(items)
+    return dict(items)
+
+
+def below(folder: str, tree: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The same files, further down."""
+    return {f"{folder}/{name}": data for name, data in tree.items()}
+
+
+def doubled(tree: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The same files, the class folder packed into its tar as well."""
+    return {f"{name.split('/')[0]}/{name}": data for name, data in tree.items()}
+
+
+SHAPES: dict[str, Callable[[], bytes]] = {
+    "tar of tars": lambda: nested(TREE),
+    "tar of tars in pax": lambda: nested(TREE, form=tarfile.PAX_FORMAT),
+    "in another order": lambda: nested(shuffled(TREE, 3)),
+    "with folders in the inner tars": lambda: nested(doubled(TREE)),
+    "a tree in a tar": lambda: tar_of(shuffled(TREE, 4)),
+    "a tree below ./": lambda: tar_of(below(".", TREE)),
+    "gzipped": lambda: zipped(nested(TREE)),
+    "of gzipped tars": lambda: nested(TREE, packed=True),
+    "a gzipped tree": lambda: zipped(tar_of(TREE)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def put(folder: Path, data: bytes, name: str = "archive") -> str:
+    """An archive in a file whose name says nothing."""
+    path = folder / name
+    path.write_bytes(data)
+    return str(path)
+
+
+def contents(source: ILSVRC, listing: Listing) -> dict[str, bytes]:
+    """Each sample by name."""
+    rows = (row for row in range(len(listing)) if row not in listing.problems)
+    return {listing.names[row]: source.read(listing.located(row)) for row in rows}
+
+
+def without_places(listing: Listing) -> tuple[object, ...]:
+    """What class folders would list as well."""
+    return (
+        list(listing.names),
+        listing.sizes.tolist(),
+        list(listing.classes),
+        dict(sorted(listing.problems.items())),
+    )
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Listing:
+    """What class folders of the same files list."""
+    for name, data in TREE.items():
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return ImageFolder(str(tmp_path / "photos")).list()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_lists_as_class_folders_do(
+    shape: str, tmp_path: Path, folders: Listing
+) -> None:
+    """Names, sizes, classes and problems are those of class folders; every byte is read."""
+    source = ILSVRC(put(tmp_path, SHAPES[shape]()))
+    listing = source.list()
+    assert without_places(listing) == without_places(folders)
+    assert listing.sizes.dtype == listing.offsets.dtype == np.int64
+    expected = {name: data for name, data in TREE.items() if "DS_Store" not in name}
+    assert contents(source, listing) == expected
+    copy = pickle.loads(pickle.dumps(source))
+    assert contents(copy, listing) == expected
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_on_s3(
+    shape: str, tmp_path: Path, bucket: str, s3_server: MotoServer, folders: Listing
+) -> None:
+    """On S3 every shape lists and reads as on disk, with many reads in flight."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    S3Store(f"s3://{bucket}/deep", options).put("archive", SHAPES[shape]())
+    source = ILSVRC(f"s3://{bucket}/deep/archive", options)
+    listing = source.list()
+    assert without_places(listing) == without_places(folders)
+    assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
+    assert source.concurrency > 4
+    assert pickle.loads(pickle.dumps(source)).read(listing.located(1)) is not None
+
+
+@pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz"])
+def test_a_folder_of_tars(ending: str, tmp_path: Path, folders: Listing) -> None:
+    """Who unpacked the outer tar only names the folder of the inner ones."""
+    place = tmp_path / "tars"
+    place.mkdir()
+    for group in ("n01440764", "n01443537"):
+        data = tar_of({n[10:]: d for n, d in TREE.items() if n.startswith(group)})
+        put(place, zipped(data) if "gz" in ending else data, group + ending)
+    put(place, b"d41d8cd9  n01440764.tar", "MD5SUMS")
+    source = ILSVRC(str(place))
+    listing = source.list()
+    assert listing.names[0] == "MD5SUMS"
+    assert listing.problems[0].status == "skipped"
+    assert list(listing.names[1:]) == list(folders.names)
+    assert list(listing.classes[1:]) == list(folders.classes)
+    assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
+
+
+def test_a_folder_with_a_tar_that_cannot_be_read(tmp_path: Path) -> None:
+    """An inner tar of another compression fails, with what to do; it is not passed over."""
+    place = tmp_path / "tars"
+    place.mkdir()
+    put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
+    put(place, bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "n01443537.tar.bz2")
+    listing = ILSVRC(str(place)).list()
+    (problem,) = listing.problems.values()
+    assert problem.status == "failed"
+    assert "bunzip2" in problem.reason
+
+
+def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
+    """One folder of an archive of everything is taken as if it were the source."""
+    everything = {
+        **below("ILSVRC/Data/CLS-LOC/train", TREE),
+        "ILSVRC/Data/CLS-LOC/val/ILSVRC2012_val_00000001.JPEG": b"\xff\xd8v1",
+        "ILSVRC/Data/CLS-LOC/test/ILSVRC2012_test_00000001.JPEG": b"\xff\xd8t1",
+        "ILSVRC/ImageSets/CLS-LOC/train_cls.txt": b"n01440764/n01440764_10 1",
+    }
+    path = put(tmp_path, tar_of(everything))
+    with pytest.raises(SourceError, match=r"--set ilsvrc\.folder=ILSVRC/Data/CLS-LOC/train"):
+        ILSVRC(path).list()
+    train = ILSVRC(path, None, ILSVRCOptions(folder="ILSVRC/Data/CLS-LOC/train")).list()
+    assert without_places(train) == without_places(folders)
+    val = ILSVRC(path, None, ILSVRCOptions(folder="/ILSVRC/Data/CLS-LOC/val/")).list()
+    assert (list(val.names), list(val.classes)) == (["ILSVRC2012_val_00000001.JPEG"], [""])
+    with pytest.raises(SourceNotFound, match="nothing lies below 'nowhere'"):
+        ILSVRC(path, None, ILSVRCOptions(folder="nowhere")).list()
+
+
+@pytest.mark.parametrize("folder", ["", "val/", "./ILSVRC/Data/val/"])
+def test_flat_tars_have_no_classes(folder: str, tmp_path: Path) -> None:
+    """Validation images lie in no class: each is a sample without one, in the order of names."""
+    names = [f"ILSVRC2012_val_{i:08}.JPEG" for i in (3, 1, 2)]
+    files = {folder + name: b"\xff\xd8" + name.encode() for name in names}
+    source = ILSVRC(put(tmp_path, tar_of({**files, f"{folder}readme.txt": b"words"})))
+    listing = source.list()
+    prefix = folder.removeprefix("./")
+    assert list(listing.names) == [*sorted(prefix + n for n in names), f"{prefix}readme.txt"]
+    assert set(listing.classes) == {""}
+    assert {row: problem.status for row, problem in listing.problems.items()} == {3: "skipped"}
+    assert contents(source, listing)[prefix + names[0]] == b"\xff\xd8" + names[0].encode()
+
+
+def test_the_last_of_equal_names_counts(tmp_path: Path) -> None:
+    """As in unpacking, a later member replaces an earlier one, which is skipped with the reason."""
+    first = tar_of({"n01440764/x.JPEG": b"\xff\xd8old", "n01440764/y.JPEG": b"\xff\xd8y"})
+    path = put(tmp_path, first)
+    with tarfile.open(path, "a") as tar:
+        (tmp_path / "new").write_bytes(b"\xff\xd8brand new")
+        tar.add(tmp_path / "new", "./n01440764/x.JPEG")
+    source = ILSVRC(path)
+    listing = source.list()
+    assert contents(source, listing) == {
+        "n01440764/x.JPEG": b"\xff\xd8brand new",
+        "n01440764/y.JPEG": b"\xff\xd8y",
+    }
+    assert list(listing.names).count("n01440764/x.JPEG") == 2
+    (problem,) = listing.problems.values()
+    assert (problem.status, "same name" in problem.reason) == ("skipped", True)
+
+
+def test_hostile_members_fail_by_name(tmp_path: Path) -> None:
+    """Links and paths that lead out are failures with a reason, and spoil no class."""
+    hostile = ["../../n09999999/evil.JPEG", "/etc/cron.d/x.JPEG"]
+    files = {**TREE, **dict.fromkeys(hostile, b"\xff\xd8")}
+    path = put(tmp_path, tar_of(files, links={"n01440764/link.JPEG": "/etc/passwd"}))
+    listing = ILSVRC(path).list()
+    failed = {
+        listing.names[r]: p.reason for r, p in listing.problems.items() if p.status == "failed"
+    }
+    assert failed.keys() == {*hostile, "n01440764/link.JPEG"}
+    assert failed["n01440764/link.JPEG"] == "symbolic link in the archive"
+    assert set(listing.classes) == {"n01440764", "n01443537", ""}
+    assert not any(path.name == "evil.JPEG" for path in tmp_path.rglob("*"))
+
+
+class TestCache:
+    def listed(self, path: str) -> tuple[Listing, list[str]]:
+        """A listing by a new source, and what it said."""
+        said: list[str] = []
+        source = ILSVRC(path)
+        source.announce_to(said.append)
+        return source.list(), said
+
+    def test_an_index_is_made_once(self, tmp_path: Path) -> None:
+        """A second source finds the index, and reads none of a compressed archive to list it."""
+        path = put(tmp_path, zipped(nested(TREE)))
+        first, said = self.listed(path)
+        assert len(said) == 1
+        assert "decompressed once" in said[0]
+        again, silent = self.listed(path)
+        assert silent == []
+        assert again.digest() == first.digest()
+
+    def test_a_stale_index_is_made_anew(self, tmp_path: Path) -> None:
+        """An archive of another size, or another time, is indexed again."""
+        path = put(tmp_path, nested(TREE))
+        before = self.listed(path)[0].digest()
+        put(tmp_path, nested({**TREE, "n01440764/more.JPEG": b"\xff\xd8"}))
+        assert "n01440764/more.JPEG" in self.listed(path)[0].names
+        changed = nested({**TREE, "n01440764/mooo.JPEG": b"\xff\xd8"})
+        put(tmp_path, changed)
+        os.utime(path, ns=(1, 1))
+        assert "n01440764/mooo.JPEG" in self.listed(path)[0].names
+        put(tmp_path, nested(TREE))
+        assert self.listed(path)[0].digest() == before
+
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_a_corrupt_index_is_made_anew(self, packed: bool, tmp_path: Path) -> None:
+        """Whatever lies in the cache, the listing and the bytes are right."""
+        data = nested(TREE)
+        path = put(tmp_path, zipped(data) if packed else data)
+        digest = self.listed(path)[0].digest()
+        kept = [file for file in (tmp_path / "cache" / "dataprep").iterdir() if file.stat().st_size]
+        assert len(kept) == 1 + packed
+        for damage in (b"", b"PAR1 nonsense", kept[0].read_bytes()[:-9]):
+            for file in kept:
+                file.write_bytes(damage)
+            source = ILSVRC(path)
+            listing = source.list()
+            assert listing.digest() == digest
+            assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
+
+    def test_a_cache_that_cannot_be_written(self, tmp_path: Path) -> None:
+        """Nothing is lost but time where the index cannot be kept; compressed, it is refused."""
+        blocked = tmp_path / "a file"
+        blocked.write_bytes(b"")
+        section = ILSVRCOptions(cache=str(blocked / "cache"))
+        path = put(tmp_path, nested(TREE))
+        assert len(ILSVRC(path, None, section).list()) == len(TREE)
+        with pytest.raises(ValueError, match=r"--set ilsvrc\.cache"):
+            ILSVRC(put(tmp_path, zipped(nested(TREE))), None, section).list()
+
+    def test_a_worker_without_the_cache_finds_the_points_itself(self, tmp_path: Path) -> None:
+        """Points that are gone are found again from the archive."""
+        source = ILSVRC(put(tmp_path, nested(TREE, packed=True)))
+        listing = source.list()
+        for file in (tmp_path / "cache" / "dataprep").iterdir():
+            file.unlink()
+        copy = pickle.loads(pickle.dumps(source))
+        assert contents(copy, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
+
+
+class TestRefused:
+    @pytest.mark.parametrize("cut", [0.3, 0.6, 0.95])
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_truncated(self, cut: float, packed: bool, tmp_path: Path) -> None:
+        """A truncated archive is refused, with its name; a plain one says at which byte it ends."""
+        noise = np.random.default_rng(0).bytes(300_000)
+        data = nested({**TREE, "n01443537/noise.JPEG": noise, "n01440764/noise.JPEG": noise})
+        data = zipped(data) if packed else data
+        path = put(tmp_path, data[: int(len(data) * cut)])
+        with pytest.raises(CorruptArchive, match="truncated") as caught:
+            ILSVRC(path).list()
+        assert path in str(caught.value)
+        if not packed:
+            assert isinstance(caught.value, TruncatedArchive)
+            assert f"byte {int(len(data) * cut):,}" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("data", "words"),
+        [
+            (b"PK\x03\x04 a zip file" * 100, "no tar archive"),
+            (b"", "no tar archive"),
+            (zipped(b"text " * 1000), "no tar archive"),
+            (bz2.compress(bytes(1000)), "bunzip2"),
+            (b"\xfd7zXZ\x00" + bytes(600), "unxz"),
+            (b"\x28\xb5\x2f\xfd" + bytes(600), "unzstd"),
+        ],
+        ids=["zip", "empty", "text.gz", "bzip2", "xz", "zstd"],
+    )
+    def test_no_tars(self, data: bytes, words: str, tmp_path: Path) -> None:
+        """What is no tar is refused by its content, with what to do."""
+        with pytest.raises(NotAnArchive, match=words):
+            ILSVRC(put(tmp_path, data, "train.tar")).list()
+
+    def test_nothing_there(self, tmp_path: Path) -> None:
+        """A path of nothing, an empty folder and one without tars are told apart."""
+        with pytest.raises(SourceNotFound, match="no such directory"):
+            ILSVRC(str(tmp_path / "nowhere.tar")).list()
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(SourceNotFound, match="no archive at"):
+            ILSVRC(str(tmp_path / "empty")).list()
+        put(tmp_path / "empty", b"\xff\xd8", "a.jpg")
+        with pytest.raises(SourceNotFound, match="no tar archives"):
+            ILSVRC(str(tmp_path / "empty")).list()
+
+    def test_both_archives_in_one_folder(self, tmp_path: Path) -> None:
+        """The folder that holds the train tar is not the source: the tar is."""
+        (tmp_path / "d").mkdir()
+        put(tmp_path / "d", nested(TREE), "ILSVRC2012_img_train.tar")
+        with pytest.raises(SourceError, match=r"--source .*/d/ILSVRC2012_img_train\.tar"):
+            ILSVRC(str(tmp_path / "d")).list()
+
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_an_archive_changed_between_listing_and_reading(
+        self, packed: bool, tmp_path: Path
+    ) -> None:
+        """A worker that finds another archive than was listed stops instead of reading rubbish."""
+        data = nested(TREE)
+        source = ILSVRC(put(tmp_path, zipped(data) if packed else data))
+        listing = source.list()
+        frozen = pickle.dumps(source)
+        put(tmp_path, b"x" * 100_000)
+        with pytest.raises(SourceChanged, match="was changed since it was indexed"):
+            pickle.loads(frozen).read(listing.located(1))
+        (tmp_path / "archive").unlink()
+        with pytest.raises(SourceChanged, match="is gone"):
+            pickle.loads(frozen).read(listing.located(1))
+
+
+def test_many_archives_share_few_descriptors(tmp_path: Path) -> None:
+    """Reading from more archives than may be kept open at once works, and closes them."""
+    place = tmp_path / "tars"
+    place.mkdir()
+    for i in range(150):
+        put(place, tar_of({"x.JPEG": b"\xff\xd8%d" % i}), f"n{i:08}.tar")
+    source = ILSVRC(str(place))
+    listing = source.list()
+    for _ in range(2):
+        assert len(contents(source, listing)) == 150
+    assert len(list(Path("/proc/self/fd").iterdir())) < 150

@@ -1,0 +1,80 @@
+"""Tar archives for tests, by Python and by the programs that people use."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dataprep.archives.tar_headers import Member, Members
+from dataprep.archives.windows import Windowed
+
+
+def tar_of(
+    files: Mapping[str, bytes],
+    form: int = tarfile.GNU_FORMAT,
+    links: Mapping[str, str] | None = None,
+) -> bytes:
+    """A tar of files in their order, by Python; then symbolic links."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=form) as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        for name, target in (links or {}).items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    return sink.getvalue()
+
+
+def pack(program: str, folder: Path, archive: Path, *arguments: str) -> bytes:
+    """What GNU tar or bsdtar makes of a folder; the test is skipped where it is missing."""
+    command = {"gnu": "tar", "bsd": "bsdtar"}[program]
+    if shutil.which(command) is None:
+        pytest.skip(f"{command} is not installed")
+    subprocess.run(
+        [command, *arguments, "-cf", os.fspath(archive), "-C", os.fspath(folder), "."],
+        check=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+    return archive.read_bytes()
+
+
+def windowed(data: bytes, window_bytes: int = 1 << 15, probe_bytes: int = 4096) -> Windowed:
+    """Bytes in memory, read as a file is."""
+    return Windowed(
+        lambda offset, length: data[offset : offset + length], len(data), window_bytes, probe_bytes
+    )
+
+
+def members(data: bytes) -> list[Member]:
+    """The members of a tar in memory."""
+    return list(Members(windowed(data), "test.tar"))
+
+
+def zipped(data: bytes) -> bytes:
+    """``data`` compressed, the same each time."""
+    return gzip.compress(data, 6, mtime=0)
+
+
+def nested(
+    tree: Mapping[str, bytes], *, packed: bool = False, form: int = tarfile.GNU_FORMAT
+) -> bytes:
+    """A tar of tars, one a folder of ``tree``, as ILSVRC2012's; inner ones ``packed`` by gzip."""
+    folders: dict[str, dict[str, bytes]] = {}
+    for name, data in tree.items():
+        folder, _, rest = name.partition("/")
+        folders.setdefault(folder, {})[rest] = data
+    inner = {f"{folder}.tar": tar_of(files, form) for folder, files in folders.items()}
+    if packed:
+        inner = {f"{name}.gz": zipped(data) for name, data in inner.items()}
+    return tar_of(inner, form)
