@@ -19,13 +19,14 @@ from dataprep.augment.crops import Box
 from dataprep.formats.records import Buffer
 from dataprep.image.geometry import dct_size
 from dataprep.image.pixels import Pixels, open_image
-from dataprep.image.policy import DEFAULT_MAX_PIXELS
+from dataprep.image.policy import ImagePolicy
 
 # One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
 cv2.setNumThreads(1)
 
 _SOI = b"\xff\xd8"
 _CMYK = ("CMYK", "YCCK")
+_POLICY = ImagePolicy()  # alpha laid on white, the first frame
 
 
 def decode_part(data: Buffer, choose: Callable[[int, int], Box], size: int) -> Pixels:
@@ -79,7 +80,7 @@ def _decode_jpeg(
 
 
 def _decode_other(data: Buffer, choose: Callable[[int, int], Box]) -> tuple[Pixels, Box]:
-    pixels = open_image(bytes(data), DEFAULT_MAX_PIXELS).pixels
+    pixels = open_image(bytes(data), _POLICY).pixels
     height, width, channels = pixels.shape
     if channels == 1:
         pixels = np.repeat(pixels, 3, axis=2)

@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Mode = Literal["short", "long", "exact", "crop", "none"]
+Filter = Literal["gaussian", "area", "lanczos", "bicubic", "bilinear", "fast"]
+Encoding = Literal["jpeg", "png", "webp"]
 Side = Annotated[int, Field(ge=1, le=16_384)]
+Byte = Annotated[int, Field(ge=0, le=255)]
 
 # Pillow's own threshold: 2**30 bytes / 4 / 3 pixels, a quarter of a GiB of RGB.
 DEFAULT_MAX_PIXELS = 89_478_485
 PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
+_HEX_COLOUR = re.compile("#?([0-9a-fA-F]{6})")
+# Keys that do nothing unless ``encoding`` is this one.
+_BELONGS_TO: dict[str, Encoding] = {
+    "progressive": "jpeg",
+    "optimize": "jpeg",
+    "png_compression": "png",
+    "webp_lossless": "webp",
+}
+
 
 class ImagePolicy(BaseModel):
-    """How one image is resized and stored.
+    """How one image is resized and stored; ``docs/images.md`` says what is counted of it.
 
-    Modes: ``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales to
-    ``size`` by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the
+    Size. Modes: ``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales
+    to ``size`` by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the
     image to cover that box and keeps its centre, ``none`` leaves the size alone. Without
     ``upscale`` no side ever grows; ``exact`` and ``crop`` then give less than ``size`` where
-    the source has less.
+    the source has less. ``filter`` is what scales: see ``dataprep.image.resize``. Images whose
+    short side is below ``min_size`` are skipped.
 
-    ``check`` is for images that are stored as they are: ``decode`` makes sure that they can be
-    decoded, ``header`` only that they begin and end as a JPEG does, at the speed of the disk.
+    Encoding. ``encoding`` is what images are stored as; files that are so already and need no
+    change are stored byte for byte, whatever the other keys of this paragraph say. ``quality``
+    is JPEG's and that of lossy WebP. ``subsampling`` is JPEG's; ``keep`` takes the source's, and
+    420 where it has none. ``progressive`` and ``optimize`` are JPEG's, ``png_compression`` is
+    zlib's level, ``webp_lossless`` keeps every pixel.
+
+    Traits. ``orientation`` is Exif's; ``icc`` says what becomes of a colour profile;
+    ``cmyk``, ``palette`` and ``depth`` (16 bits a sample) are converted or refused; ``greyscale``
+    stays one channel or becomes three; ``alpha`` is laid on ``background``, kept (PNG and WebP)
+    or refused; of an ``animation`` the first frame is taken; ``wrong_container`` is a file whose
+    name promises another kind of image; ``truncated`` files fail, or what decodes is kept.
+
+    Limits. ``check`` is for JPEGs that are stored as they are: ``decode`` makes sure that they
+    can be decoded, ``header`` only that they begin and end as a JPEG does, at the speed of the
+    disk. ``max_pixels`` and ``max_source_bytes`` refuse what is larger.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,9 +59,26 @@ class ImagePolicy(BaseModel):
     mode: Mode = "none"
     size: Side | tuple[Side, Side] | None = None
     upscale: bool = False
+    filter: Filter = "gaussian"
+    min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
+    encoding: Encoding = "jpeg"
     quality: Annotated[int, Field(ge=1, le=100)] = 95
-    subsampling: Literal["420", "422", "444"] = "420"
+    subsampling: Literal["420", "422", "444", "keep"] = "420"
+    progressive: bool = False
+    optimize: bool = False
+    png_compression: Annotated[int, Field(ge=0, le=9)] = 6
+    webp_lossless: bool = False
     orientation: Literal["ignore", "apply"] = "ignore"
+    icc: Literal["drop", "keep", "srgb"] = "drop"
+    cmyk: Literal["convert", "fail"] = "convert"
+    palette: Literal["convert", "fail"] = "convert"
+    depth: Literal["reduce", "fail"] = "reduce"
+    greyscale: Literal["keep", "rgb"] = "keep"
+    alpha: Literal["flatten", "keep", "fail"] = "flatten"
+    background: tuple[Byte, Byte, Byte] = (255, 255, 255)
+    animation: Literal["first", "fail"] = "first"
+    wrong_container: Literal["convert", "fail"] = "convert"
+    truncated: Literal["fail", "keep"] = "fail"
     check: Literal["decode", "header"] = "decode"
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
@@ -48,6 +92,17 @@ class ImagePolicy(BaseModel):
                 values["mode"] = "short"
         return values
 
+    @field_validator("background", mode="before")
+    @classmethod
+    def _colour(cls, value: Any) -> Any:
+        if isinstance(value, str) and (match := _HEX_COLOUR.fullmatch(value)):
+            return tuple(bytes.fromhex(match[1]))
+        if isinstance(value, (list, tuple)) and len(value) == 3:
+            return value
+        raise ValueError(
+            "give [255, 255, 255], or '#ffffff' in quotes, since # begins a comment in YAML"
+        )
+
     @model_validator(mode="after")
     def _size_fits_the_mode(self) -> ImagePolicy:
         if self.mode == "none" and self.size is not None:
@@ -58,9 +113,30 @@ class ImagePolicy(BaseModel):
             raise ValueError(f"mode {self.mode!r} takes one number as 'size', not two")
         return self
 
+    @model_validator(mode="after")
+    def _keys_fit_the_encoding(self) -> ImagePolicy:
+        if self.alpha == "keep" and self.encoding == "jpeg":
+            raise ValueError(
+                "alpha 'keep' needs 'encoding' png or webp: a JPEG has no alpha; or 'flatten' it"
+            )
+        for key, encoding in _BELONGS_TO.items():
+            default = type(self).model_fields[key].default
+            if getattr(self, key) != default and self.encoding != encoding:
+                raise ValueError(f"{key!r} belongs to encoding {encoding!r}: leave it out")
+        return self
+
     @property
     def box(self) -> tuple[int, int]:
         """``size`` as (width, height); (0, 0) for mode ``none``."""
         if self.size is None:
             return 0, 0
         return self.size if isinstance(self.size, tuple) else (self.size, self.size)
+
+    @property
+    def same_everywhere(self) -> bool:
+        """Whether the bytes are the same on every processor.
+
+        Not those of zlib-ng and libwebp, which choose by the processor's instructions, nor
+        those of LittleCMS, which computes its tables in floating point.
+        """
+        return self.encoding == "jpeg" and self.icc != "srgb"

@@ -164,7 +164,7 @@ def calibrate(
         if size > config.image.max_source_bytes:
             return size, 0
         try:
-            converted = convert_sample(source.read(listing.located(row)), config.image)
+            converted = convert_sample(source.read(listing.located(row)), config.image, name)
         except ImageError:
             return size, 0
         group = to_bytes(listing.classes[row])

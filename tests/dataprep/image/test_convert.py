@@ -354,15 +354,6 @@ def test_conversion_uses_one_thread() -> None:
     assert cv2.getNumThreads() == 1
 
 
-def test_check_decodes_in_full() -> None:
-    """A stored JPEG is checked to its last pixel; other containers are refused."""
-    assert check(PLAIN) == (160, 120, 3)
-    with pytest.raises(CorruptImage, match=r"not a JPEG: begins with .*PNG"):
-        check(enc.pillow(IMAGE, "PNG"))
-    with pytest.raises(CorruptImage, match="corrupt JPEG"):
-        check(damaged(PLAIN))
-
-
 SMALL = draw_image(3, 24, 16, detail=0.2)
 SEEDS = st.sampled_from(
     [

@@ -41,7 +41,7 @@ def test_the_box() -> None:
         ({"mode": "crop", "size": (1, 2, 3)}, "at most 2 items"),
         ({"quality": 0}, "greater than or equal to 1"),
         ({"quality": 101}, "less than or equal to 100"),
-        ({"subsampling": "411"}, "'420', '422' or '444'"),
+        ({"subsampling": "411"}, "'420', '422', '444' or 'keep'"),
         ({"orientation": "keep"}, "'ignore' or 'apply'"),
         ({"check": "none"}, "'decode' or 'header'"),
         ({"max_pixels": 0}, "greater than or equal to 1"),
