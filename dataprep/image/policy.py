@@ -28,60 +28,71 @@ _BELONGS_TO: dict[str, Encoding] = {
 
 
 class ImagePolicy(BaseModel):
-    """How one image is resized and stored; ``docs/images.md`` says what is counted of it.
+    """How one image is resized and stored; ``docs/images.md`` says what is counted of it."""
 
-    Size. Modes: ``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales
-    to ``size`` by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the
-    image to cover that box and keeps its centre, ``none`` leaves the size alone. Without
-    ``upscale`` no side ever grows; ``exact`` and ``crop`` then give less than ``size`` where
-    the source has less. ``filter`` is what scales: see ``dataprep.image.resize``. Images whose
-    short side is below ``min_size`` are skipped.
-
-    Encoding. ``encoding`` is what images are stored as; files that are so already and need no
-    change are stored byte for byte, whatever the other keys of this paragraph say. ``quality``
-    is JPEG's and that of lossy WebP. ``subsampling`` is JPEG's; ``keep`` takes the source's, and
-    420 where it has none. ``progressive`` and ``optimize`` are JPEG's, ``png_compression`` is
-    zlib's level, ``webp_lossless`` keeps every pixel.
-
-    Traits. ``orientation`` is Exif's; ``icc`` says what becomes of a colour profile;
-    ``cmyk``, ``palette`` and ``depth`` (16 bits a sample) are converted or refused; ``greyscale``
-    stays one channel or becomes three; ``alpha`` is laid on ``background``, kept (PNG and WebP)
-    or refused; of an ``animation`` the first frame is taken; ``wrong_container`` is a file whose
-    name promises another kind of image; ``truncated`` files fail, or what decodes is kept.
-
-    Limits. ``check`` is for JPEGs that are stored as they are: ``decode`` makes sure that they
-    can be decoded, ``header`` only that they begin and end as a JPEG does, at the speed of the
-    disk. ``max_pixels`` and ``max_source_bytes`` refuse what is larger.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mode: Mode = "none"
+    """``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales to ``size``
+    by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the image to cover
+    that box and keeps its centre, ``none`` leaves the size alone. A ``size`` without a mode is
+    ``short``."""
     size: Side | tuple[Side, Side] | None = None
+    """Pixels; for ``exact`` and ``crop`` also width and height."""
     upscale: bool = False
+    """Whether sides may grow; without it ``exact`` and ``crop`` give less than ``size`` where the
+    source has less."""
     filter: Filter = "gaussian"
+    """What scales, always antialiased; all but ``gaussian`` and ``fast`` start from the full
+    image."""
     min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """Images with a side of fewer pixels are skipped."""
     encoding: Encoding = "jpeg"
+    """What images are stored as. Files that are so already and need no change are stored byte for
+    byte, whatever the next six keys say."""
     quality: Annotated[int, Field(ge=1, le=100)] = 95
+    """Of JPEG and of lossy WebP."""
     subsampling: Literal["420", "422", "444", "keep"] = "420"
+    """Of JPEG's colours; ``keep`` takes the source's, and 420 where it has none."""
     progressive: bool = False
+    """Whether JPEGs that are encoded become progressive."""
     optimize: bool = False
+    """Whether JPEGs that are encoded get Huffman tables of their own."""
     png_compression: Annotated[int, Field(ge=0, le=9)] = 6
+    """Zlib's level."""
     webp_lossless: bool = False
+    """Whether WebP keeps every pixel."""
     orientation: Literal["ignore", "apply"] = "ignore"
+    """Exif's: left alone, as the decoders of training code do, or applied. No stored file has
+    another than 1."""
     icc: Literal["drop", "keep", "srgb"] = "drop"
+    """Colour profiles: left out of what is encoded, embedded in it, or applied so that all pixels
+    are sRGB."""
     cmyk: Literal["convert", "fail"] = "convert"
+    """CMYK and YCCK: to RGB, or refused."""
     palette: Literal["convert", "fail"] = "convert"
+    """Palettes: looked up, or refused."""
     depth: Literal["reduce", "fail"] = "reduce"
+    """More than 8 bits a sample: scaled to 8, also in PNG, or refused."""
     greyscale: Literal["keep", "rgb"] = "keep"
+    """Greyscale: one channel, or three."""
     alpha: Literal["flatten", "keep", "fail"] = "flatten"
+    """Transparency: laid on ``background``, kept (in PNG and WebP), or refused."""
     background: tuple[Byte, Byte, Byte] = (255, 255, 255)
+    """Red, green and blue behind what is transparent; also ``"#rrggbb"``."""
     animation: Literal["first", "fail"] = "first"
+    """More than one frame or page: the first is taken, or the file refused."""
     wrong_container: Literal["convert", "fail"] = "convert"
+    """A content that the name's extension does not promise: taken for what it is, or refused."""
     truncated: Literal["fail", "keep"] = "fail"
+    """Files that end early: fail, or are kept as far as they decode."""
     check: Literal["decode", "header"] = "decode"
+    """JPEGs that are stored as they are: ``decode`` makes sure that they can be decoded,
+    ``header`` only that they begin and end as a JPEG does, at the speed of the disk."""
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
+    """Images with more fail before they are decoded."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
+    """Files with more fail without being read."""
 
     @model_validator(mode="before")
     @classmethod

@@ -173,7 +173,7 @@ def _new(
         jobs[split] = JobFile(
             split=split,
             config=content_of_split(config, split),
-            versions=dict(determining()),
+            versions=dict(determining(same_everywhere=config.image.same_everywhere)),
             source={
                 "files": len(listing),
                 "bytes": int(listing.sizes.sum()),

@@ -25,7 +25,7 @@ from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
-from dataprep.versions import determining, informing
+from dataprep.versions import informing
 from dataprep.worker import ShardResult, ShardTask
 
 _STORE_THREADS = 16
@@ -146,7 +146,7 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
     rows = plan.rows_of(shard)
     return ShardTask(
         fingerprint=job.fingerprint,
-        versions=determining(),
+        versions=tuple(job.versions.items()),
         split=split,
         shard=shard,
         shards=job.shards,

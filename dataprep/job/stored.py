@@ -77,7 +77,8 @@ def require_same(
 ) -> None:
     """Refuse to go on with a job that was planned from something else."""
     found = differences(with_defaults(job.config), content_of_split(config, split))
-    found += differences(job.versions, dict(determining()))
+    here = determining(same_everywhere=config.image.same_everywhere)
+    found += differences(job.versions, dict(here))
     if job.source["sha256"] != listing.digest():
         found += _source_differences(listing, plans) or ["source: other classes, labels or places"]
     if found:
