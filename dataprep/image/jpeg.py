@@ -18,6 +18,7 @@ _DECODABLE_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithme
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _ORIENTATION = 0x0112
 _ICC = b"ICC_PROFILE\0"
+_ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
 _ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
 _SUBSAMPLING: dict[tuple[int, ...], str] = {
     (0x11, 0x11, 0x11): "444",
@@ -157,6 +158,15 @@ def with_profile(data: bytes, profile: bytes) -> bytes:
     if data.startswith(b"\xff\xe0", at):
         at += 2 + int.from_bytes(data[4:6], "big")
     return b"".join([data[:at], *segments, data[at:]])
+
+
+def without_profile(data: bytes, header: JpegHeader) -> bytes:
+    """The same JPEG without the segments of its ICC profile."""
+    parts, at = [], 0
+    for chunk in sorted(header.icc_chunks, key=lambda chunk: chunk.start):
+        parts.append(data[at : chunk.start - _ICC_HEADER_BYTES])
+        at = chunk.end
+    return b"".join([*parts, data[at:]])
 
 
 def _segment(data: bytes, position: int) -> tuple[int, int, int]:

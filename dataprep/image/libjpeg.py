@@ -7,6 +7,7 @@ from typing import NamedTuple
 import simplejpeg
 
 from dataprep.errors import CorruptImage
+from dataprep.image import jpeg
 from dataprep.image.notes import Note
 from dataprep.image.pixels import Pixels
 
@@ -15,7 +16,10 @@ from dataprep.image.pixels import Pixels
 _HARMLESS = ("extraneous bytes before marker", "Invalid SOS parameters", "Unknown Adobe color")
 # Of the file, or of its pixels before an end marker.
 _ENDS_EARLY = "remature end of"
+# Of the profile's segments, not of the picture.
+_BAD_PROFILE = "bad ICC marker"
 _FILLED = 128  # what libjpeg puts where it has no data
+_LEAST_SHARE = 0.01
 
 
 class Decoded(NamedTuple):
@@ -44,6 +48,11 @@ def decode(
         return Decoded(_libjpeg(data, colorspace, least, strict=True), ())
     except ValueError as error:
         complaint = str(error)
+    if _BAD_PROFILE in complaint:
+        header = jpeg.read_header(data)
+        if header.icc_chunks:
+            whole = jpeg.without_profile(data, header)
+            return decode(whole, colorspace, least, keep_truncated=keep_truncated)
     if any(harmless in complaint for harmless in _HARMLESS):
         try:
             return Decoded(_libjpeg(data, colorspace, least, strict=False), ("recovered",))
@@ -60,8 +69,8 @@ def _kept(data: bytes, colorspace: str, least: tuple[int, int]) -> Decoded:
         pixels = _libjpeg(data, colorspace, least, strict=False)
     except ValueError as error:
         raise CorruptImage(f"corrupt JPEG: {error}") from None
-    if (pixels == _FILLED).all():
-        raise CorruptImage("truncated JPEG: it ends before its first pixels")
+    if (pixels != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
+        raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
     return Decoded(pixels, ("truncated_kept",))
 
 

@@ -175,7 +175,7 @@ def _loaded(image: Image.Image, policy: ImagePolicy) -> list[Note]:
             raise
         image.tile = []
         if not image.getbbox(alpha_only=False):
-            raise CorruptImage("truncated image: it ends before its first pixels") from None
+            raise CorruptImage("truncated image: no pixel of it decodes") from None
         return ["truncated_kept"]
     return []
 
