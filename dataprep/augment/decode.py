@@ -1,10 +1,11 @@
 """An encoded image, or a part of it, as RGB pixels of one size.
 
 JPEGs are decoded by libjpeg-turbo at the smallest of 1, 1/2, 1/4 and 1/8 of their size at which
-the part is not below the target, then interpolated bilinearly, as TensorFlow and MXNet do it;
-torchvision filters once more before it shrinks by less than half. What libjpeg only warns of is
-accepted, since a training run should not end for it. EXIF orientation is ignored, as
-TensorFlow's, MXNet's and torchvision's decoders ignore it.
+the part is not below the target, PNG and WebP in full, with white behind what is transparent;
+then interpolated bilinearly, as TensorFlow and MXNet do it; torchvision filters once more before
+it shrinks by less than half. What libjpeg only warns of is accepted, since a training run should
+not end for it. EXIF orientation is ignored, as TensorFlow's, MXNet's and torchvision's decoders
+ignore it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def decode_whole(data: Buffer) -> Pixels:
     if bytes(data[:2]) == _SOI:
         try:
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
-            if colorspace not in _CMYK and width * height <= DEFAULT_MAX_PIXELS:
+            if colorspace not in _CMYK and width * height <= _POLICY.max_pixels:
                 pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False)
                 return pixels
         except (ValueError, KeyError):

@@ -175,6 +175,7 @@ def calibrate(
             height=converted.height,
             channels=converted.channels,
             colorspace=converted.colorspace,
+            encoding=converted.encoding,
             filename=to_bytes(name.rpartition("/")[2]),
             synset=group,
             text=group,
