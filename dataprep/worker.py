@@ -241,7 +241,6 @@ def _sample(
         height=converted.height,
         channels=converted.channels,
         colorspace=converted.colorspace,
-        encoding=converted.encoding,
         filename=to_bytes(name.rpartition("/")[2]),
         synset=to_bytes(label.synset),
         text=to_bytes(label.text),
