@@ -108,6 +108,8 @@ def _from_pillow(
     data: bytes, opened: Opened, notes: tuple[Note, ...], policy: ImagePolicy
 ) -> Converted:
     height, width, channels = opened.pixels.shape
+    if opened.turned and opened.orientation >= 5:
+        width, height = height, width
     source = Source(
         container=opened.container,
         width=width,

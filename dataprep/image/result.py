@@ -54,7 +54,8 @@ class Converted:
 class Source:
     """An image as its file has it: sizes in pixels, the orientation Exif's.
 
-    ``turned`` says whether the decoder has followed the orientation already.
+    ``turned`` says whether the decoder has followed the orientation already; the sizes are those
+    before it did.
     ``profile`` is its ICC profile, None once the pixels are no longer described by it.
     ``subsampling`` is a JPEG's, empty where it has none. ``notes`` is what was told so far.
     """
@@ -102,13 +103,14 @@ def reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
     """Turned, scaled, encoded.
 
     Args:
-        pixels: as stored, of the source's size or of a fraction of it.
+        pixels: as stored or, where the source says so, as turned; of the source's size or of a
+            fraction of it.
         source: where they come from.
         policy: size, encoding, and the like.
     """
     notes = _size_notes(source, policy)
-    turned = turn(pixels, _applied(source, policy))
-    fitted = fit(turned, source.geometry(policy), policy.filter)
+    upright = pixels if source.turned else turn(pixels, _applied(source, policy))
+    fitted = fit(upright, source.geometry(policy), policy.filter)
     if fitted.shape[2] == 1:
         # WebP has no greyscale.
         three = policy.greyscale == "rgb" or policy.encoding == "webp"
@@ -134,13 +136,13 @@ def _embedded(
 
 
 def _applied(source: Source, policy: ImagePolicy) -> int:
-    return source.orientation if policy.orientation == "apply" and not source.turned else 1
+    return source.orientation if policy.orientation == "apply" or source.turned else 1
 
 
 def _size_notes(source: Source, policy: ImagePolicy) -> list[Note]:
     notes: list[Note] = []
     if source.orientation != 1:
-        applied = policy.orientation == "apply" or source.turned
+        applied = _applied(source, policy) != 1
         notes.append("orientation_applied" if applied else "orientation_ignored")
     geometry = source.geometry(policy)
     if falls_short(geometry, policy):

@@ -300,7 +300,10 @@ def test_the_orientation_of_tiff_is_always_applied(orientation: int, how: str) -
     assert (shown(found.data).size == (120, 160)) == (orientation >= 5)
     assert found.exif_orientation == orientation
     assert ("orientation_applied" in found.notes) == (orientation != 1)
-    assert found.orientation_applied == 1
+    assert found.orientation_applied == orientation
+    assert (found.source_width, found.source_height) == (160, 120)
+    small = converted(data, orientation=how, encoding="png", mode="exact", size=(30, 50))
+    assert (small.geometry, shown(small.data).size) == (Geometry(30, 50, 30, 50), (30, 50))
 
 
 def test_nothing_of_exif_survives_an_encoding() -> None:
