@@ -18,8 +18,10 @@ are translated once, where the foreign library is called.
     │   ├── NotAnImage                            no codec knows the bytes
     │   ├── CorruptImage                          broken, truncated or empty
     │   ├── UnsupportedImage                      known, but nothing honest can be made of it
+    │   ├── RefusedImage                          the policy refuses images of this kind
     │   ├── UnreadableImage                       this one file may not be read
-    │   └── ImageTooLarge                         over a limit
+    │   ├── ImageTooLarge                         over a limit
+    │   └── ImageTooSmall                         under a limit: skipped, no failure
     ├── RecordError            ValueError         a record file does not follow its format
     │   ├── CorruptRecord                         a checksum, magic or length is wrong
     │   └── TruncatedRecord    EOFError           the file ends inside a record
@@ -107,6 +109,16 @@ class UnsupportedImage(ImageError):
     kind = "unsupported"
 
 
+class RefusedImage(ImageError):
+    """A sound image of a kind that the policy refuses; ``kind`` says which."""
+
+    kind = "refused"
+
+    def __init__(self, message: str, kind: str = "refused") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class UnreadableImage(ImageError):
     """This one file may not be read."""
 
@@ -117,6 +129,12 @@ class ImageTooLarge(ImageError):
     """The image has more pixels, or the file more bytes, than the limit allows."""
 
     kind = "too_large"
+
+
+class ImageTooSmall(ImageError):
+    """The image has a side below the limit; it is skipped, which is no failure."""
+
+    kind = "too_small"
 
 
 class RecordError(DataprepError, ValueError):

@@ -43,6 +43,8 @@ _OPTIONAL: tuple[tuple[str, pa.DataType], ...] = (
     ("values", pa.list_(pa.float32())),
 )
 
+_EXAMPLES = 3
+
 
 class SampleTable:
     """One row a source sample: those of the shards in plan order, then those in no shard.
@@ -59,6 +61,8 @@ class SampleTable:
         self._kinds: Counter[str] = Counter()
         self.failures: list[tuple[str, str]] = []
         """Name and reason of each sample that failed."""
+        self.skips: list[tuple[str, str]] = []
+        """Name and reason of the first few that were skipped."""
 
     def add(self, rows: Sequence[Row], shard: int | None) -> None:
         """Append rows of one shard, or of none."""
@@ -70,6 +74,8 @@ class SampleTable:
             if row.status == "failed":
                 self._kinds[f"failed_{row.kind}"] += 1
                 self.failures.append((row.source, row.reason))
+            elif row.status == "skipped" and len(self.skips) < _EXAMPLES:
+                self.skips.append((row.source, row.reason))
 
     @property
     def counts(self) -> SampleCounts:

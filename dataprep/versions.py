@@ -13,13 +13,26 @@ PIPELINE = 1
 """Raised whenever this package makes other bytes of the same source."""
 
 _DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")
+_PROCESSOR = "processor"
 _INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 
 
-@lru_cache(maxsize=1)
-def determining() -> tuple[tuple[str, str], ...]:
-    """Name and version of what decides the bytes; part of the fingerprint."""
-    return (("pipeline", str(PIPELINE)), *((name, version(name)) for name in _DETERMINING))
+@lru_cache(maxsize=2)
+def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
+    """Name and version of what decides the bytes; part of the fingerprint.
+
+    Where bytes are not the same on every processor, what this one can do is among them.
+    """
+    processor = () if same_everywhere else ((_PROCESSOR, _processor()),)
+    versions = ((name, version(name)) for name in _DETERMINING)
+    return (("pipeline", str(PIPELINE)), *versions, *processor)
+
+
+def _processor() -> str:
+    """Architecture and vector instructions."""
+    import cv2  # here, since it is slow to come and seldom asked
+
+    return f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
 
 
 def informing() -> dict[str, str]:
@@ -37,7 +50,8 @@ def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
     Raises:
         JobError: it names the differences.
     """
-    here = dict(determining())
+    exact = _PROCESSOR not in dict(planned)
+    here = dict(determining(same_everywhere=exact))
     different = [
         f"{name} {here.get(name, 'missing')} instead of {wanted}"
         for name, wanted in planned

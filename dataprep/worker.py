@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.boxes import Annotated, BoxOptions, Shown, follow
-from dataprep.errors import ImageError, ImageTooLarge, NotAnImage
+from dataprep.errors import ImageError, ImageTooLarge, ImageTooSmall, NotAnImage
 from dataprep.formats import IMAGENET, Box, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import Label, LabelSpace
@@ -145,15 +144,15 @@ def make_shard(
     )
 
 
-def convert_sample(data: bytes | ImageError, policy: ImagePolicy) -> Converted:
-    """Convert one file's bytes.
+def convert_sample(data: bytes | ImageError, policy: ImagePolicy, name: str = "") -> Converted:
+    """Convert the bytes of one file; its name may promise what they are not.
 
     Raises:
         ImageError: also where ``data`` already is one, or the record would be too large.
     """
     if isinstance(data, ImageError):
         raise data
-    converted = convert(data, policy)
+    converted = convert(data, policy, name=name)
     if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
         raise ImageTooLarge(f"a record of {len(converted.data):,} bytes is above 128 MB")
     return converted
@@ -172,24 +171,23 @@ def _one(
     identity = (number, escape(name), item.label, escape(group.synset))
     digest = "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
     try:
-        converted = convert_sample(data, task.policy)
+        converted = convert_sample(data, task.policy, name)
     except ImageError as error:
         promised = promises_image(name) or getattr(task.source, "only_images", False)
         clutter = isinstance(error, NotAnImage) and not promised
-        status = "skipped" if clutter else "failed"
+        small = isinstance(error, ImageTooSmall)
         return Row(
             *identity,
-            status,
+            "skipped" if clutter or small else "failed",
             reason=str(error),
             kind=error.kind,
+            notes=error.kind if small else "",
             source_bytes=size,
             source_sha256=digest,
         )
     boxes, box_notes = _boxes(task, item, converted)
     sample = _sample(converted, number, item, group, boxes)
     notes = (*converted.notes, *box_notes)
-    if converted.container not in ("JPEG", "MPO") and _says_jpeg(name):
-        notes = (*notes, "wrong_container")
     return Row(
         *identity,
         "written",
@@ -251,10 +249,6 @@ def _sample(
         boxes=boxes,
         source=to_bytes(name),
     )
-
-
-def _says_jpeg(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in (".jpeg", ".jpg", ".jpe", ".jfif")
 
 
 @dataclass

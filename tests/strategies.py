@@ -13,6 +13,7 @@ from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.recordio import MAGIC
 from dataprep.formats.records import Buffer
 from dataprep.image import ImagePolicy, Mode
+from dataprep.image.policy import Encoding
 from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
 
 payloads = st.binary(max_size=200)
@@ -51,6 +52,13 @@ def mutated(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
     return data[:start] + draw(st.binary(max_size=4)) + data[stop:]
 
 
+@st.composite
+def cut(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+    """Bytes without their end."""
+    data = draw(whole)
+    return data[: draw(st.integers(0, len(data)))]
+
+
 features: st.SearchStrategy[Feature] = st.one_of(
     st.lists(st.binary(max_size=300), max_size=4).map(BytesList),
     st.lists(st.floats(width=32, allow_nan=False), max_size=50).map(FloatList),
@@ -85,6 +93,31 @@ def image_policies(draw: st.DrawFn, mode: Mode | None = None) -> ImagePolicy:
     elif chosen in ("exact", "crop") and draw(st.booleans()):
         size = draw(st.tuples(sides, sides))
     return ImagePolicy(mode=chosen, size=size, upscale=draw(st.booleans()))
+
+
+@st.composite
+def trait_policies(draw: st.DrawFn) -> ImagePolicy:
+    """A policy with any value of every key that is chosen by name, for small images."""
+    values: dict[str, Any] = {
+        name: draw(st.sampled_from(found["enum"]))
+        for name, found in ImagePolicy.model_json_schema()["properties"].items()
+        if "enum" in found and name not in ("mode", "encoding")
+    }
+    encoding = draw(st.sampled_from(get_args(Encoding)))
+    if encoding == "jpeg":
+        values |= {"progressive": draw(st.booleans()), "optimize": draw(st.booleans())}
+        values["alpha"] = "flatten" if values["alpha"] == "keep" else values["alpha"]
+    if encoding == "webp":
+        values["webp_lossless"] = draw(st.booleans())
+    return ImagePolicy(
+        **values,
+        encoding=encoding,
+        size=draw(st.sampled_from([None, 5, 8, 16, 40])),
+        upscale=draw(st.booleans()),
+        background=draw(st.tuples(*[st.integers(0, 255)] * 3)),
+        min_size=draw(st.sampled_from([0, 0, 17])),
+        max_pixels=10**6,
+    )
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(

@@ -1,10 +1,11 @@
 """An encoded image, or a part of it, as RGB pixels of one size.
 
 JPEGs are decoded by libjpeg-turbo at the smallest of 1, 1/2, 1/4 and 1/8 of their size at which
-the part is not below the target, then interpolated bilinearly, as TensorFlow and MXNet do it;
-torchvision filters once more before it shrinks by less than half. What libjpeg only warns of is
-accepted, since a training run should not end for it. EXIF orientation is ignored, as
-TensorFlow's, MXNet's and torchvision's decoders ignore it.
+the part is not below the target, PNG and WebP in full, with white behind what is transparent;
+then interpolated bilinearly, as TensorFlow and MXNet do it; torchvision filters once more before
+it shrinks by less than half. What libjpeg only warns of is accepted, since a training run should
+not end for it. EXIF orientation is ignored, as TensorFlow's, MXNet's and torchvision's decoders
+ignore it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from dataprep.augment.crops import Box
 from dataprep.formats.records import Buffer
 from dataprep.image.geometry import dct_size
 from dataprep.image.pixels import Pixels, open_image
-from dataprep.image.policy import DEFAULT_MAX_PIXELS
+from dataprep.image.policy import ImagePolicy
 
 # One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
 cv2.setNumThreads(1)
 
 _SOI = b"\xff\xd8"
 _CMYK = ("CMYK", "YCCK")
+_POLICY = ImagePolicy()  # alpha laid on white, the first frame
 
 
 def decode_part(data: Buffer, choose: Callable[[int, int], Box], size: int) -> Pixels:
@@ -50,7 +52,7 @@ def decode_whole(data: Buffer) -> Pixels:
     if bytes(data[:2]) == _SOI:
         try:
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
-            if colorspace not in _CMYK and width * height <= DEFAULT_MAX_PIXELS:
+            if colorspace not in _CMYK and width * height <= _POLICY.max_pixels:
                 pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False)
                 return pixels
         except (ValueError, KeyError):
@@ -79,7 +81,7 @@ def _decode_jpeg(
 
 
 def _decode_other(data: Buffer, choose: Callable[[int, int], Box]) -> tuple[Pixels, Box]:
-    pixels = open_image(bytes(data), DEFAULT_MAX_PIXELS).pixels
+    pixels = open_image(bytes(data), _POLICY).pixels
     height, width, channels = pixels.shape
     if channels == 1:
         pixels = np.repeat(pixels, 3, axis=2)

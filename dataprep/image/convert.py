@@ -1,72 +1,42 @@
-"""One image in, one JPEG out, and what was done to it.
+"""One image in, one JPEG, PNG or WebP out, and what was done to it.
 
 JPEGs are decoded by libjpeg-turbo, at the smallest of 1, 1/2, 1/4 and 1/8 of their size that is
 not below the target: its inverse DCT makes these by vector instructions (other eighths take it
-longer than the whole size, and blur). ``resize`` does the rest. Every step is integer
-arithmetic: the same bytes on every processor.
+longer than the whole size, and blur). ``resize`` does the rest. Every step to a JPEG is integer
+arithmetic, conversion to sRGB excepted: the same bytes on every processor.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
-import simplejpeg
+from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
-from dataprep.image import jpeg
-from dataprep.image.geometry import Geometry, dct_size, falls_short, plan_geometry
-from dataprep.image.pixels import Pixels, open_image, too_large
+from dataprep.image import icc, jpeg, libjpeg
+from dataprep.image.containers import contradicts
+from dataprep.image.geometry import dct_size
+from dataprep.image.notes import Note
+from dataprep.image.pixels import Opened, Pixels, open_image, refused, require_size
 from dataprep.image.policy import ImagePolicy
-from dataprep.image.resize import fit, turn
+from dataprep.image.resize import takes_reduced
+from dataprep.image.result import Action, Converted, Source, as_it_is, reencoded
 
-Action = Literal["passthrough", "retagged", "reencoded"]
-
-# What libjpeg warns of although every pixel was decoded: bytes it had to skip, and header
-# fields that decoders ignore. Any other warning means that pixels were lost.
-_HARMLESS = ("extraneous bytes before marker", "Invalid SOS parameters", "Unknown Adobe color")
+__all__ = ["Action", "Converted", "convert"]
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """A stored image and its story.
-
-    ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``,
-    ``channels`` and ``colorspace`` (``RGB`` or ``Grayscale``) describe ``data``; the ``source_``
-    fields the image as it was stored. ``action`` is ``passthrough``
-    (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
-    ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
-    ``geometry`` how the turned image was then scaled and cropped: what boxes must follow.
-    ``notes`` are the kinds that the manifest counts under ``warnings``.
-    """
-
-    data: bytes
-    width: int
-    height: int
-    channels: int
-    colorspace: str
-    action: Action
-    container: str
-    source_width: int
-    source_height: int
-    source_colorspace: str
-    exif_orientation: int
-    geometry: Geometry
-    orientation_applied: int = 1
-    encoding: str = "JPEG"
-    notes: tuple[str, ...] = ()
-
-
-def convert(data: bytes, policy: ImagePolicy | None = None) -> Converted:
-    """Convert one encoded image to a JPEG by ``policy`` (its defaults if none is given).
+def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -> Converted:
+    """Convert one encoded image by ``policy`` (its defaults if none is given).
 
     Args:
         data: the file's bytes; the content decides the codec.
-        policy: size, quality, limits.
+        policy: size, encoding, what becomes of each trait, limits.
+        name: the file's, whose extension may promise another container than the content is.
 
     Raises:
-        ImageError: empty, unknown, broken, unsupported or too large; never anything else.
+        ImageError: empty, unknown, broken, unsupported, refused, too large or too small; never
+            anything else.
     """
     policy = policy or ImagePolicy()
     if not data:
@@ -76,162 +46,125 @@ def convert(data: bytes, policy: ImagePolicy | None = None) -> Converted:
             f"{len(data):,} bytes are more than max_source_bytes allows "
             f"({policy.max_source_bytes:,})"
         )
-    if data.startswith(jpeg.SOI):
-        header = jpeg.read_header(data)
-        if header.width * header.height > policy.max_pixels:
-            raise too_large(header.width, header.height, policy.max_pixels)
-        if header.channels != 4:
-            return _from_jpeg(data, header, policy)
-        # Pillow, which converts the colours, keeps silent about pixels that were lost.
-        recovered = _decode(data, "CMYK", 0, 0)[1]
-        return _from_pillow(data, policy, notes=["recovered"] if recovered else [])
-    return _from_pillow(data, policy, notes=[])
-
-
-def check(data: bytes) -> tuple[int, int, int]:
-    """Decode a stored JPEG in full; its width, height and channels.
-
-    Raises:
-        ImageError: it is no JPEG, or not all of its pixels can be decoded.
-    """
     if not data.startswith(jpeg.SOI):
-        raise CorruptImage(f"not a JPEG: begins with {data[:4]!r}")
+        opened = open_image(data, policy)
+        return _from_pillow(data, opened, _wrongly_named(name, opened.container, policy), policy)
     header = jpeg.read_header(data)
-    pixels, _ = _decode(data, _colors(header), 0, 0)
-    height, width, channels = pixels.shape
-    return width, height, channels
+    require_size(header.width, header.height, policy)
+    notes = _wrongly_named(name, "JPEG", policy)
+    if header.channels == 4:
+        return _from_four_colours(data, notes, policy)
+    return _from_jpeg(data, header, notes, policy)
 
 
-def _from_jpeg(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> Converted:
-    orientation = header.orientation if policy.orientation == "apply" else 1
-    turned = orientation >= 5
-    shown = (header.height, header.width) if turned else (header.width, header.height)
-    geometry = plan_geometry(*shown, policy)
-    notes = _orientation_notes(header.orientation, policy)
-    if falls_short(geometry, policy):
-        notes.append("smaller_than_target")
+def _wrongly_named(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ...]:
+    if not contradicts(name, container):
+        return ()
+    if policy.wrong_container == "fail":
+        raise refused(f"{container}, which its name does not say", "wrong_container")
+    return ("wrong_container",)
 
-    untouched = orientation == 1 and geometry == (*shown, *shown)
-    if untouched:
-        recovered = _checked(data, header, policy)
-        retagged = any(tag.value != 1 for tag in header.orientations)
-        stored = jpeg.reset_orientation(data, header) if retagged else data
-        action: Action = "retagged" if retagged else "passthrough"
-        if retagged:
-            notes.append("orientation_reset")
-    else:
-        least = (geometry.height, geometry.width) if turned else (geometry.width, geometry.height)
-        scaled = dct_size(header.width, header.height, *least)
-        pixels, recovered = _decode(data, _colors(header), *scaled)
-        stored = _encode(fit(turn(pixels, orientation), geometry), policy)
-        action = "reencoded"
-        if header.has_icc:
-            notes.append("icc_dropped")
-    if recovered:
-        notes.append("recovered")
-    if header.channels == 1:
-        notes.append("greyscale_kept")
-    return Converted(
-        data=stored,
-        width=geometry.crop_width,
-        height=geometry.crop_height,
-        channels=header.channels,
-        colorspace="Grayscale" if header.channels == 1 else "RGB",
-        action=action,
+
+def _from_jpeg(
+    data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
+) -> Converted:
+    source = Source(
         container="JPEG",
-        source_width=header.width,
-        source_height=header.height,
-        source_colorspace=header.colorspace,
-        exif_orientation=header.orientation,
-        geometry=geometry,
-        orientation_applied=orientation,
-        notes=tuple(notes),
+        width=header.width,
+        height=header.height,
+        colorspace=header.colorspace,
+        orientation=header.orientation,
+        profile=jpeg.profile(data, header),
+        notes=notes,
+        subsampling=header.subsampling,
     )
+    if policy.encoding == "jpeg" and source.fits(header.channels, policy):
+        checked = None if _converts(source, policy) else _checked(data, header, policy)
+        if checked is not None:
+            source = replace(source, notes=(*notes, *checked))
+            retagged = any(tag.value != 1 for tag in header.orientations)
+            if not retagged:
+                return as_it_is(data, header.channels, "passthrough", source, policy)
+            upright = jpeg.reset_orientation(data, header)
+            return as_it_is(upright, header.channels, "retagged", source, policy)
+    decoded = libjpeg.decode(
+        data,
+        "GRAY" if header.channels == 1 else "RGB",
+        _least(source, policy),
+        keep_truncated=policy.truncated == "keep",
+    )
+    source = replace(source, notes=(*notes, *decoded.notes))
+    return reencoded(*_in_srgb(decoded.pixels, source, policy), policy)
 
 
-def _from_pillow(data: bytes, policy: ImagePolicy, *, notes: list[str]) -> Converted:
-    opened = open_image(data, policy.max_pixels)
-    orientation = opened.orientation if policy.orientation == "apply" else 1
-    pixels = turn(opened.pixels, orientation)
-    height, width, channels = pixels.shape
-    geometry = plan_geometry(width, height, policy)
-    notes = [*notes, *opened.notes, *_orientation_notes(opened.orientation, policy)]
-    if falls_short(geometry, policy):
-        notes.append("smaller_than_target")
-    if channels == 1:
-        notes.append("greyscale_kept")
-    source_height, source_width = opened.pixels.shape[:2]
-    return Converted(
-        data=_encode(fit(pixels, geometry), policy),
-        width=geometry.crop_width,
-        height=geometry.crop_height,
-        channels=channels,
-        colorspace="Grayscale" if channels == 1 else "RGB",
-        action="reencoded",
+def _from_four_colours(data: bytes, notes: tuple[Note, ...], policy: ImagePolicy) -> Converted:
+    """Pillow converts the colours, but keeps silent about pixels that were lost."""
+    found = libjpeg.decode(data, "CMYK", keep_truncated=policy.truncated == "keep")
+    whole = data + jpeg.EOI if "truncated_kept" in found.notes else data
+    return _from_pillow(data, open_image(whole, policy), (*notes, *found.notes), policy)
+
+
+def _from_pillow(
+    data: bytes, opened: Opened, notes: tuple[Note, ...], policy: ImagePolicy
+) -> Converted:
+    height, width, channels = opened.pixels.shape
+    if opened.turned and opened.orientation >= 5:
+        width, height = height, width
+    source = Source(
         container=opened.container,
-        source_width=source_width,
-        source_height=source_height,
-        source_colorspace=opened.mode,
-        exif_orientation=opened.orientation,
-        geometry=geometry,
-        orientation_applied=orientation,
-        notes=tuple(notes),
+        width=width,
+        height=height,
+        colorspace=opened.mode,
+        orientation=opened.orientation,
+        profile=opened.profile,
+        notes=(*notes, *opened.notes),
+        turned=opened.turned,
     )
+    stays = opened.as_stored and opened.container == policy.encoding.upper()
+    if stays and opened.orientation == 1 and source.fits(channels, policy):
+        return as_it_is(data, channels, "passthrough", source, policy)
+    return reencoded(opened.pixels, source, policy)
 
 
-def _orientation_notes(orientation: int, policy: ImagePolicy) -> list[str]:
-    if orientation == 1:
-        return []
-    return ["orientation_applied" if policy.orientation == "apply" else "orientation_ignored"]
+def _converts(source: Source, policy: ImagePolicy) -> bool:
+    """Whether the pixels of a JPEG are to become others, because of its profile."""
+    profile = source.profile
+    return policy.icc == "srgb" and profile is not None and icc.is_other_than_srgb(profile)
 
 
-def _checked(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> bool:
-    """Make sure that a file which is stored as it is can be decoded; whether libjpeg complained.
+def _checked(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> tuple[Note, ...] | None:
+    """Make sure that a file which is stored as it is can be decoded; what libjpeg noted.
 
-    All of the entropy-coded data is read; the colours, which cannot fail, are left out.
+    All of the entropy-coded data is read; the colours, which cannot fail, are left out. None if
+    it ends early, so that it must be encoded anew to be kept.
     """
+    keep = policy.truncated == "keep"
     if policy.check == "decode":
-        return _decode(data, "GRAY", 0, 0)[1]
-    if not jpeg.ends(data, header):
-        raise CorruptImage("truncated JPEG: it has no end-of-image marker")
-    return False
+        notes = libjpeg.decode(data, "GRAY", keep_truncated=keep).notes
+        return None if "truncated_kept" in notes else notes
+    if jpeg.ends(data, header):
+        return ()
+    if keep:
+        return None
+    raise CorruptImage("truncated JPEG: it has no end-of-image marker")
 
 
-def _colors(header: jpeg.JpegHeader) -> str:
-    return "GRAY" if header.channels == 1 else "RGB"
+def _least(source: Source, policy: ImagePolicy) -> tuple[int, int]:
+    """The size below which a decoder must not scale, as stored; 0 x 0 for the whole size."""
+    if not takes_reduced(policy.filter):
+        return 0, 0
+    width, height, *_ = source.geometry(policy)
+    turned = policy.orientation == "apply" and source.orientation >= 5
+    least = (height, width) if turned else (width, height)
+    return dct_size(source.width, source.height, *least)
 
 
-def _decode(data: bytes, colorspace: str, min_width: int, min_height: int) -> tuple[Pixels, bool]:
-    """Pixels at the smallest size not below the minimum, and whether libjpeg complained."""
-    try:
-        return _libjpeg(data, colorspace, min_width, min_height, strict=True), False
-    except ValueError as error:
-        complaint = str(error)
-    if any(harmless in complaint for harmless in _HARMLESS):
-        try:
-            return _libjpeg(data, colorspace, min_width, min_height, strict=False), True
-        except ValueError as error:
-            complaint = str(error)
-    kind = "truncated" if "Premature end of JPEG" in complaint else "corrupt"
-    raise CorruptImage(f"{kind} JPEG: {complaint}")
-
-
-def _libjpeg(
-    data: bytes, colorspace: str, min_width: int, min_height: int, *, strict: bool
-) -> Pixels:
-    pixels: Pixels = simplejpeg.decode_jpeg(
-        data, colorspace, min_height=min_height, min_width=min_width, strict=strict
-    )
-    return pixels
-
-
-def _encode(pixels: Pixels, policy: ImagePolicy) -> bytes:
-    grey = pixels.shape[2] == 1
-    encoded: bytes = simplejpeg.encode_jpeg(
-        np.ascontiguousarray(pixels),
-        quality=policy.quality,
-        colorspace="GRAY" if grey else "RGB",
-        colorsubsampling="Gray" if grey else policy.subsampling,
-        fastdct=False,
-    )
-    return encoded
+def _in_srgb(pixels: Pixels, source: Source, policy: ImagePolicy) -> tuple[Pixels, Source]:
+    if policy.icc != "srgb" or source.profile is None:
+        return pixels, source
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    found = icc.to_srgb(image, source.profile)
+    if found.note is None:
+        return pixels, source
+    told = replace(source, profile=None, notes=(*source.notes, found.note))
+    return np.asarray(found.image).reshape(pixels.shape), told

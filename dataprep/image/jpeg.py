@@ -1,12 +1,13 @@
 """A JPEG's header, read and mended without decoding.
 
 Markers after ITU-T T.81, Annex B; the Adobe segment after T.872, 6.5.3; the orientation tag
-after Exif 2.32, 4.6.4.
+after Exif 2.32, 4.6.4; profiles in segments after ICC.1:2022, B.4.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dataprep.errors import CorruptImage, UnsupportedImage
 
@@ -16,6 +17,16 @@ _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0x
 _DECODABLE_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic, not lossless
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _ORIENTATION = 0x0112
+_ICC = b"ICC_PROFILE\0"
+_ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
+_ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
+_SUBSAMPLING: dict[tuple[int, ...], str] = {
+    (0x11, 0x11, 0x11): "444",
+    (0x21, 0x11, 0x11): "422",
+    (0x22, 0x11, 0x11): "420",
+    (0x12, 0x11, 0x11): "440",
+    (0x41, 0x11, 0x11): "411",
+}
 _TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: all three are met for this tag
 
 
@@ -29,15 +40,28 @@ class OrientationTag:
     big_endian: bool
 
 
+class IccChunk(NamedTuple):
+    """A part of a profile: its number from 1, how many there are, and where its bytes stand."""
+
+    number: int
+    total: int
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class JpegHeader:
-    """What the segments before the first scan say. Sizes in pixels, as stored."""
+    """What the segments before the first scan say. Sizes in pixels, as stored.
+
+    ``subsampling`` is such as ``420``, empty where it has no such name.
+    """
 
     width: int
     height: int
     colorspace: str
     orientations: tuple[OrientationTag, ...]
-    has_icc: bool
+    icc_chunks: tuple[IccChunk, ...]
+    subsampling: str
     scan_offset: int
 
     @property
@@ -61,9 +85,10 @@ def read_header(data: bytes) -> JpegHeader:
         CorruptImage: the segments end early or do not follow each other.
         UnsupportedImage: lossless, hierarchical or not 8 bits a sample.
     """
-    frame: tuple[int, int, bytes] | None = None
+    frame: _Frame | None = None
     adobe: int | None = None
-    jfif = icc = False
+    jfif = False
+    chunks: list[IccChunk] = []
     orientations: list[OrientationTag] = []
     position = 2
     while True:
@@ -75,17 +100,23 @@ def read_header(data: bytes) -> JpegHeader:
             jfif = True
         elif marker == 0xE1 and data.startswith(b"Exif\0\0", start):
             orientations.extend(_orientations(data, start + 6, end))
-        elif marker == 0xE2 and data.startswith(b"ICC_PROFILE\0", start):
-            icc = True
+        elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= 14:
+            chunks.append(IccChunk(data[start + 12], data[start + 13], start + 14, end))
         elif marker == 0xEE and data.startswith(b"Adobe", start) and end - start >= 12:
             adobe = data[start + 11]
         elif marker == 0xDA:
             break
     if frame is None:
         raise CorruptImage("corrupt JPEG: the first scan comes before the frame header")
-    width, height, components = frame
-    colorspace = _colorspace(components, jfif, adobe)
-    return JpegHeader(width, height, colorspace, tuple(orientations), icc, end)
+    return JpegHeader(
+        width=frame.width,
+        height=frame.height,
+        colorspace=_colorspace(frame.components, jfif, adobe),
+        orientations=tuple(orientations),
+        icc_chunks=tuple(chunks),
+        subsampling=_SUBSAMPLING.get(tuple(frame.sampling), ""),
+        scan_offset=end,
+    )
 
 
 def ends(data: bytes, header: JpegHeader) -> bool:
@@ -100,6 +131,42 @@ def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
         one = (1).to_bytes(tag.size, "big" if tag.big_endian else "little")
         mended[tag.offset : tag.offset + tag.size] = one
     return bytes(mended)
+
+
+def profile(data: bytes, header: JpegHeader) -> bytes | None:
+    """The ICC profile, put together from its parts.
+
+    None where there is none; empty where a part is missing or stands twice.
+    """
+    if not header.icc_chunks:
+        return None
+    chunks = sorted(header.icc_chunks)
+    total = chunks[0].total
+    if [chunk[:2] for chunk in chunks] != [(number, total) for number in range(1, total + 1)]:
+        return b""
+    return b"".join(data[chunk.start : chunk.end] for chunk in chunks)
+
+
+def with_profile(data: bytes, profile: bytes) -> bytes:
+    """The same JPEG with an ICC profile, behind its JFIF segment where it has one."""
+    parts = range(0, len(profile), _ICC_CHUNK_BYTES)
+    segments = []
+    for number, start in enumerate(parts, 1):
+        payload = _ICC + bytes([number, len(parts)]) + profile[start : start + _ICC_CHUNK_BYTES]
+        segments.append(b"\xff\xe2" + (2 + len(payload)).to_bytes(2, "big") + payload)
+    at = 2
+    if data.startswith(b"\xff\xe0", at):
+        at += 2 + int.from_bytes(data[4:6], "big")
+    return b"".join([data[:at], *segments, data[at:]])
+
+
+def without_profile(data: bytes, header: JpegHeader) -> bytes:
+    """The same JPEG without the segments of its ICC profile."""
+    parts, at = [], 0
+    for chunk in sorted(header.icc_chunks, key=lambda chunk: chunk.start):
+        parts.append(data[at : chunk.start - _ICC_HEADER_BYTES])
+        at = chunk.end
+    return b"".join([*parts, data[at:]])
 
 
 def _segment(data: bytes, position: int) -> tuple[int, int, int]:
@@ -126,7 +193,16 @@ def _segment(data: bytes, position: int) -> tuple[int, int, int]:
     return marker, position + 2, position + length
 
 
-def _frame(marker: int, payload: bytes) -> tuple[int, int, bytes]:
+class _Frame(NamedTuple):
+    """``components`` and ``sampling`` are one byte each for a component."""
+
+    width: int
+    height: int
+    components: bytes
+    sampling: bytes
+
+
+def _frame(marker: int, payload: bytes) -> _Frame:
     if len(payload) < 6 or len(payload) < 6 + 3 * payload[5]:
         raise CorruptImage("corrupt JPEG: its frame header is too short")
     if marker not in _DECODABLE_SOF:
@@ -136,7 +212,8 @@ def _frame(marker: int, payload: bytes) -> tuple[int, int, bytes]:
     height, width = int.from_bytes(payload[1:3], "big"), int.from_bytes(payload[3:5], "big")
     if not height or not width:
         raise UnsupportedImage(f"JPEG of {width} x {height} pixels")
-    return width, height, payload[6 : 6 + 3 * payload[5] : 3]
+    end = 6 + 3 * payload[5]
+    return _Frame(width, height, payload[6:end:3], payload[7:end:3])
 
 
 def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Any image Pillow opens, as honest 8-bit RGB or greyscale pixels."""
+"""Any image Pillow opens, as honest 8-bit pixels."""
 
 from __future__ import annotations
 
@@ -8,103 +8,225 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageChops, UnidentifiedImageError
+from PIL import Image, ImageChops, ImageFile, UnidentifiedImageError
 
-from dataprep.errors import CorruptImage, ImageTooLarge, NotAnImage, UnsupportedImage
+from dataprep.errors import (
+    CorruptImage,
+    ImageError,
+    ImageTooLarge,
+    ImageTooSmall,
+    NotAnImage,
+    RefusedImage,
+    UnsupportedImage,
+)
+from dataprep.image import icc, png
+from dataprep.image.depth import is_deep
+from dataprep.image.notes import Note, Refusal
+from dataprep.image.policy import ImagePolicy
 
 Pixels = NDArray[np.uint8]
-"""Pixels, uint8, of shape (height, width, channels) with 1 or 3 channels."""
+"""Pixels, uint8, of shape (height, width, channels): 1 (grey), 3 (RGB) or 4 (RGBA)."""
 
 # Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
-BACKGROUND = (255, 255, 255)
+_ORIENTATION = 0x0112
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
-_PNG_GREY_ALPHA = 4
 
 # Pillow warns of broken Exif and of images near its size limit; both are decided here.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 class Opened(NamedTuple):
-    """Pixels, and what had to be done to get them. ``mode`` is Pillow's name for the source."""
+    """Pixels, and what had to be done to get them.
+
+    ``mode`` is Pillow's name for the source. ``orientation`` is the tag's, ``turned`` whether
+    Pillow has followed it: to TIFF, and to it alone, it belongs as the order of its rows does.
+    ``profile`` is the source's ICC profile, unless the
+    pixels were converted by it or it cannot describe them. ``as_stored`` says whether any other
+    decoder would get these very pixels from the file.
+    """
 
     pixels: Pixels
     container: str
     mode: str
     orientation: int
-    notes: tuple[str, ...]
+    turned: bool
+    notes: tuple[Note, ...]
+    profile: bytes | None
+    as_stored: bool
 
 
-def open_image(data: bytes, max_pixels: int) -> Opened:
-    """Decode with Pillow; the first frame of an animation; alpha over white.
+def open_image(data: bytes, policy: ImagePolicy) -> Opened:
+    """Decode with Pillow, colours, alpha and the like as the policy says.
 
     Raises:
         NotAnImage: Pillow knows no such format.
         CorruptImage: the image ends early or is broken.
         UnsupportedImage: its samples have no fixed range (floating point, 32 bits).
+        RefusedImage: the policy refuses images of its kind.
         ImageTooLarge: more than ``max_pixels``.
+        ImageTooSmall: a side below ``min_size``.
     """
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            if image.width * image.height > max_pixels:
-                raise too_large(image.width, image.height, max_pixels)
-            return _honest(image, data)
+            require_size(image.width, image.height, policy)
+            return _honest(image, data, policy)
     except Image.DecompressionBombError as error:
         raise ImageTooLarge(f"pixel bomb: {error}") from None
     except UnidentifiedImageError:
         if data.startswith(_SIGNATURES):
             raise CorruptImage("broken image: its header cannot be read") from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
-    except (CorruptImage, ImageTooLarge, UnsupportedImage):
-        raise
-    except MemoryError:
+    except (ImageError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  decoders raise whatever they like
         raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
 
 
-def too_large(width: int, height: int, max_pixels: int) -> ImageTooLarge:
-    """The error for an image over the pixel limit."""
-    return ImageTooLarge(
-        f"{width} x {height} pixels are more than max_pixels allows ({max_pixels:,})"
+def require_size(width: int, height: int, policy: ImagePolicy) -> None:
+    """Hold a header's size against the limits.
+
+    Raises:
+        ImageTooLarge: more than ``max_pixels``.
+        ImageTooSmall: a side below ``min_size``.
+    """
+    if width * height > policy.max_pixels:
+        raise ImageTooLarge(
+            f"{width} x {height} pixels are more than max_pixels allows ({policy.max_pixels:,})"
+        )
+    if min(width, height) < policy.min_size:
+        raise ImageTooSmall(
+            f"{width} x {height} pixels: its short side is below min_size ({policy.min_size:,})"
+        )
+
+
+def refused(what: str, kind: Refusal) -> RefusedImage:
+    """The error for an image of a kind that the policy refuses."""
+    return RefusedImage(f"{what}: image.{kind} says 'fail'", kind)
+
+
+def _honest(image: Image.Image, data: bytes, policy: ImagePolicy) -> Opened:
+    container, mode = image.format or "unknown", image.mode
+    notes = _traits(image, container, data, policy)
+    turned = container == "TIFF"
+    tag = image.getexif().get(_ORIENTATION, 1) if turned else None
+    notes += _loaded(image, policy)
+    tag = image.getexif().get(_ORIENTATION, 1) if tag is None else tag  # may lie behind the pixels
+    profile = image.info.get("icc_profile") or None
+    if container == "JPEG" and mode == "CMYK" and "adobe" not in image.info:
+        # Pillow takes every CMYK JPEG for Adobe's, which is stored inverted.
+        image = ImageChops.invert(image)
+    eight = _scaled_to_8_bits(image) if image.mode.startswith(("I", "F")) else image
+    picture = _picture(eight, container, data, profile, policy)
+    notes += picture.notes
+    kept = np.asarray(picture.image)
+    plain = not notes or notes == ["alpha_kept"]
+    sound = container == "WEBP" or (container == "PNG" and png.depth(data) == 8)
+    as_stored = plain and sound and picture.image.mode == mode
+    if as_stored and container == "PNG":
+        as_stored = png.is_sound(data)
+    pixels = kept[:, :, np.newaxis] if kept.ndim == 2 else kept
+    orientation = int(tag) if tag in range(1, 9) else 1
+    return Opened(
+        *(pixels, container, mode, orientation, turned, tuple(notes), picture.profile, as_stored)
     )
 
 
-def _honest(image: Image.Image, data: bytes) -> Opened:
-    container, mode = image.format or "unknown", image.mode
-    notes = []
-    if getattr(image, "n_frames", 1) > 1 and container != "MPO":
+def _traits(image: Image.Image, container: str, data: bytes, policy: ImagePolicy) -> list[Note]:
+    """What the header tells, before a pixel is decoded. Raises RefusedImage."""
+    notes: list[Note] = []
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and container != "MPO":
+        if policy.animation == "fail":
+            raise refused(f"{frames} frames", "animation")
         notes.append("first_frame_kept")
-    orientation = image.getexif().get(0x0112, 1)
-    if image.info.get("icc_profile"):
-        notes.append("icc_dropped")
-    if image.mode.startswith(("I", "F")):
+    if image.mode == "F":
+        raise UnsupportedImage("floating-point samples have no fixed range to scale from")
+    if is_deep(image, data):
+        if policy.depth == "fail":
+            raise refused("more than 8 bits a sample", "depth")
         notes.append("depth_reduced")
-        image = _scaled_to_8_bits(image)
-    elif container == "PNG" and data[24:25] == b"\x10":
-        notes.append("depth_reduced")  # Pillow itself keeps the high byte of colour PNGs
-    if mode in ("P", "PA"):
+    if image.mode in ("P", "PA"):
+        if policy.palette == "fail":
+            raise refused("a palette of colours", "palette")
         notes.append("palette_converted")
-    if mode == "CMYK":
+    if image.mode == "CMYK":
+        if policy.cmyk == "fail":
+            raise refused("four inks (CMYK)", "cmyk")
         notes.append("cmyk_converted")
-        if container == "JPEG" and "adobe" not in image.info:
-            # Pillow takes every CMYK JPEG for Adobe's, which is stored inverted.
-            image = ImageChops.invert(image)
-    if image.has_transparency_data:
-        notes.append("alpha_flattened")
-        image = _flattened(image, data)
-    if image.mode in ("1", "L"):
-        pixels = np.asarray(image.convert("L"))[:, :, np.newaxis]
-    else:
-        pixels = np.asarray(image.convert("RGB"))
-    orientation = int(orientation) if orientation in range(1, 9) else 1
-    return Opened(pixels, container, mode, orientation, tuple(notes))
+    return notes
+
+
+def _loaded(image: Image.Image, policy: ImagePolicy) -> list[Note]:
+    """Decode; of what ends early, as far as it goes, if the policy says so.
+
+    Pillow has a switch for it, which is one for all threads. It leaves what it has decoded in
+    the image; with no tile left to decode, the image counts as loaded.
+    """
+    try:
+        image.load()
+    except OSError as error:
+        ends_early = "truncated" in str(error)
+        if (
+            policy.truncated == "fail"
+            or not ends_early
+            or not isinstance(image, ImageFile.ImageFile)
+        ):
+            raise
+        image.tile = []
+        if not image.getbbox(alpha_only=False):
+            raise CorruptImage("truncated image: no pixel of it decodes") from None
+        return ["truncated_kept"]
+    return []
+
+
+class _Picture(NamedTuple):
+    """L, RGB or RGBA, and the profile that describes it."""
+
+    image: Image.Image
+    notes: list[Note]
+    profile: bytes | None
+
+
+def _picture(
+    image: Image.Image, container: str, data: bytes, profile: bytes | None, policy: ImagePolicy
+) -> _Picture:
+    if not image.has_transparency_data:
+        if image.mode != "CMYK" or policy.icc != "srgb":
+            image = image.convert("L" if image.mode in ("1", "L") else "RGB")
+        managed = _managed(image, profile, policy)
+        # Inks that no profile could convert.
+        image = managed.image.convert("RGB") if managed.image.mode == "CMYK" else managed.image
+        return managed._replace(image=image)
+    if policy.alpha == "fail":
+        raise refused("transparency", "alpha")
+    grey = image.mode in ("LA", "La", "L", "1")
+    if container == "PNG":
+        _scale_transparent_colour(image, data)
+        grey = grey or png.is_grey_alpha(data)
+    managed = _managed(image.convert("RGBA"), profile, policy, grey=grey)
+    if policy.alpha == "keep":
+        return managed._replace(notes=[*managed.notes, "alpha_kept"])
+    red, green, blue = policy.background
+    flat = Image.alpha_composite(
+        Image.new("RGBA", image.size, (red, green, blue, 255)), managed.image
+    ).convert("L" if grey and red == green == blue else "RGB")
+    return managed._replace(image=flat, notes=[*managed.notes, "alpha_flattened"])
+
+
+def _managed(
+    image: Image.Image, profile: bytes | None, policy: ImagePolicy, *, grey: bool = False
+) -> _Picture:
+    """The image in sRGB, if the policy says so; ``grey`` where RGBA has only grey in it."""
+    if policy.icc != "srgb" or profile is None:
+        return _Picture(image, [], profile)
+    found = icc.to_srgb(image.convert("LA") if grey else image, profile)
+    converted = found.image.convert(image.mode) if grey else found.image
+    return _Picture(converted, [found.note] if found.note else [], None if found.note else profile)
 
 
 def _scaled_to_8_bits(image: Image.Image) -> Image.Image:
     """16 bits to 8 by scaling the range, never by clipping it."""
-    if image.mode == "F":
-        raise UnsupportedImage("floating-point samples have no fixed range to scale from")
     samples: NDArray[Any] = np.asarray(image).astype(np.int64)
     if samples.size and (samples.min() < 0 or samples.max() > 65_535):
         raise UnsupportedImage("32-bit samples have no fixed range to scale from")
@@ -122,20 +244,9 @@ def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:
     Pillow leaves it as it stands. Of 16 bits it keeps the high byte, so that all colours which
     share it with the transparent one are transparent too.
     """
-    depth = data[24]
+    depth = png.depth(data)
     transparent = image.info.get("transparency")
     if depth == 16 and isinstance(transparent, tuple):
         image.info["transparency"] = tuple(sample >> 8 for sample in transparent)
     elif depth in (2, 4) and isinstance(transparent, int) and image.mode == "L":
         image.info["transparency"] = transparent * (255 // (2**depth - 1))
-
-
-def _flattened(image: Image.Image, data: bytes) -> Image.Image:
-    """Alpha composed over white; grey with alpha stays grey."""
-    grey = image.mode in ("LA", "La", "L", "1")
-    if image.format == "PNG":
-        _scale_transparent_colour(image, data)
-        grey = grey or data[25] == _PNG_GREY_ALPHA  # which Pillow opens as RGBA at 16 bits
-    rgba = image.convert("RGBA")
-    ground = Image.new("RGBA", rgba.size, (*BACKGROUND, 255))
-    return Image.alpha_composite(ground, rgba).convert("L" if grey else "RGB")

@@ -2,42 +2,97 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Mode = Literal["short", "long", "exact", "crop", "none"]
+Filter = Literal["gaussian", "area", "lanczos", "bicubic", "bilinear", "fast"]
+Encoding = Literal["jpeg", "png", "webp"]
 Side = Annotated[int, Field(ge=1, le=16_384)]
+Byte = Annotated[int, Field(ge=0, le=255)]
 
 # Pillow's own threshold: 2**30 bytes / 4 / 3 pixels, a quarter of a GiB of RGB.
 DEFAULT_MAX_PIXELS = 89_478_485
 PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
+_HEX_COLOUR = re.compile("#?([0-9a-fA-F]{6})")
+# Keys that do nothing unless ``encoding`` is this one.
+_BELONGS_TO: dict[str, Encoding] = {
+    "progressive": "jpeg",
+    "optimize": "jpeg",
+    "png_compression": "png",
+    "webp_lossless": "webp",
+}
+
 
 class ImagePolicy(BaseModel):
-    """How one image is resized and stored.
+    """How one image is resized and stored; ``docs/images.md`` says what is counted of it."""
 
-    Modes: ``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales to
-    ``size`` by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the
-    image to cover that box and keeps its centre, ``none`` leaves the size alone. Without
-    ``upscale`` no side ever grows; ``exact`` and ``crop`` then give less than ``size`` where
-    the source has less.
-
-    ``check`` is for images that are stored as they are: ``decode`` makes sure that they can be
-    decoded, ``header`` only that they begin and end as a JPEG does, at the speed of the disk.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mode: Mode = "none"
+    """``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales to ``size``
+    by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the image to cover
+    that box and keeps its centre, ``none`` leaves the size alone. A ``size`` without a mode is
+    ``short``."""
     size: Side | tuple[Side, Side] | None = None
+    """Pixels; for ``exact`` and ``crop`` also width and height."""
     upscale: bool = False
+    """Whether sides may grow; without it ``exact`` and ``crop`` give less than ``size`` where the
+    source has less."""
+    filter: Filter = "gaussian"
+    """What scales, always antialiased; all but ``gaussian`` and ``fast`` start from the full
+    image."""
+    min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """Images with a side of fewer pixels are skipped."""
+    encoding: Encoding = "jpeg"
+    """What images are stored as. Files that are so already and need no change are stored byte for
+    byte, whatever the next six keys say."""
     quality: Annotated[int, Field(ge=1, le=100)] = 95
-    subsampling: Literal["420", "422", "444"] = "420"
+    """Of JPEG and of lossy WebP."""
+    subsampling: Literal["420", "422", "444", "keep"] = "420"
+    """Of JPEG's colours; ``keep`` takes the source's, and 420 where it has none."""
+    progressive: bool = False
+    """Whether JPEGs that are encoded become progressive."""
+    optimize: bool = False
+    """Whether JPEGs that are encoded get Huffman tables of their own."""
+    png_compression: Annotated[int, Field(ge=0, le=9)] = 6
+    """Zlib's level."""
+    webp_lossless: bool = False
+    """Whether WebP keeps every pixel."""
     orientation: Literal["ignore", "apply"] = "ignore"
+    """Exif's: left alone, as the decoders of training code do, or applied. No stored file has
+    another than 1."""
+    icc: Literal["drop", "keep", "srgb"] = "drop"
+    """Colour profiles: left out of what is encoded, embedded in it, or applied so that all pixels
+    are sRGB."""
+    cmyk: Literal["convert", "fail"] = "convert"
+    """CMYK and YCCK: to RGB, or refused."""
+    palette: Literal["convert", "fail"] = "convert"
+    """Palettes: looked up, or refused."""
+    depth: Literal["reduce", "fail"] = "reduce"
+    """More than 8 bits a sample: scaled to 8, also in PNG, or refused."""
+    greyscale: Literal["keep", "rgb"] = "keep"
+    """Greyscale: one channel, or three."""
+    alpha: Literal["flatten", "keep", "fail"] = "flatten"
+    """Transparency: laid on ``background``, kept (in PNG and WebP), or refused."""
+    background: tuple[Byte, Byte, Byte] = (255, 255, 255)
+    """Red, green and blue behind what is transparent; also ``"#rrggbb"``."""
+    animation: Literal["first", "fail"] = "first"
+    """More than one frame or page: the first is taken, or the file refused."""
+    wrong_container: Literal["convert", "fail"] = "convert"
+    """A content that the name's extension does not promise: taken for what it is, or refused."""
+    truncated: Literal["fail", "keep"] = "fail"
+    """Files that end early: fail, or are kept as far as they decode."""
     check: Literal["decode", "header"] = "decode"
+    """JPEGs that are stored as they are: ``decode`` makes sure that they can be decoded,
+    ``header`` only that they begin and end as a JPEG does, at the speed of the disk."""
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
+    """Images with more fail before they are decoded."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
+    """Files with more fail without being read."""
 
     @model_validator(mode="before")
     @classmethod
@@ -47,6 +102,17 @@ class ImagePolicy(BaseModel):
             if values.get("size") is not None:
                 values["mode"] = "short"
         return values
+
+    @field_validator("background", mode="before")
+    @classmethod
+    def _colour(cls, value: Any) -> Any:
+        if isinstance(value, str) and (match := _HEX_COLOUR.fullmatch(value)):
+            return tuple(bytes.fromhex(match[1]))
+        if isinstance(value, (list, tuple)) and len(value) == 3:
+            return value
+        raise ValueError(
+            "give [255, 255, 255], or '#ffffff' in quotes, since # begins a comment in YAML"
+        )
 
     @model_validator(mode="after")
     def _size_fits_the_mode(self) -> ImagePolicy:
@@ -58,9 +124,30 @@ class ImagePolicy(BaseModel):
             raise ValueError(f"mode {self.mode!r} takes one number as 'size', not two")
         return self
 
+    @model_validator(mode="after")
+    def _keys_fit_the_encoding(self) -> ImagePolicy:
+        if self.alpha == "keep" and self.encoding == "jpeg":
+            raise ValueError(
+                "alpha 'keep' needs 'encoding' png or webp: a JPEG has no alpha; or 'flatten' it"
+            )
+        for key, encoding in _BELONGS_TO.items():
+            default = type(self).model_fields[key].default
+            if getattr(self, key) != default and self.encoding != encoding:
+                raise ValueError(f"{key!r} belongs to encoding {encoding!r}: leave it out")
+        return self
+
     @property
     def box(self) -> tuple[int, int]:
         """``size`` as (width, height); (0, 0) for mode ``none``."""
         if self.size is None:
             return 0, 0
         return self.size if isinstance(self.size, tuple) else (self.size, self.size)
+
+    @property
+    def same_everywhere(self) -> bool:
+        """Whether the bytes are the same on every processor.
+
+        Not those of zlib-ng and libwebp, which choose by the processor's instructions, nor
+        those of LittleCMS, which computes its tables in floating point.
+        """
+        return self.encoding == "jpeg" and self.icc != "srgb"

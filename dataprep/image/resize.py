@@ -1,12 +1,19 @@
 """Pixels turned, scaled and cropped, in whole numbers only.
 
-Scaling down by 1 to 2 is a small Gaussian, then bilinear interpolation at the target's points;
-by more, the same at a multiple of the target, whose whole blocks are then averaged. All three
-are fixed-point: OpenCV's Gaussian and ``INTER_LINEAR_EXACT``, Pillow's ``reduce``.
+The filters, all of them antialiased:
 
-The Gaussian's width is sigma = 0.4 * sqrt(r^2 - 0.4) for a reduction r: the narrowest (in steps
-of 0.1 of the constants) with which a zone plate aliases no more than with OpenCV's area average
-at any reduction.
+``gaussian``, the default: scaling down by 1 to 2 is a small Gaussian, then bilinear interpolation
+at the target's points; by more, the same at a multiple of the target, whose whole blocks are then
+averaged. All three are fixed-point: OpenCV's Gaussian and ``INTER_LINEAR_EXACT``, Pillow's
+``reduce``. The Gaussian's width is sigma = 0.4 * sqrt(r^2 - 0.4) for a reduction r: the narrowest
+(in steps of 0.1 of the constants) with which a zone plate aliases no more than with OpenCV's area
+average at any reduction.
+``fast``: the same without the Gaussian; up to twice as much aliases as with an area average.
+``area``: the mean of the area that a pixel covers.
+``lanczos``, ``bicubic``, ``bilinear``: Pillow's, whose support grows with the reduction.
+
+Where a JPEG shrinks, ``gaussian`` and ``fast`` get what libjpeg's inverse DCT has scaled by 1/2,
+1/4 or 1/8 already; the others get the full image.
 """
 
 from __future__ import annotations
@@ -17,8 +24,10 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from dataprep.image.filters import area_average, block_average, by_pillow
 from dataprep.image.geometry import Geometry
 from dataprep.image.pixels import Pixels
+from dataprep.image.policy import Filter
 
 # One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
 cv2.setNumThreads(1)
@@ -47,23 +56,52 @@ def turn(pixels: Pixels, orientation: int) -> Pixels:
             return pixels
 
 
-def fit(pixels: Pixels, geometry: Geometry) -> Pixels:
+def takes_reduced(filter: Filter) -> bool:
+    """Whether the filter may be given an image that a decoder has scaled down already."""
+    return filter in ("gaussian", "fast")
+
+
+def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "gaussian") -> Pixels:
     """Scale to the geometry's size, then cut out its crop."""
-    return _crop(_scale(pixels, geometry.width, geometry.height), geometry)
+    height, width, channels = pixels.shape
+    size = geometry.width, geometry.height
+    if (width, height) == size:
+        return _crop(pixels, geometry)
+    if channels == 4:
+        # A transparent pixel has no colour to give to its neighbours.
+        alpha = "RGBA", "RGBa"
+        premultiplied = _as_mode(pixels, *alpha)
+        return _crop(_as_mode(_scale(premultiplied, *size, filter), *alpha[::-1]), geometry)
+    return _crop(_scale(pixels, *size, filter), geometry)
 
 
-def _scale(pixels: Pixels, width: int, height: int) -> Pixels:
+def _as_mode(pixels: Pixels, mode: str, wanted: str) -> Pixels:
+    height, width, channels = pixels.shape
+    image = Image.frombytes(mode, (width, height), np.ascontiguousarray(pixels).tobytes())
+    data = image.convert(wanted).tobytes()
+    return np.frombuffer(data, np.uint8).reshape(height, width, channels)
+
+
+def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
+    match filter:
+        case "area":
+            return area_average(pixels, width, height)
+        case "gaussian" | "fast":
+            return _interpolated(pixels, width, height, smooth=filter == "gaussian")
+        case _:
+            return by_pillow(pixels, width, height, filter)
+
+
+def _interpolated(pixels: Pixels, width: int, height: int, *, smooth: bool) -> Pixels:
     source_height, source_width, channels = pixels.shape
-    if (source_width, source_height) == (width, height):
-        return pixels
     across, down = max(1, source_width // width), max(1, source_height // height)
     wide, high = width * across, height * down
-    smooth = _smoothed(
-        np.ascontiguousarray(pixels), sigma(source_width, wide), sigma(source_height, high)
-    )
-    points = cv2.resize(smooth, (wide, high), interpolation=cv2.INTER_LINEAR_EXACT)
+    source = np.ascontiguousarray(pixels)
+    if smooth:
+        source = _smoothed(source, sigma(source_width, wide), sigma(source_height, high))
+    points = cv2.resize(source, (wide, high), interpolation=cv2.INTER_LINEAR_EXACT)
     fine = np.asarray(points, np.uint8).reshape(high, wide, channels)
-    return fine if across == down == 1 else _block_average(fine, across, down)
+    return fine if across == down == 1 else block_average(fine, across, down)
 
 
 def sigma(source: int, target: int) -> float:
@@ -86,14 +124,6 @@ def _smoothed(pixels: Pixels, across: float, down: float) -> Pixels:
         hint=cv2.ALGO_HINT_ACCURATE,  # bit-exact by OpenCV's documentation
     )
     return np.asarray(smooth, np.uint8)
-
-
-def _block_average(pixels: Pixels, across: int, down: int) -> Pixels:
-    """Rounded means of whole blocks."""
-    channels = pixels.shape[2]
-    image = Image.fromarray(pixels[:, :, 0] if channels == 1 else pixels)
-    reduced = np.asarray(image.reduce((across, down)))
-    return reduced.reshape(*reduced.shape[:2], channels)
 
 
 def _crop(pixels: Pixels, geometry: Geometry) -> Pixels:

@@ -92,9 +92,10 @@ def finish(
             "every shard is stored, but no manifest",
         )
     if not counts.written:
+        examples = (table.failures or table.skips)[:EXAMPLES]
         raise JobError(
             f"none of {counts.total:,} samples could be written, such as "
-            + "; ".join(f"{name}: {reason}" for name, reason in table.failures[:EXAMPLES])
+            + "; ".join(f"{name}: {reason}" for name, reason in examples)
         )
     formats = manifest.format_entries(receipts, job.label_offsets)
     finished = Manifest(

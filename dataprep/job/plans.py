@@ -164,7 +164,7 @@ def calibrate(
         if size > config.image.max_source_bytes:
             return size, 0
         try:
-            converted = convert_sample(source.read(listing.located(row)), config.image)
+            converted = convert_sample(source.read(listing.located(row)), config.image, name)
         except ImageError:
             return size, 0
         group = to_bytes(listing.classes[row])
@@ -175,6 +175,7 @@ def calibrate(
             height=converted.height,
             channels=converted.channels,
             colorspace=converted.colorspace,
+            encoding=converted.encoding,
             filename=to_bytes(name.rpartition("/")[2]),
             synset=group,
             text=group,

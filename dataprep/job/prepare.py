@@ -155,7 +155,7 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
         split: JobFile(
             split=split,
             config=content_of_split(config, split),
-            versions=dict(determining()),
+            versions=dict(determining(same_everywhere=config.image.same_everywhere)),
             source={
                 "files": len(listing),
                 "bytes": int(listing.sizes.sum()),

@@ -18,7 +18,6 @@ from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.names import escape
-from dataprep.versions import determining
 from dataprep.worker import ShardResult, ShardTask
 
 
@@ -186,7 +185,7 @@ class _Work:
         rows = plan.rows_of(shard)
         return ShardTask(
             fingerprint=job.fingerprint,
-            versions=determining(),
+            versions=tuple(job.versions.items()),
             split=self.split,
             shard=shard,
             shards=job.shards,

@@ -84,7 +84,8 @@ def require_same(
     digest = listing.digest()
     for split, job in jobs.items():
         found = differences(with_defaults(job.config), content_of_split(config, split))
-        found += differences(job.versions, dict(determining()))
+        here = determining(same_everywhere=config.image.same_everywhere)
+        found += differences(job.versions, dict(here))
         if job.source["sha256"] != digest:
             changed = _source_differences(listing, label_space, plans, retries)
             found += changed or (

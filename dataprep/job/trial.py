@@ -57,7 +57,7 @@ def _made(request: Request, label_space: LabelSpace, items: tuple[Item, ...]) ->
     store = MemoryStore(f"memory://trial-{secrets.token_hex(8)}")
     task = ShardTask(
         fingerprint="",
-        versions=determining(),
+        versions=determining(same_everywhere=config.image.same_everywhere),
         split=config.split,
         shard=0,
         shards=1,

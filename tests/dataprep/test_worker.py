@@ -17,6 +17,7 @@ from dataprep.formats import RecordOptions, get_format
 from dataprep.image import ImagePolicy
 from dataprep.labels import LabelSpace
 from dataprep.receipt import Receipt
+from dataprep.sample_table import SampleTable
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo
 from dataprep.stores.memory import MemoryStore
@@ -198,6 +199,35 @@ class TestSamples:
         assert (result.samples, result.failed) == (23, 2)
         assert {name for name, _ in result.examples} == {"a/broken.JPEG", "a/empty.JPEG"}
         assert receipt(store).formats["tfrecord"].records == 20
+
+    def test_small_images_are_skipped(self, files: dict[str, bytes]) -> None:
+        """Images below the least size are skipped with a reason and a count, and fail nothing."""
+        files = {**files, "a/small.JPEG": jpeg(9, side=39)}
+        store = NotedStore()
+        result = make_shard(task(files, store, policy=ImagePolicy(min_size=40)), lambda _: None)
+        assert result.failed == 0
+        *others, small = receipt(store).rows
+        assert {row.status for row in others} == {"written"}
+        assert (small.status, small.kind, small.notes) == ("skipped", "too_small", "too_small")
+        assert "39 x 39 pixels" in small.reason
+        table = SampleTable(["tfrecord", "recordio"])
+        table.add(receipt(store).rows, 2)
+        assert (table.counts.skipped, table.counts.failed, table.counts.written) == (1, 0, 20)
+        assert table.warnings({})["too_small"] == 1
+
+    def test_names_that_promise_something_else(self, files: dict[str, bytes]) -> None:
+        """A name that its content contradicts is noted, or fails where the policy says so."""
+        files = {**files, "a/photo.png": jpeg(9)}
+        for how in ("convert", "fail"):
+            store = NotedStore()
+            policy = ImagePolicy.model_validate({"wrong_container": how})
+            make_shard(task(files, store, policy=policy), lambda _: None)
+            *others, wrong = receipt(store).rows
+            assert {row.notes for row in others} == {""}
+            if how == "convert":
+                assert (wrong.status, wrong.notes) == ("written", "wrong_container")
+            else:
+                assert (wrong.status, wrong.kind) == ("failed", "wrong_container")
 
     def test_a_record_above_128_mb(self, files: dict[str, bytes]) -> None:
         """An image whose record would be above 128 MB fails its sample; the shard is made."""

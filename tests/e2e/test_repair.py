@@ -99,6 +99,13 @@ def test_nothing_written_is_no_result(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "train.manifest.json").exists()
 
 
+def test_nothing_large_enough_is_no_result(tree: Path, tmp_path: Path) -> None:
+    """A job that skips every image as too small says so, and writes no manifest."""
+    with pytest.raises(JobError, match=r"none of .*JPEG: .* its short side is below min_size"):
+        run(tree, tmp_path / "out", image={"min_size": 60_000})
+    assert not (tmp_path / "out" / "train.manifest.json").exists()
+
+
 def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path) -> None:
     """A validation split that would be empty is a wrong request: nothing is written."""
     (tmp_path / "source" / "a").mkdir(parents=True)

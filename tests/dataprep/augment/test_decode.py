@@ -14,6 +14,7 @@ from PIL import Image
 from dataprep.augment.crops import Box, centre_crop
 from dataprep.augment.decode import decode_part, decode_whole
 from dataprep.errors import ImageError
+from dataprep.image import ImagePolicy, convert
 
 
 def scene(width: int, height: int, mode: str = "RGB") -> Image.Image:
@@ -48,6 +49,26 @@ def test_part(format: str, mode: str) -> None:
     assert pixels.dtype == np.uint8
     tolerance = 24 if format == "GIF" else 4
     assert np.abs(pixels - expected(image, box, 64)).max() <= tolerance
+
+
+@pytest.mark.parametrize("encoding", ["png", "webp"])
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
+def test_what_conversions_store(encoding: str, mode: str) -> None:
+    """Stored PNG and WebP come out as RGB, grey ones too; what is transparent is white."""
+    image = scene(120, 100, "L" if mode == "L" else "RGB")
+    if mode == "RGBA":
+        image.putalpha(
+            Image.fromarray(np.repeat(np.array([[0, 255]], np.uint8), 60, 1).repeat(100, 0))
+        )
+    policy = ImagePolicy.model_validate({"encoding": encoding, "alpha": "keep"})
+    stored = convert(encoded(image, "PNG"), policy).data
+    whole = decode_whole(stored).astype(int)
+    part = decode_part(stored, lambda *_: Box(70, 0, 50, 50), 25)
+    assert (whole.shape, part.shape) == ((100, 120, 3), (25, 25, 3))
+    flat = Image.new("RGB", image.size, "white")
+    flat.paste(image, None if mode == "L" else image.convert("RGBA"))
+    assert np.abs(whole - np.asarray(flat)).mean() < (1e-9 if encoding == "png" else 4)
+    assert np.abs(part - expected(flat, Box(70, 0, 50, 50), 25)).max() <= 12
 
 
 def test_cmyk() -> None:

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 import simplejpeg
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageFile, ImageOps
@@ -24,10 +24,12 @@ from dataprep.errors import (
     NotAnImage,
     UnsupportedImage,
 )
-from dataprep.image import ImagePolicy, Mode, check, convert
+from dataprep.image import Converted, ImagePolicy, Mode, check, convert
+from dataprep.image.notes import Note
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels, draw_image
-from tests.strategies import mutated
+from tests.dataprep.image.profiles import ink_profile, swapped_profile
+from tests.strategies import cut, mutated, trait_policies
 
 IMAGE = draw_image(5, 160, 120, detail=0.3)
 PLAIN = enc.jpeg(IMAGE)
@@ -354,15 +356,6 @@ def test_conversion_uses_one_thread() -> None:
     assert cv2.getNumThreads() == 1
 
 
-def test_check_decodes_in_full() -> None:
-    """A stored JPEG is checked to its last pixel; other containers are refused."""
-    assert check(PLAIN) == (160, 120, 3)
-    with pytest.raises(CorruptImage, match=r"not a JPEG: begins with .*PNG"):
-        check(enc.pillow(IMAGE, "PNG"))
-    with pytest.raises(CorruptImage, match="corrupt JPEG"):
-        check(damaged(PLAIN))
-
-
 SMALL = draw_image(3, 24, 16, detail=0.2)
 SEEDS = st.sampled_from(
     [
@@ -376,6 +369,55 @@ SEEDS = st.sampled_from(
         enc.palette_png(SMALL),
     ]
 )
+
+
+MORE_SEEDS = SEEDS | st.sampled_from(
+    [
+        enc.grey_jpeg(SMALL),
+        enc.icc_jpeg(SMALL),
+        enc.ycck_jpeg(SMALL),
+        enc.pillow(SMALL, "JPEG", icc_profile=swapped_profile(), progressive=True),
+        enc.pillow(SMALL, "PNG", "LA", icc_profile=swapped_profile()),
+        enc.pillow(SMALL, "TIFF", "CMYK", icc_profile=ink_profile()),
+        enc.deep_png(SMALL, grey=True),
+        enc.rgba_png(SMALL),
+        enc.pillow(SMALL, "WEBP", "RGBA"),
+        enc.pillow(SMALL, "BMP"),
+    ]
+)
+
+
+def attempt(data: bytes, policy: ImagePolicy) -> Converted | str:
+    """What becomes of it, or why nothing does."""
+    try:
+        return convert(data, policy, name="a.JPEG")
+    except ImageError as error:
+        return f"{error.kind}: {error}"
+
+
+@settings(max_examples=300)
+@given(
+    data=st.one_of(mutated(MORE_SEEDS), mutated(mutated(MORE_SEEDS)), cut(MORE_SEEDS), MORE_SEEDS),
+    policy=trait_policies(),
+)
+def test_every_policy_gives_an_image_or_an_image_error(data: bytes, policy: ImagePolicy) -> None:
+    """Under any policy mutated bytes become what was planned, twice the same, or an ImageError."""
+    found = attempt(data, policy)
+    assert attempt(data, policy) == found
+    if isinstance(found, str):
+        return
+    assert set(found.notes) <= set(get_args(Note))
+    assert len(set(found.notes)) == len(found.notes)
+    assert found.encoding == policy.encoding.upper()
+    assert (found.width, found.height) == (found.geometry.crop_width, found.geometry.crop_height)
+    # Sound pixels behind a check of the header alone were never promised.
+    if policy.check == "decode" or found.action == "reencoded":
+        assert check(found.data) == (found.width, found.height, found.channels)
+    if policy.greyscale == "rgb":
+        assert found.channels != 1
+    if policy.truncated == "keep" and "truncated_kept" in found.notes:
+        assert found.action == "reencoded"
+    assert min(found.source_width, found.source_height) >= policy.min_size
 
 
 @given(

@@ -90,7 +90,11 @@ def test_headers_are_read(data: bytes, colorspace: str, channels: int, icc: bool
     """Size, colour space and profile are read from the header, past fill bytes and junk."""
     header = read_header(data)
     assert (header.width, header.height) == (48, 36)
-    assert (header.colorspace, header.channels, header.has_icc) == (colorspace, channels, icc)
+    assert (header.colorspace, header.channels, bool(header.icc_chunks)) == (
+        colorspace,
+        channels,
+        icc,
+    )
     assert header.orientations == ()
 
 

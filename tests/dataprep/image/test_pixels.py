@@ -12,7 +12,7 @@ from PIL import Image, ImageFile
 
 from dataprep.errors import CorruptImage, ImageTooLarge, NotAnImage, UnsupportedImage
 from dataprep.image.pixels import Opened, open_image
-from dataprep.image.policy import DEFAULT_MAX_PIXELS
+from dataprep.image.policy import ImagePolicy
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
 
@@ -21,8 +21,8 @@ GREY, RGB, GREY_ALPHA, RGBA = 0, 2, 4, 6
 
 
 def opened(data: bytes) -> Opened:
-    """Open with the default limit."""
-    return open_image(data, DEFAULT_MAX_PIXELS)
+    """Open by the defaults."""
+    return open_image(data, ImagePolicy())
 
 
 def png(depth: int, kind: int, row: bytes, width: int, transparent: tuple[int, ...] = ()) -> bytes:
@@ -207,9 +207,12 @@ def test_the_first_frame_of_an_animation() -> None:
     assert "first_frame_kept" not in still.notes
 
 
-def test_a_profile_is_noted() -> None:
-    """An ICC profile, which is dropped, is noted."""
-    assert opened(enc.icc_jpeg(IMAGE)).notes == ("icc_dropped",)
+def test_a_profile_is_handed_on() -> None:
+    """An ICC profile stands beside the pixels that it describes."""
+    assert opened(enc.icc_jpeg(IMAGE)).profile == Image.open(
+        io.BytesIO(enc.icc_jpeg(IMAGE))
+    ).info.get("icc_profile")
+    assert opened(enc.pillow(IMAGE, "PNG")).profile is None
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
@@ -262,6 +265,6 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(
     with pytest.raises(ImageTooLarge, match="pixel bomb"):
         opened(enc.bomb_png(65500))
     with pytest.raises(ImageTooLarge, match=r"120 x 90 pixels .* max_pixels allows \(10,799\)"):
-        open_image(enc.pillow(IMAGE, "PNG"), 10_799)
+        open_image(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_799))
     with pytest.raises(CorruptImage):
-        open_image(enc.pillow(IMAGE, "PNG"), 10_800)
+        open_image(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_800))

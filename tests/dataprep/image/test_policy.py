@@ -9,7 +9,7 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy
-from tests.strategies import image_policies
+from tests.strategies import image_policies, trait_policies
 
 
 def test_a_size_alone_is_the_short_side() -> None:
@@ -41,8 +41,20 @@ def test_the_box() -> None:
         ({"mode": "crop", "size": (1, 2, 3)}, "at most 2 items"),
         ({"quality": 0}, "greater than or equal to 1"),
         ({"quality": 101}, "less than or equal to 100"),
-        ({"subsampling": "411"}, "'420', '422' or '444'"),
+        ({"subsampling": "411"}, "'420', '422', '444' or 'keep'"),
         ({"orientation": "keep"}, "'ignore' or 'apply'"),
+        ({"background": "white"}, "begins a comment in YAML"),
+        ({"background": None}, "begins a comment in YAML"),
+        ({"background": [1, 2]}, "begins a comment in YAML"),
+        ({"background": [1, 2, 256]}, "less than or equal to 255"),
+        ({"alpha": "keep"}, "a JPEG has no alpha"),
+        ({"encoding": "png", "progressive": True}, "'progressive' belongs to encoding 'jpeg'"),
+        ({"encoding": "webp", "optimize": True}, "'optimize' belongs to encoding 'jpeg'"),
+        ({"png_compression": 1}, "'png_compression' belongs to encoding 'png'"),
+        ({"webp_lossless": True}, "'webp_lossless' belongs to encoding 'webp'"),
+        ({"encoding": "gif"}, "'jpeg', 'png' or 'webp'"),
+        ({"filter": "nearest"}, "'gaussian', 'area', 'lanczos'"),
+        ({"min_size": -1}, "greater than or equal to 0"),
         ({"check": "none"}, "'decode' or 'header'"),
         ({"max_pixels": 0}, "greater than or equal to 1"),
         ({"max_pixels": PILLOW_HARD_LIMIT + 1}, "less than or equal to"),
@@ -56,7 +68,27 @@ def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None
         ImagePolicy.model_validate(values)
 
 
-@given(policy=image_policies())
+def test_colours() -> None:
+    """A background is three numbers or six digits, and comes back as numbers."""
+    for value in ("#102030", "102030", [16, 32, 48], (16, 32, 48)):
+        assert ImagePolicy.model_validate({"background": value}).background == (16, 32, 48)
+
+
+def test_where_bytes_are_the_same_everywhere() -> None:
+    """JPEGs are the same on every processor unless colours are converted; the others are not."""
+    assert ImagePolicy().same_everywhere
+    assert ImagePolicy(icc="keep", progressive=True, filter="lanczos").same_everywhere
+    assert not ImagePolicy(icc="srgb").same_everywhere
+    assert not ImagePolicy(encoding="png").same_everywhere
+    assert not ImagePolicy(encoding="webp").same_everywhere
+
+
+def test_every_key_has_a_meaning() -> None:
+    """Each key has a docstring, of which a page can be made."""
+    assert all(field.description for field in ImagePolicy.model_fields.values())
+
+
+@given(policy=image_policies() | trait_policies())
 def test_policies_survive_json(policy: ImagePolicy) -> None:
     """A policy comes back from its own JSON, and cannot be changed."""
     assert ImagePolicy.model_validate_json(policy.model_dump_json()) == policy

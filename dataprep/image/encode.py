@@ -1,0 +1,102 @@
+"""Pixels to JPEG, PNG or WebP.
+
+JPEG by simplejpeg (libjpeg-turbo). It writes neither progressive nor optimised files: those are
+OpenCV's, which has the same library in it (Pillow's encoder has a buffer of fixed size, which
+noise at quality 100 overruns). PNG and WebP are Pillow's. None of them uses a thread of its own,
+and each gives the same bytes for the same pixels.
+"""
+
+from __future__ import annotations
+
+import io
+
+import cv2
+import numpy as np
+import simplejpeg
+from PIL import Image
+
+from dataprep.errors import ImageTooLarge
+from dataprep.image.jpeg import with_profile
+from dataprep.image.pixels import Pixels
+from dataprep.image.policy import ImagePolicy
+
+_LARGEST_SIDE = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
+_SAMPLING = {
+    "411": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_411,
+    "420": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
+    "422": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_422,
+    "440": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_440,
+    "444": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
+}
+_DEFAULT_SUBSAMPLING = "420"
+
+
+def encode(
+    pixels: Pixels, policy: ImagePolicy, *, subsampling: str = "", profile: bytes | None = None
+) -> bytes:
+    """Encode as the policy says.
+
+    Args:
+        pixels: uint8 (height, width, channels): grey, RGB, or RGBA where the encoding has alpha.
+        policy: encoding, quality and the like.
+        subsampling: the source's, for a policy that keeps it; empty where it has none.
+        profile: an ICC profile to embed.
+
+    Raises:
+        ImageTooLarge: the encoding has no such size.
+    """
+    height, width = pixels.shape[:2]
+    most = _LARGEST_SIDE[policy.encoding]
+    if max(width, height) > most:
+        raise ImageTooLarge(
+            f"{width} x {height} pixels: {policy.encoding} holds at most {most:,} a side"
+        )
+    if policy.encoding != "jpeg":
+        return _by_pillow(pixels, policy, profile)
+    if policy.subsampling != "keep":
+        subsampling = policy.subsampling
+    data = _jpeg(np.ascontiguousarray(pixels), policy, subsampling or _DEFAULT_SUBSAMPLING)
+    return with_profile(data, profile) if profile else data
+
+
+def _jpeg(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
+    grey = pixels.shape[2] == 1
+    if policy.progressive or policy.optimize:
+        return _progressive_or_optimised(pixels, policy, subsampling)
+    encoded: bytes = simplejpeg.encode_jpeg(
+        pixels,
+        quality=policy.quality,
+        colorspace="GRAY" if grey else "RGB",
+        colorsubsampling="Gray" if grey else subsampling,
+        fastdct=False,
+    )
+    return encoded
+
+
+def _progressive_or_optimised(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
+    grey = pixels.shape[2] == 1
+    options = {
+        cv2.IMWRITE_JPEG_QUALITY: policy.quality,
+        cv2.IMWRITE_JPEG_PROGRESSIVE: int(policy.progressive),
+        cv2.IMWRITE_JPEG_OPTIMIZE: int(policy.optimize),
+        **({} if grey else {cv2.IMWRITE_JPEG_SAMPLING_FACTOR: _SAMPLING[subsampling]}),
+    }
+    source = pixels if grey else cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
+    _, encoded = cv2.imencode(".jpg", source, [part for pair in options.items() for part in pair])
+    return encoded.tobytes()
+
+
+def _by_pillow(pixels: Pixels, policy: ImagePolicy, profile: bytes | None) -> bytes:
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    sink = io.BytesIO()
+    if policy.encoding == "png":
+        image.save(sink, "PNG", compress_level=policy.png_compression, icc_profile=profile)
+    else:
+        image.save(
+            sink,
+            "WEBP",
+            quality=policy.quality,
+            lossless=policy.webp_lossless,
+            icc_profile=profile or b"",
+        )
+    return sink.getvalue()

@@ -1,0 +1,180 @@
+"""What becomes of an image: stored as it is or encoded anew, and the story of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dataprep.image import icc
+from dataprep.image.encode import encode
+from dataprep.image.geometry import Geometry, falls_short, plan_geometry
+from dataprep.image.notes import Note
+from dataprep.image.pixels import Pixels
+from dataprep.image.policy import ImagePolicy
+from dataprep.image.resize import fit, turn
+
+Action = Literal["passthrough", "retagged", "reencoded"]
+
+_COLORSPACES = {1: "Grayscale", 3: "RGB", 4: "RGBA"}
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A stored image and its story.
+
+    ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``,
+    ``channels`` and ``colorspace`` (``Grayscale``, ``RGB`` or ``RGBA``) describe ``data``; the
+    ``source_`` fields the image as it was stored. ``action`` is ``passthrough``
+    (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
+    ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
+    ``geometry`` how the turned image was then scaled and cropped: what boxes must follow.
+    ``notes`` are the kinds that the manifest counts under ``warnings``.
+    """
+
+    data: bytes
+    width: int
+    height: int
+    channels: int
+    colorspace: str
+    action: Action
+    container: str
+    source_width: int
+    source_height: int
+    source_colorspace: str
+    exif_orientation: int
+    geometry: Geometry
+    orientation_applied: int = 1
+    encoding: str = "JPEG"
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An image as its file has it: sizes in pixels, the orientation Exif's.
+
+    ``turned`` says whether the decoder has followed the orientation already; the sizes are those
+    before it did.
+    ``profile`` is its ICC profile, None once the pixels are no longer described by it.
+    ``subsampling`` is a JPEG's, empty where it has none. ``notes`` is what was told so far.
+    """
+
+    container: str
+    width: int
+    height: int
+    colorspace: str
+    orientation: int
+    profile: bytes | None
+    notes: tuple[Note, ...]
+    subsampling: str = ""
+    turned: bool = False
+
+    def geometry(self, policy: ImagePolicy) -> Geometry:
+        """What it is scaled and cropped to, once it is turned."""
+        turned = _applied(self, policy) >= 5
+        shown = (self.height, self.width) if turned else (self.width, self.height)
+        return plan_geometry(*shown, policy)
+
+    def fits(self, channels: int, policy: ImagePolicy) -> bool:
+        """Whether nothing is to change: neither size nor orientation nor number of channels."""
+        if channels == 1 and policy.greyscale == "rgb":
+            return False
+        same = self.geometry(policy) == (self.width, self.height, self.width, self.height)
+        return same and _applied(self, policy) == 1
+
+
+def as_it_is(
+    data: bytes, channels: int, action: Action, source: Source, policy: ImagePolicy
+) -> Converted:
+    """Stored without being encoded. A profile stays in it, whatever the policy says of those."""
+    notes = _size_notes(source, policy)
+    if action == "retagged":
+        notes.append("orientation_reset")
+    if source.profile is not None:
+        sound = icc.is_sound(source.profile, thoroughly=policy.icc == "srgb")
+        notes.append("icc_kept" if sound else "icc_broken")
+    if channels == 1:
+        notes.append("greyscale_kept")
+    return _converted(data, channels, action, source, policy, notes)
+
+
+def reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
+    """Turned, scaled, encoded.
+
+    Args:
+        pixels: as stored or, where the source says so, as turned; of the source's size or of a
+            fraction of it.
+        source: where they come from.
+        policy: size, encoding, and the like.
+    """
+    notes = _size_notes(source, policy)
+    upright = pixels if source.turned else turn(pixels, _applied(source, policy))
+    fitted = fit(upright, source.geometry(policy), policy.filter)
+    if fitted.shape[2] == 1:
+        # WebP has no greyscale.
+        three = policy.greyscale == "rgb" or policy.encoding == "webp"
+        notes.append("greyscale_to_rgb" if three else "greyscale_kept")
+        fitted = np.repeat(fitted, 3, axis=2) if three else fitted
+    channels = fitted.shape[2]
+    profile = _embedded(source.profile, channels, policy, notes)
+    data = encode(fitted, policy, subsampling=source.subsampling, profile=profile)
+    return _converted(data, channels, "reencoded", source, policy, notes)
+
+
+def _embedded(
+    profile: bytes | None, channels: int, policy: ImagePolicy, notes: list[Note]
+) -> bytes | None:
+    if profile is None:
+        return None
+    if policy.icc == "keep" and icc.embeddable(profile, channels):
+        notes.append("icc_kept")
+        return profile
+    broken = policy.icc == "keep" and not icc.is_sound(profile)
+    notes.append("icc_broken" if broken else "icc_dropped")
+    return None
+
+
+def _applied(source: Source, policy: ImagePolicy) -> int:
+    return source.orientation if policy.orientation == "apply" or source.turned else 1
+
+
+def _size_notes(source: Source, policy: ImagePolicy) -> list[Note]:
+    notes: list[Note] = []
+    if source.orientation != 1:
+        applied = _applied(source, policy) != 1
+        notes.append("orientation_applied" if applied else "orientation_ignored")
+    geometry = source.geometry(policy)
+    if falls_short(geometry, policy):
+        notes.append("smaller_than_target")
+    if geometry.width * geometry.height > source.width * source.height:
+        notes.append("upscaled")
+    return notes
+
+
+def _converted(
+    data: bytes,
+    channels: int,
+    action: Action,
+    source: Source,
+    policy: ImagePolicy,
+    notes: list[Note],
+) -> Converted:
+    geometry = source.geometry(policy)
+    return Converted(
+        data=data,
+        width=geometry.crop_width,
+        height=geometry.crop_height,
+        channels=channels,
+        colorspace=_COLORSPACES[channels],
+        action=action,
+        container=source.container,
+        source_width=source.width,
+        source_height=source.height,
+        source_colorspace=source.colorspace,
+        exif_orientation=source.orientation,
+        geometry=geometry,
+        orientation_applied=_applied(source, policy),
+        encoding=policy.encoding.upper(),
+        notes=(*source.notes, *notes),
+    )

@@ -1,0 +1,128 @@
+"""Tests of dataprep.image.encode."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import simplejpeg
+from PIL import Image
+
+from dataprep.errors import ImageTooLarge
+from dataprep.image import ImagePolicy
+from dataprep.image.encode import encode
+from dataprep.sample.drawing import draw_image
+from tests.dataprep.image.profiles import rgb_profile
+
+PHOTO = draw_image(5, 160, 120, detail=0.3)
+GREY = PHOTO[:, :, :1]
+NOISE = np.random.default_rng(0).integers(0, 256, (600, 600, 3), dtype=np.uint8)
+
+
+def policy(**values: object) -> ImagePolicy:
+    """A policy of these keys."""
+    return ImagePolicy.model_validate(values)
+
+
+def shown(data: bytes) -> Image.Image:
+    """Decoded by Pillow."""
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def test_the_default_is_simplejpegs() -> None:
+    """Without a word JPEGs are baseline, 4:2:0, and simplejpeg's to the byte."""
+    wanted = simplejpeg.encode_jpeg(PHOTO, 95, "RGB", "420", fastdct=False)
+    assert encode(PHOTO, ImagePolicy()) == wanted
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("subsampling", ["420", "422", "444"])
+@pytest.mark.parametrize("keys", [{"progressive": True}, {"optimize": True}])
+def test_progressive_and_optimised(channels: int, subsampling: str, keys: dict[str, Any]) -> None:
+    """They are what they say, smaller than plain files, and show the same picture."""
+    pixels = PHOTO[:, :, :channels]
+    plain = encode(pixels, policy(subsampling=subsampling))
+    found = encode(pixels, policy(subsampling=subsampling, **keys))
+    assert ("progressive" in shown(found).info) == ("progressive" in keys)
+    assert len(found) < len(plain)
+    assert simplejpeg.decode_jpeg_header(found)[3] == ("Gray" if channels == 1 else subsampling)
+    error = np.asarray(shown(found), float) - np.asarray(shown(plain), float)
+    assert np.abs(error).mean() < 2  # the two encoders have not the same DCT
+
+
+@pytest.mark.parametrize("keys", [{"progressive": True}, {"optimize": True}])
+def test_noise_at_quality_100(keys: dict[str, Any]) -> None:
+    """No image is too noisy for the encoder's buffer."""
+    data = encode(NOISE, policy(quality=100, subsampling="444", **keys))
+    assert shown(data).size == (600, 600)
+
+
+@pytest.mark.parametrize("source", ["444", "422", "420", "440", "411"])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_subsampling_is_kept(source: str, progressive: bool) -> None:
+    """With ``keep`` the source's subsampling is the result's; 420 where it has none."""
+    keep = policy(subsampling="keep", progressive=progressive)
+    assert simplejpeg.decode_jpeg_header(encode(PHOTO, keep, subsampling=source))[3] == source
+    assert simplejpeg.decode_jpeg_header(encode(PHOTO, keep))[3] == "420"
+
+
+def test_png_keeps_every_pixel() -> None:
+    """PNG gives back grey, RGB and RGBA; at level 0 nothing is compressed."""
+    rgba = np.dstack([PHOTO, GREY])
+    for pixels in (GREY, PHOTO, rgba):
+        found = np.asarray(shown(encode(pixels, policy(encoding="png", alpha="keep"))))
+        assert np.array_equal(found.reshape(pixels.shape), pixels)
+    sizes = [len(encode(PHOTO, policy(encoding="png", png_compression=n))) for n in (0, 9)]
+    assert sizes[0] > PHOTO.size > sizes[1]
+
+
+def test_webp() -> None:
+    """Lossless WebP gives every pixel back, lossy WebP the picture, smaller at less quality."""
+    lossless = encode(PHOTO, policy(encoding="webp", webp_lossless=True))
+    assert np.array_equal(np.asarray(shown(lossless)), PHOTO)
+    sizes = []
+    for quality in (30, 95):
+        data = encode(PHOTO, policy(encoding="webp", quality=quality))
+        sizes.append(len(data))
+        assert np.abs(np.asarray(shown(data), float) - PHOTO).mean() < 12
+    assert sizes[0] < sizes[1] < len(lossless)
+
+
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
+@pytest.mark.parametrize("padding", [0, 70_000, 200_000])
+def test_profiles_are_embedded(encoding: str, padding: int) -> None:
+    """A profile comes back from each encoding, also one that fills several JPEG segments."""
+    profile = rgb_profile(padding=padding)
+    data = encode(PHOTO, policy(encoding=encoding, icc="keep"), profile=profile)
+    assert shown(data).info["icc_profile"] == profile
+    assert "icc_profile" not in shown(encode(PHOTO, policy(encoding=encoding))).info
+
+
+@pytest.mark.parametrize(
+    ("encoding", "most"), [("jpeg", 65_500), ("webp", 16_383)], ids=["jpeg", "webp"]
+)
+@pytest.mark.parametrize("wide", [True, False])
+def test_sizes_that_an_encoding_cannot_hold(encoding: str, most: int, wide: bool) -> None:
+    """The largest side is encoded, a larger one is an error of ours."""
+    for side in (most, most + 1):
+        pixels = np.zeros((1, side, 3) if wide else (side, 1, 3), np.uint8)
+        if side == most:
+            encode(pixels, policy(encoding=encoding))
+            continue
+        with pytest.raises(ImageTooLarge, match=rf"{encoding} holds at most {most:,}"):
+            encode(pixels, policy(encoding=encoding))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"progressive": True}, {"optimize": True}, {"encoding": "png"}, {"encoding": "webp"}],
+)
+def test_the_same_bytes_again(keys: dict[str, Any]) -> None:
+    """The same pixels give the same bytes, whatever was encoded between."""
+    first = encode(PHOTO, policy(**keys))
+    encode(NOISE, policy(**keys))
+    assert encode(PHOTO, policy(**keys)) == first

@@ -1,0 +1,166 @@
+"""Tests of dataprep.image.notes: what is documented, what can be emitted, and what a policy has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from dataprep import errors
+from dataprep.image import ImagePolicy, convert
+from dataprep.image.notes import Note, Refusal
+from dataprep.sample import encodings as enc
+from dataprep.sample.drawing import draw_image
+from tests.dataprep.image import profiles
+
+ROOT = Path(__file__).parents[3]
+IMAGE = draw_image(7, 160, 120, detail=0.2)
+PLAIN = enc.jpeg(IMAGE)
+DEEP = enc.deep_png(IMAGE, grey=False)
+TAGGED = enc.pillow(IMAGE, "JPEG", icc_profile=profiles.rgb_profile())
+BROKEN = enc.pillow(IMAGE, "JPEG", icc_profile=b"rubbish" * 40)
+
+# Bytes and policy that give each note, and none of them the note without that policy.
+EMITTED: Mapping[Note, tuple[bytes, dict[str, Any]]] = {
+    "alpha_flattened": (enc.rgba_png(IMAGE), {}),
+    "alpha_kept": (enc.rgba_png(IMAGE), {"encoding": "png", "alpha": "keep"}),
+    "cmyk_converted": (enc.ycck_jpeg(IMAGE), {}),
+    "depth_reduced": (DEEP, {"encoding": "png"}),
+    "first_frame_kept": (enc.animated_gif(IMAGE), {}),
+    "greyscale_kept": (enc.grey_jpeg(IMAGE), {}),
+    "greyscale_to_rgb": (enc.grey_jpeg(IMAGE), {"greyscale": "rgb"}),
+    "icc_broken": (BROKEN, {"icc": "srgb"}),
+    "icc_converted": (TAGGED, {"icc": "srgb"}),
+    "icc_dropped": (TAGGED, {"size": 60}),
+    "icc_kept": (TAGGED, {"size": 60, "icc": "keep"}),
+    "orientation_applied": (enc.oriented_jpeg(IMAGE, 6), {"orientation": "apply"}),
+    "orientation_ignored": (enc.oriented_jpeg(IMAGE, 6), {}),
+    "orientation_reset": (enc.oriented_jpeg(IMAGE, 6), {}),
+    "palette_converted": (enc.palette_png(IMAGE), {}),
+    "recovered": (PLAIN[:-2] + b"\x11" * 40 + PLAIN[-2:], {}),
+    "smaller_than_target": (PLAIN, {"size": 300}),
+    "truncated_kept": (PLAIN[: len(PLAIN) // 2], {"truncated": "keep"}),
+    "upscaled": (PLAIN, {"size": 300, "upscale": True}),
+    "wrong_container": (enc.pillow(IMAGE, "PNG"), {}),
+}
+REFUSED: Mapping[Refusal, tuple[bytes, dict[str, Any]]] = {
+    "alpha": (enc.rgba_png(IMAGE), {"alpha": "fail"}),
+    "animation": (enc.animated_gif(IMAGE), {"animation": "fail"}),
+    "cmyk": (enc.adobe_cmyk_jpeg(IMAGE), {"cmyk": "fail"}),
+    "depth": (DEEP, {"depth": "fail"}),
+    "palette": (enc.palette_png(IMAGE), {"palette": "fail"}),
+    "wrong_container": (enc.pillow(IMAGE, "PNG"), {"wrong_container": "fail"}),
+}
+
+
+class Documented(NamedTuple):
+    """A row of the table in docs/images.md."""
+
+    key: str
+    default: str
+    takes: str
+    counted: set[str]
+
+
+def documented() -> list[Documented]:
+    """The table of policies."""
+    text = (ROOT / "docs/images.md").read_text()
+    block = text.partition("<!-- policies -->\n")[2].partition("\n\n")[0]
+    rows = [line.strip("|").split("|") for line in block.splitlines()[2:]]
+    return [
+        Documented(
+            key.strip(" `"), default.strip(" `"), takes, set(re.findall(r"`(\w+)`", counted))
+        )
+        for _, key, default, takes, counted in rows
+    ]
+
+
+@pytest.mark.parametrize("note", sorted(EMITTED))
+def test_each_note_is_emitted(note: Note) -> None:
+    """Each note comes from an image that has the trait, and not from a plain one."""
+    data, keys = EMITTED[note]
+    policy = ImagePolicy.model_validate(keys)
+    assert note in convert(data, policy, name="n01/a.JPEG").notes
+    if note not in ("smaller_than_target", "upscaled"):
+        assert note not in convert(PLAIN, policy, name="n01/a.JPEG").notes
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSED))
+def test_each_refusal_has_its_kind(kind: Refusal) -> None:
+    """An image that the policy refuses fails under the key's name; by default it does not."""
+    data, keys = REFUSED[kind]
+    with pytest.raises(errors.RefusedImage, match=rf"image\.{kind} says 'fail'") as caught:
+        convert(data, ImagePolicy.model_validate(keys), name="a.jpg")
+    assert caught.value.kind == kind
+    convert(data, ImagePolicy(), name="a.jpg")
+    convert(PLAIN, ImagePolicy.model_validate(keys), name="a.jpg")
+
+
+def test_a_skipped_image_is_counted_by_its_error() -> None:
+    """The one note that no conversion has is the kind of the error for small images."""
+    assert set(get_args(Note)) - set(EMITTED) == {errors.ImageTooSmall.kind}
+    assert set(REFUSED) == set(get_args(Refusal)) <= set(ImagePolicy.model_fields)
+
+
+def test_the_table_lists_every_key_with_its_default() -> None:
+    """docs/images.md has each key of the policy once, and the default that it has."""
+    table = documented()
+    fields = ImagePolicy.model_fields
+    assert [row.key for row in table] == list(fields)
+    for row in table:
+        default = yaml.safe_load(row.default.replace(",", "").replace(" MiB", ""))
+        found = fields[row.key].default
+        shown = {"background": "#ffffff", "subsampling": 420}.get(row.key, found)
+        if row.key == "max_source_bytes":
+            shown = found // 2**20
+        assert (default or None) == (shown or None), row.key
+
+
+def test_the_table_lists_every_choice() -> None:
+    """docs/images.md has each value that a key can be given by name."""
+    schema = ImagePolicy.model_json_schema()["properties"]
+    for row in documented():
+        for choice in schema[row.key].get("enum", []):
+            assert re.search(rf"\b{choice}\b", row.takes), (row.key, choice)
+
+
+def test_the_table_lists_every_count() -> None:
+    """docs/images.md has each note and each kind of failure, and no other."""
+    counted = set[str]().union(*(row.counted for row in documented()))
+    kinds = {
+        error.kind
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.ImageError)
+    }
+    of_policies = {f"failed_{kind}" for kind in get_args(Refusal)}
+    of_policies |= {"failed_too_large", "failed_corrupt"}
+    assert counted == set(get_args(Note)) | of_policies
+    assert {"too_large", "corrupt"} < kinds
+
+
+def test_the_code_has_no_other_notes() -> None:
+    """Every word that looks like a note in the code of images is one, and every one is used."""
+    words = {
+        node.value
+        for path in (ROOT / "dataprep/image").glob("*.py")
+        if path.stem != "notes"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert set(get_args(Note)) - words == {"too_small"}
+
+
+def test_a_resize_counts_more_than_one_trait() -> None:
+    """An image with several traits has a note of each."""
+    grey = np.asarray(Image.fromarray(IMAGE).convert("L"))
+    data = enc.pillow(np.repeat(grey[..., None], 3, axis=2), "PNG", "LA")
+    policy = ImagePolicy(size=60, greyscale="rgb")
+    found = convert(data, policy, name="a.JPEG").notes
+    assert set(found) == {"wrong_container", "alpha_flattened", "greyscale_to_rgb"}

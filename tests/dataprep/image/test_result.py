@@ -1,0 +1,315 @@
+"""Tests of dataprep.image.result: what is stored as it is, and what of a source survives."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dataprep.errors import CorruptImage, ImageTooSmall
+from dataprep.image import Converted, ImagePolicy, check, convert
+from dataprep.image.geometry import Geometry
+from dataprep.sample import encodings as enc
+from dataprep.sample.drawing import draw_image
+from tests.dataprep.image import profiles
+
+IMAGE = draw_image(11, 160, 120, detail=0.2)
+PLAIN = enc.jpeg(IMAGE)
+OTHER = profiles.swapped_profile()
+FIRST = enc.pillow(IMAGE, "JPEG", "L", icc_profile=profiles.grey_profile(1.0))
+LOSSLESS = {"PNG": {}, "WEBP": {"lossless": True}}
+
+
+def converted(data: bytes, **keys: Any) -> Converted:
+    """By a policy of these keys; what is stored is sound."""
+    found = convert(data, ImagePolicy.model_validate(keys))
+    assert check(found.data) == (found.width, found.height, found.channels)
+    return found
+
+
+def shown(data: bytes) -> Image.Image:
+    """Decoded by Pillow."""
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def apart(left: object, right: object) -> float:
+    """Mean absolute difference."""
+    return float(np.abs(np.asarray(left, float) - np.asarray(right, float)).mean())
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_other_encodings_pass_through(kind: str, mode: str) -> None:
+    """PNG and WebP that are wanted so are stored byte for byte; as JPEGs they never are."""
+    data = enc.pillow(IMAGE, kind, mode, **LOSSLESS[kind])
+    keys = {"encoding": kind.lower(), "alpha": "keep"}
+    found = converted(data, **keys)
+    assert (found.data, found.action, found.encoding) == (data, "passthrough", kind)
+    assert apart(shown(found.data), shown(data)) == 0
+    resized = converted(data, **keys, size=60)
+    assert (resized.action, resized.encoding) == ("reencoded", kind)
+    assert (resized.width, resized.height) == (80, 60)
+    assert (converted(data).action, converted(data).encoding) == ("reencoded", "JPEG")
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (enc.palette_png(IMAGE), {}),
+        (enc.deep_png(IMAGE, grey=True), {}),
+        (enc.deep_png(IMAGE, grey=False), {}),
+        (enc.pillow(IMAGE, "PNG", "1"), {}),
+        (enc.rgba_png(IMAGE), {}),
+        (enc.pillow(IMAGE, "PNG", "L"), {"greyscale": "rgb"}),
+        (enc.pillow(IMAGE, "PNG", "LA"), {"alpha": "keep"}),
+        (enc.pillow(IMAGE, "PNG", icc_profile=OTHER), {"icc": "srgb"}),
+        (enc.pillow(IMAGE, "PNG", save_all=True, append_images=[Image.new("RGB", (160, 120))]), {}),
+        (PLAIN, {}),
+    ],
+    ids=["palette", "grey16", "rgb16", "1bit", "alpha", "grey", "la", "icc", "frames", "jpeg"],
+)
+def test_pngs_that_need_a_change_are_encoded(data: bytes, keys: dict[str, Any]) -> None:
+    """A PNG with a trait that is not stored, or that a policy changes, is made anew."""
+    found = converted(data, encoding="png", **keys)
+    assert (found.action, found.encoding) == ("reencoded", "PNG")
+    assert shown(found.data).mode in ("L", "RGB", "RGBA")
+
+
+def test_an_oriented_png_is_encoded() -> None:
+    """No stored file has an orientation, so that a PNG with one is made anew."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = enc.pillow(IMAGE, "PNG", exif=exif)
+    for how, size in (("ignore", (160, 120)), ("apply", (120, 160))):
+        found = converted(data, encoding="png", orientation=how)
+        assert (found.action, shown(found.data).size) == ("reencoded", size)
+        assert shown(found.data).getexif().get(0x0112, 1) == 1
+
+
+def test_a_png_with_a_wrong_checksum_is_encoded() -> None:
+    """Pillow reads over a wrong checksum of pixels; strict readers do not."""
+    data = bytearray(enc.pillow(IMAGE, "PNG"))
+    data[data.index(b"IEND") - 8] ^= 1  # in the checksum before it
+    found = converted(bytes(data), encoding="png")
+    assert found.action == "reencoded"
+    assert apart(shown(found.data), IMAGE) == 0
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF"])
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
+def test_a_profile_is_kept(kind: str, encoding: str) -> None:
+    """With ``keep`` the source's profile stands in what is encoded, resized or not."""
+    data = enc.pillow(IMAGE, kind, icc_profile=OTHER)
+    for keys in ({}, {"size": 60}):
+        found = converted(data, encoding=encoding, icc="keep", **keys)
+        assert "icc_kept" in found.notes
+        assert shown(found.data).info["icc_profile"] == OTHER
+        dropped = converted(data, encoding=encoding, size=60)
+        assert "icc_dropped" in dropped.notes
+        assert "icc_profile" not in shown(dropped.data).info
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF"])
+@pytest.mark.parametrize("size", [None, 60])
+def test_a_profile_is_applied(kind: str, size: int | None) -> None:
+    """With ``srgb`` a profile that swaps red and green is obeyed and gone, resized or not."""
+    vivid = (IMAGE * [1.0, 0.4, 0.6]).astype(np.uint8)
+    swapped = np.ascontiguousarray(vivid[..., [1, 0, 2]])
+    found = converted(enc.pillow(swapped, kind, icc_profile=OTHER), icc="srgb", size=size)
+    truth = Image.fromarray(vivid).resize((found.width, found.height), Image.Resampling.BOX)
+    assert found.action == "reencoded"
+    assert "icc_converted" in found.notes
+    assert "icc_profile" not in shown(found.data).info
+    assert apart(shown(found.data), truth) < 9
+    assert apart(shown(found.data), np.asarray(truth)[..., [1, 0, 2]]) > 15
+
+
+def test_srgb_passes_through_srgb() -> None:
+    """With ``srgb`` a file in sRGB keeps its bytes, and a broken profile is none."""
+    found = converted(enc.icc_jpeg(IMAGE), icc="srgb")
+    assert (found.action, found.notes) == ("passthrough", ("icc_kept",))
+    broken = enc.pillow(IMAGE, "JPEG", icc_profile=OTHER[:150] + b"\xff" * 100)
+    assert converted(broken, icc="srgb").notes == ("icc_broken",)
+    assert converted(broken, icc="srgb", size=60).notes == ("icc_broken",)
+
+
+def test_a_profile_in_many_segments() -> None:
+    """A profile of several segments is put together; with one missing it is broken."""
+    profile = profiles.rgb_profile(padding=150_000)
+    data = enc.pillow(IMAGE, "JPEG", icc_profile=profile)
+    kept = converted(data, icc="keep", size=60)
+    assert shown(kept.data).info["icc_profile"] == profile
+    first = data.index(b"\xff\xe2")
+    length = int.from_bytes(data[first + 2 : first + 4], "big")
+    missing = data[:first] + data[first + 2 + length :]
+    for icc in ("keep", "srgb"):
+        assert "icc_broken" in converted(missing, icc=icc, size=60).notes
+
+
+def test_inks_by_their_profile() -> None:
+    """CMYK with a profile goes through it under ``srgb``; its profile is never embedded."""
+    cyan = Image.new("CMYK", (32, 32), (255, 0, 0, 0))
+    for kind in ("JPEG", "TIFF"):
+        sink = io.BytesIO()
+        cyan.save(
+            sink,
+            kind,
+            icc_profile=profiles.ink_profile(),
+            **({"quality": 95} if kind == "JPEG" else {}),
+        )
+        managed = converted(sink.getvalue(), icc="srgb")
+        assert {"icc_converted", "cmyk_converted"} <= set(managed.notes)
+        assert apart(shown(managed.data), [255, 0, 0]) < 8
+        for icc in ("drop", "keep"):
+            plain = converted(sink.getvalue(), icc=icc)
+            assert {"icc_dropped", "cmyk_converted"} <= set(plain.notes)
+            assert apart(shown(plain.data), [0, 255, 255]) < 8
+            assert "icc_profile" not in shown(plain.data).info
+
+
+def test_profiles_of_grey() -> None:
+    """A grey profile is applied, kept with one channel, and dropped with three."""
+    applied = converted(FIRST, icc="srgb")
+    assert (applied.channels, applied.action) == (1, "reencoded")
+    light = np.asarray(Image.fromarray(IMAGE).convert("L"), float) / 255
+    curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    assert apart(shown(applied.data), 255 * curve) < 6
+    assert "icc_kept" in converted(FIRST, icc="keep", size=60).notes
+    assert "icc_dropped" in converted(FIRST, icc="keep", greyscale="rgb").notes
+
+
+@pytest.mark.parametrize("size", [None, 60])
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
+def test_grey_becomes_three_channels(size: int | None, encoding: str) -> None:
+    """With ``rgb`` a grey JPEG of the right size is encoded anew, in three equal channels."""
+    found = converted(enc.grey_jpeg(IMAGE), greyscale="rgb", size=size, encoding=encoding)
+    assert (found.action, found.channels, found.colorspace) == ("reencoded", 3, "RGB")
+    assert "greyscale_to_rgb" in found.notes
+    stored = np.asarray(shown(found.data), int)
+    assert stored.shape == (found.height, found.width, 3)
+    assert np.ptp(stored, axis=-1).max() <= 3
+
+
+def test_webp_has_no_grey() -> None:
+    """Grey kept in WebP is RGB all the same, and counted so."""
+    found = converted(enc.grey_jpeg(IMAGE), encoding="webp")
+    assert (found.channels, "greyscale_to_rgb" in found.notes) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("background", "channels"), [([0, 0, 255], 3), ("#804020", 3), ([7, 7, 7], 1)]
+)
+def test_backgrounds(background: object, channels: int) -> None:
+    """What is transparent shows the background; grey stays grey on a grey one only."""
+    sink = io.BytesIO()
+    Image.new("LA", (40, 40), (90, 0)).save(sink, "PNG")
+    found = converted(sink.getvalue(), background=background)
+    wanted = {"#804020": [128, 64, 32]}.get(str(background), background)
+    assert found.channels == channels
+    assert apart(shown(found.data).convert("RGB"), wanted) < 3
+
+
+@pytest.mark.parametrize("encoding", ["png", "webp"])
+@pytest.mark.parametrize("filter", ["gaussian", "fast", "area", "lanczos", "bicubic", "bilinear"])
+@pytest.mark.parametrize("size", [70, 30])
+def test_what_is_transparent_gives_no_colour(encoding: str, filter: str, size: int) -> None:
+    """Scaled with alpha, red beside a transparent green is red, as with Pillow's own resize."""
+    pixels = np.zeros((100, 100, 4), np.uint8)
+    pixels[:, :47] = [255, 0, 0, 255]
+    pixels[:, 47:] = [0, 255, 0, 0]
+    sink = io.BytesIO()
+    Image.fromarray(pixels).save(sink, "PNG")
+    found = converted(
+        sink.getvalue(),
+        encoding=encoding,
+        alpha="keep",
+        filter=filter,
+        size=size,
+        **({"webp_lossless": True} if encoding == "webp" else {}),
+    )
+    stored = np.asarray(shown(found.data), int)
+    assert (found.channels, found.colorspace, found.notes) == (4, "RGBA", ("alpha_kept",))
+    assert stored[stored[..., 3] > 8][:, 1].max() == 0
+    assert {0, 255} <= set(np.unique(stored[..., 3]).tolist())
+
+
+@pytest.mark.parametrize("data", [PLAIN, enc.pillow(IMAGE, "PNG"), enc.adobe_cmyk_jpeg(IMAGE)])
+def test_small_images(data: bytes) -> None:
+    """An image whose short side is below the minimum is an error of its own; at it, it is not."""
+    converted(data, min_size=120)
+    with pytest.raises(ImageTooSmall, match=r"160 x 120 pixels.*below min_size \(121\)"):
+        convert(data, ImagePolicy(min_size=121))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PLAIN[: len(PLAIN) * 2 // 3],
+        enc.grey_jpeg(IMAGE)[:-2],
+        enc.ycck_jpeg(IMAGE)[: len(enc.ycck_jpeg(IMAGE)) * 2 // 3],
+        enc.pillow(IMAGE, "PNG")[: len(enc.pillow(IMAGE, "PNG")) * 2 // 3],
+        enc.rgba_png(IMAGE)[:-2000],
+        enc.pillow(IMAGE, "GIF", "P")[:-3000],
+        enc.pillow(IMAGE, "BMP")[:-9000],
+        enc.pillow(IMAGE, "TIFF")[:-9000],
+    ],
+    ids=["jpeg", "grey", "ycck", "png", "rgba", "gif", "bmp", "tiff"],
+)
+@pytest.mark.parametrize("keys", [{}, {"size": 60}, {"check": "header"}, {"encoding": "png"}])
+def test_truncated_files_are_kept(data: bytes, keys: dict[str, Any]) -> None:
+    """What decodes is encoded anew, so that strict readers take it, and shows the picture."""
+    with pytest.raises(CorruptImage, match=r"truncated|premature end"):
+        convert(data, ImagePolicy.model_validate(keys))
+    found = converted(data, truncated="keep", **keys)
+    assert found.action == "reencoded"
+    assert "truncated_kept" in found.notes
+    mode = "L" if found.channels == 1 else "RGB"
+    kept = np.asarray(shown(found.data).convert(mode).resize((160, 120)), float)
+    truth = np.asarray(Image.fromarray(IMAGE).convert(mode), float)
+    # A BMP's first row is its lowest; transparency begins at the left.
+    part = np.s_[80:] if data.startswith(b"BM") else np.s_[:40, :40]
+    assert apart(kept[part], truth[part]) < 30
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_where_boxes_go(orientation: int) -> None:
+    """A conversion tells by what it turned, then the size it scaled to and what it cut out."""
+    data = enc.oriented_jpeg(IMAGE, orientation)
+    turned = orientation >= 5
+    found = converted(data, orientation="apply", mode="crop", size=90)
+    assert found.orientation_applied == orientation
+    assert found.geometry == (Geometry(90, 120, 90, 90) if turned else Geometry(120, 90, 90, 90))
+    ignored = converted(data)
+    assert (ignored.orientation_applied, ignored.geometry) == (1, Geometry(160, 120, 160, 120))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("how", ["ignore", "apply"])
+def test_the_orientation_of_tiff_is_always_applied(orientation: int, how: str) -> None:
+    """A TIFF's orientation is followed once, whatever the policy says, and counted so."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = enc.pillow(IMAGE, "TIFF", exif=exif)
+    found = converted(data, orientation=how, encoding="png")
+    assert apart(shown(found.data), shown(data)) == 0
+    assert (shown(found.data).size == (120, 160)) == (orientation >= 5)
+    assert found.exif_orientation == orientation
+    assert ("orientation_applied" in found.notes) == (orientation != 1)
+    assert found.orientation_applied == orientation
+    assert (found.source_width, found.source_height) == (160, 120)
+    small = converted(data, orientation=how, encoding="png", mode="exact", size=(30, 50))
+    assert (small.geometry, shown(small.data).size) == (Geometry(30, 50, 30, 50), (30, 50))
+
+
+def test_nothing_of_exif_survives_an_encoding() -> None:
+    """No Exif, thumbnail or comment stands in what is encoded."""
+    data = enc.oriented_jpeg(IMAGE, 3, note_bytes=500)
+    for encoding in ("jpeg", "png", "webp"):
+        found = shown(converted(data, size=60, encoding=encoding).data)
+        assert len(found.getexif()) == 0
+        assert "exif" not in found.info

@@ -1,0 +1,252 @@
+"""Images with each trait as other programs write them: ImageMagick, cjpeg, exiftool, cwebp."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from dataprep.errors import CorruptImage
+from dataprep.image import Converted, ImagePolicy, check, convert
+from dataprep.sample.drawing import draw_image
+from tests.dataprep.image import profiles
+
+PICTURE = draw_image(20, 240, 180, detail=0.15)
+MAGICK = shutil.which("magick") or shutil.which("convert") or "magick"
+PACKAGES = {
+    MAGICK: "imagemagick",
+    "cjpeg": "libjpeg-turbo-progs",
+    "jpegtran": "libjpeg-turbo-progs",
+    "exiftool": "libimage-exiftool-perl",
+    "cwebp": "webp",
+}
+
+Run = Callable[..., bytes]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Call a program on a file of the picture; ``IN`` and ``OUT`` stand for the files' names."""
+
+    def call(
+        program: str, *arguments: str, source: bytes | None = None, kind: str = "ppm"
+    ) -> bytes:
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed: apt-get install {PACKAGES[program]}")
+        before, after = tmp_path / f"in.{kind}", tmp_path / "out"
+        after.unlink(missing_ok=True)
+        if source is None:
+            Image.fromarray(PICTURE).save(before, "PPM")
+        else:
+            before.write_bytes(source)
+        names = {"IN": str(before), "OUT": str(after)}
+        filled = [re.sub(r"\b(IN|OUT)\b", lambda m: names[m[0]], part) for part in arguments]
+        done = subprocess.run([program, *filled], capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr.decode()
+        return after.read_bytes() if after.exists() else before.read_bytes()
+
+    return call
+
+
+def shown(data: bytes) -> Image.Image:
+    """Decoded by Pillow."""
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def psnr(left: object, right: object) -> float:
+    """Of 8-bit images, in dB."""
+    error = np.mean((np.asarray(left, float) - np.asarray(right, float)) ** 2)
+    return float(10 * np.log10(255**2 / error)) if error else float("inf")
+
+
+def converted(data: bytes, **keys: Any) -> Converted:
+    """By a policy of these keys; what is stored decodes to the size that is told."""
+    found = convert(data, ImagePolicy.model_validate(keys))
+    assert check(found.data) == (found.width, found.height, found.channels)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "notes", "least_db"),
+    [
+        (["-quality", "95", "jpeg:OUT"], (), 30),
+        (["-quality", "95", "-interlace", "JPEG", "jpeg:OUT"], (), 30),
+        (["-quality", "95", "-sampling-factor", "4:1:1", "jpeg:OUT"], (), 28),
+        (["-colorspace", "CMYK", "-quality", "95", "jpeg:OUT"], ("cmyk_converted",), 26),
+        (["-colorspace", "CMYK", "tiff:OUT"], ("cmyk_converted",), 35),
+        (["-depth", "8", "png:OUT"], (), 38),
+        (["-depth", "16", "-evaluate", "multiply", "0.999", "png48:OUT"], ("depth_reduced",), 37),
+        (["-depth", "16", "tiff:OUT"], ("depth_reduced",), 37),
+        (["-depth", "16", "ppm:OUT"], ("depth_reduced",), 37),
+        (["-dither", "None", "-colors", "200", "png8:OUT"], ("palette_converted",), 26),
+        (["-dither", "None", "gif:OUT"], ("palette_converted",), 26),
+        (["bmp3:OUT"], (), 38),
+        (["tiff:OUT"], (), 38),
+        (["-compress", "LZW", "tiff:OUT"], (), 38),
+        (["-compress", "JPEG", "-quality", "95", "tiff:OUT"], (), 28),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_imagemagick(run: Run, arguments: list[str], notes: tuple[str, ...], least_db: int) -> None:
+    """What ImageMagick writes is the picture, with the note of its trait and no other."""
+    found = converted(run(MAGICK, "IN", *arguments), quality=98, subsampling="444")
+    assert found.notes == notes
+    assert psnr(shown(found.data), PICTURE) >= least_db
+    small = converted(run(MAGICK, "IN", *arguments), size=90, quality=98, subsampling="444")
+    truth = Image.fromarray(PICTURE).resize((120, 90), Image.Resampling.BICUBIC)
+    assert psnr(shown(small.data), truth) >= min(least_db, 30)
+
+
+@pytest.mark.parametrize("kind", ["png", "gif", "webp", "tiff"])
+def test_transparency_by_imagemagick(run: Run, kind: str) -> None:
+    """A transparent corner shows the background, or stays transparent."""
+    data = run(
+        *(MAGICK, "IN", "-alpha", "set", "-region", "60x60+0+0", "-alpha", "transparent"),
+        *("+region", "-define", "webp:lossless=true", f"{kind}:OUT"),
+    )
+    flat = converted(data, background=[0, 0, 255], quality=98, subsampling="444")
+    assert "alpha_flattened" in flat.notes
+    corner = np.asarray(shown(flat.data), int)[8:52, 8:52]
+    assert np.abs(corner - [0, 0, 255]).max() < 12
+    kept = converted(data, encoding="png", alpha="keep")
+    assert "alpha_kept" in kept.notes
+    alpha = np.asarray(shown(kept.data).getchannel("A"))
+    assert (alpha[:60, :60] == 0).all()
+    assert (alpha[60:] == 255).all()
+
+
+@pytest.mark.parametrize("kind", ["gif", "webp", "tiff"])
+def test_frames_by_imagemagick(run: Run, kind: str) -> None:
+    """Of several frames the first is taken, and counted."""
+    data = run(MAGICK, "IN", "(", "-clone", "0", "-negate", ")", "-dither", "None", f"{kind}:OUT")
+    found = converted(data)
+    assert "first_frame_kept" in found.notes
+    assert psnr(shown(found.data), PICTURE) > 24
+
+
+@pytest.mark.parametrize("depth", ["1", "2", "4", "8", "16"])
+def test_grey_of_every_depth(run: Run, depth: str) -> None:
+    """Greyscale PNGs of every depth are one channel, and what ImageMagick shows of them."""
+    data = run(
+        MAGICK, "IN", "-colorspace", "Gray", "-depth", depth, "-type", "Grayscale", "png:OUT"
+    )
+    found = converted(data, encoding="png")
+    assert found.channels == 1
+    assert ("depth_reduced" in found.notes) == (depth == "16")
+    truth = run(MAGICK, "IN", "-depth", "8", "pgm:OUT", source=data, kind="png")
+    assert np.abs(np.asarray(shown(found.data), int) - np.asarray(shown(truth), int)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "colorspace", "channels"),
+    [
+        (["-quality", "95"], "YCbCr", 3),
+        (["-quality", "95", "-progressive"], "YCbCr", 3),
+        (["-quality", "95", "-arithmetic"], "YCbCr", 3),
+        (["-quality", "95", "-optimize", "-restart", "1"], "YCbCr", 3),
+        (["-quality", "95", "-sample", "4x1"], "YCbCr", 3),
+        (["-quality", "95", "-rgb"], "RGB", 3),
+        (["-quality", "95", "-grayscale"], "Grayscale", 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_cjpeg(run: Run, arguments: list[str], colorspace: str, channels: int) -> None:
+    """JPEGs of every coding pass through, and resized are close to Pillow's resize."""
+    data = run("cjpeg", *arguments, "-outfile", "OUT", "IN")
+    whole = converted(data)
+    assert (whole.data, whole.action) == (data, "passthrough")
+    assert (whole.source_colorspace, whole.channels) == (colorspace, channels)
+    for name in ("gaussian", "area", "lanczos", "bicubic", "bilinear", "fast"):
+        small = converted(data, size=100, filter=name, quality=100, subsampling="444")
+        truth = shown(data).resize((small.width, small.height), Image.Resampling.BICUBIC)
+        assert psnr(shown(small.data), truth) > 28, name
+
+
+@pytest.mark.parametrize("name", ["lanczos", "bicubic", "bilinear"])
+def test_named_filters_against_pillow(run: Run, name: str) -> None:
+    """From the same pixels the named filters are Pillow's to the bit, stored without loss."""
+    data = run("cjpeg", "-quality", "95", "-sample", "1x1", "-outfile", "OUT", "IN")
+    found = converted(data, size=77, filter=name, encoding="png")
+    wanted = shown(data).resize((found.width, found.height), Image.Resampling[name.upper()])
+    assert psnr(shown(found.data), wanted) > 50
+
+
+def test_a_profile_by_cjpeg(run: Run, tmp_path: Path) -> None:
+    """A profile that cjpeg embeds in several segments is applied, or kept to the byte."""
+    profile = profiles.rgb_profile(1.0, padding=100_000)
+    (tmp_path / "linear.icc").write_bytes(profile)
+    data = run("cjpeg", "-icc", str(tmp_path / "linear.icc"), "-outfile", "OUT", "IN")
+    assert shown(converted(data, icc="keep", size=90).data).info["icc_profile"] == profile
+    found = converted(data, icc="srgb")
+    assert found.notes == ("icc_converted",)
+    light = np.asarray(shown(data), float) / 255
+    curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    assert psnr(shown(found.data), 255 * curve) > 32
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_truncated_files_that_were_kept_are_sound(
+    run: Run, share: float, progressive: bool
+) -> None:
+    """jpegtran reads without a complaint what was made of a file that was cut."""
+    data = run("cjpeg", *(["-progressive"] if progressive else []), "-outfile", "OUT", "IN")
+    cut = data[: int(len(data) * share)]
+    with pytest.raises(CorruptImage):
+        convert(cut)
+    kept = converted(cut, truncated="keep")
+    assert kept.notes == ("truncated_kept",)
+    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=kept.data, kind="jpg")
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("icc", ["drop", "keep"])
+def test_what_is_stored_is_strictly_a_jpeg(run: Run, progressive: bool, icc: str) -> None:
+    """jpegtran reads what is stored without a complaint."""
+    source = io.BytesIO()
+    Image.fromarray(PICTURE).save(source, "JPEG", icc_profile=profiles.rgb_profile(padding=80_000))
+    found = converted(source.getvalue(), size=100, progressive=progressive, icc=icc)
+    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=found.data, kind="jpg")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_orientations_by_exiftool(run: Run, kind: str, orientation: int) -> None:
+    """A tag that exiftool writes is found, applied as exif_transpose does it, and not stored."""
+    sink = io.BytesIO()
+    Image.fromarray(PICTURE).save(sink, kind, **({"lossless": True} if kind == "WEBP" else {}))
+    tag = f"-Orientation#={orientation}"
+    data = run(
+        "exiftool", tag, "-overwrite_original", "IN", source=sink.getvalue(), kind=kind.lower()
+    )
+    found = converted(data, orientation="apply", quality=98, subsampling="444")
+    assert found.exif_orientation == orientation
+    with Image.open(io.BytesIO(data)) as image:
+        truth = ImageOps.exif_transpose(image)
+    assert psnr(shown(found.data), truth) > 30
+    ignored = converted(data)
+    assert shown(ignored.data).getexif().get(0x0112, 1) == 1
+    if kind == "JPEG":
+        assert ignored.action == ("passthrough" if orientation == 1 else "retagged")
+
+
+@pytest.mark.parametrize("arguments", [["-q", "90"], ["-lossless"]], ids=["lossy", "lossless"])
+def test_cwebp(run: Run, arguments: list[str]) -> None:
+    """What cwebp writes passes through as WebP, and shows the picture as a JPEG."""
+    data = run("cwebp", "-quiet", *arguments, "IN", "-o", "OUT")
+    assert converted(data, encoding="webp").data == data
+    found = converted(data, quality=98, subsampling="444")
+    assert (found.container, found.action) == ("WEBP", "reencoded")
+    assert psnr(shown(found.data), PICTURE) > 28
+    png = converted(data, encoding="png")
+    assert np.array_equal(np.asarray(shown(png.data)), np.asarray(shown(data)))

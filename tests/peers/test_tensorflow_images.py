@@ -1,0 +1,67 @@
+"""TensorFlow's own image decoders over what conversions store."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dataprep.image import ImagePolicy, convert
+from dataprep.sample import encodings as enc
+from dataprep.sample.drawing import draw_image
+from tests.dataprep.image import profiles
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
+
+PICTURE = draw_image(21, 200, 150, detail=0.2)
+SOURCES = {
+    "jpeg": enc.jpeg(PICTURE),
+    "grey": enc.grey_jpeg(PICTURE),
+    "cmyk": enc.adobe_cmyk_jpeg(PICTURE),
+    "ycck": enc.ycck_jpeg(PICTURE),
+    "turned": enc.oriented_jpeg(PICTURE, 6),
+    "progressive": enc.pillow(PICTURE, "JPEG", progressive=True),
+    "icc": enc.pillow(PICTURE, "JPEG", icc_profile=profiles.swapped_profile()),
+    "cut": enc.jpeg(PICTURE)[:-2000],
+    "alpha": enc.rgba_png(PICTURE),
+    "palette": enc.palette_png(PICTURE),
+    "deep": enc.deep_png(PICTURE, grey=False),
+    "grey16": enc.deep_png(PICTURE, grey=True),
+    "moving": enc.animated_gif(PICTURE),
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "kept": {},
+    "resized": {"size": 90},
+    "applied": {"orientation": "apply", "icc": "srgb", "greyscale": "rgb", "size": 90},
+    "progressive": {"progressive": True, "icc": "keep", "size": 90, "subsampling": "444"},
+    "png": {"encoding": "png", "alpha": "keep"},
+}
+
+
+@pytest.fixture(scope="module")
+def tf() -> Any:
+    """TensorFlow, quiet."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    return pytest.importorskip("tensorflow")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_tensorflow_sees_what_pillow_sees(tf: Any, source: str, policy: str) -> None:
+    """Shape and channels as told; JPEGs within 3 of 255 on average of Pillow, PNG to the bit."""
+    keys = {"truncated": "keep", **POLICIES[policy]}
+    found = convert(SOURCES[source], ImagePolicy.model_validate(keys))
+    with Image.open(io.BytesIO(found.data)) as image:
+        wanted = np.asarray(image).reshape(found.height, found.width, found.channels)
+    if found.encoding == "PNG":
+        assert np.array_equal(tf.io.decode_png(found.data).numpy(), wanted)
+        return
+    seen = tf.io.decode_jpeg(found.data, dct_method="INTEGER_ACCURATE").numpy()
+    assert seen.shape == (found.height, found.width, found.channels)
+    # TensorFlow's decoder interpolates the colours of 4:2:0 otherwise.
+    assert np.abs(seen.astype(int) - wanted).mean() <= 3
+    assert tf.io.extract_jpeg_shape(found.data).numpy().tolist() == list(seen.shape)
