@@ -143,8 +143,8 @@ class ListingSource:
             numbers = sorted(map(int, used))
             notes = (
                 f"the labels {numbers[0]} to {numbers[-1]} are not 0 to {len(used) - 1} without a "
-                f"gap: they become that, in their order, and labels.json says which is which; "
-                "listing.class_names keeps numbers as they are",
+                "gap: unless this output numbers them already they become that, in their order, "
+                "as labels.json tells; listing.class_names keeps numbers as they are",
             )
         return rows.classes, LabelSpace.numbered(used), notes
 

@@ -197,8 +197,8 @@ def _by_number(
 def _renumbered(numbers: Sequence[int]) -> str:
     return (
         f"the classes {numbers[0]} to {numbers[-1]} of the records are not 0 to "
-        f"{len(numbers) - 1} without a gap: they become that, in their order, and labels.json "
-        "says which is which; records.class_names keeps numbers as they are"
+        f"{len(numbers) - 1} without a gap: unless this output numbers them already they become "
+        "that, in their order, as labels.json tells; records.class_names keeps numbers as they are"
     )
 
 
