@@ -194,7 +194,7 @@ def verify(
             result["leakage"] = [leak.as_dict() for leak in leaks]
         typer.echo(json.dumps(result))
     else:
-        typer.echo("\n".join(str(one) for one in (*found, *leaks)))
+        _echo("\n".join(str(one) for one in (*found, *leaks)))
     if not all(one.ok for one in found) or (fail_on_leakage and any(leaks)):
         raise typer.Exit(1)
 
@@ -235,7 +235,7 @@ def inspect(
     if as_json:
         typer.echo(json.dumps(found.content))
     else:
-        typer.echo("\n".join(one_line(line) for line in found.text.split("\n")))
+        _echo(found.text)
     if not found.ok:
         raise typer.Exit(1)
 
@@ -276,6 +276,11 @@ def init(
 
     for path in copy_configs(dest):
         typer.echo(str(path))
+
+
+def _echo(text: str) -> None:
+    """Print lines of which some name what a user named: whatever those hold."""
+    typer.echo("\n".join(one_line(line) for line in text.split("\n")))
 
 
 def _store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOptions:

@@ -150,13 +150,15 @@ def _contact_sheet(
 ) -> Inspection:
     numbers = spread_evenly(len(records), images)
     if not numbers:
-        raise ConfigError(f"--contact-sheet: {records.title} has no records")
+        why = f": {records.fault}" if records.fault else ""
+        raise ConfigError(f"--contact-sheet: {records.title} has no records{why}")
     found = list(fetch_some(records, numbers))
     pictures = [Picture(one.image, caption(one, labels), one.problem) for one in found]
     shown = f"{len(numbers):,} of {counted(len(records), 'record')}"
     sheet = draw_sheet(pictures, f"{records.title}: {shown}")
     _write(path, encode_sheet(sheet, path.suffix))
     faults = [one.damage for one in found if one.damage]
+    faults += [records.fault] if records.fault else []
     content = {
         "contact_sheet": str(path),
         "records": numbers,

@@ -30,10 +30,14 @@ _KNOWN = (
 
 
 class Records(Protocol):
-    """Some records, numbered from 0; ``title`` says of what."""
+    """Some records, numbered from 0; ``title`` says of what.
+
+    ``fault`` is why there are no more of them, where they end in damage.
+    """
 
     title: str
     store: Store
+    fault: str
 
     def __len__(self) -> int: ...
 
@@ -49,6 +53,7 @@ class OutputRecords:
         self._dataset = dataset
         self.store = dataset.store
         self.title = f"{dataset.split} in {self.store.uri}"
+        self.fault = ""
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -74,6 +79,7 @@ class ShardRecords:
         self._format = target.format or format_at(self._ranges, target.uri)
         self.store = target.store
         self.title = target.uri
+        self.fault = ""
 
     def __len__(self) -> int:
         return len(self._rows if self._rows is not None else self._spans)
@@ -93,7 +99,13 @@ class ShardRecords:
 
     @cached_property
     def _spans(self) -> Sequence[Span]:
-        return list(self._walk())
+        spans: list[Span] = []
+        try:
+            for span in self._walk():
+                spans.append(span)  # noqa: PERF402  those before the damage are kept
+        except RecordError as error:
+            self.fault = str(error)
+        return spans
 
     def _walk(self) -> Iterator[Span]:
         return SPANS[self._format](self._ranges, self._target.uri)

@@ -52,15 +52,12 @@ class Account:
         if names == [row.source for row in rows]:
             self._compare_rows(receipt, place)
         self._count_records(receipt)
-        written = Counter(
-            label
-            for label, row in zip(self.plan.labels[place].tolist(), rows, strict=False)
-            if row.status == "written"
-        )
-        self._lost.update(row.label for row in rows if row.status != "written")
+        lost = Counter(row.label for row in rows if row.status != "written")
+        wanted = Counter(self.plan.labels[place].tolist()) - lost
+        self._lost.update(lost)
         for name, counts in found.items():
             self._records.setdefault(name, Counter()).update(counts)
-            self._wanted.setdefault(name, Counter()).update(written)
+            self._wanted.setdefault(name, Counter()).update(wanted)
 
     def faults(self) -> Iterator[Fault]:
         """What does not add up; classes last."""

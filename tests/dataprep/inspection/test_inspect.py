@@ -228,6 +228,23 @@ class TestContactSheet:
         assert f"record 2 at byte {records[2]['offset']}" in out
         assert sheet.exists()
 
+    def test_damaged_framing(self, stray: Path, tmp_path: Path) -> None:
+        """Of a shard that ends in damage, what comes before is drawn, and the damage named."""
+        records = json.loads(run(stray, "--json")[1])["records"]
+        data = bytearray(stray.read_bytes())
+        data[records[6]["offset"]] ^= 0xFF
+        stray.write_bytes(data)
+        sheet = tmp_path / "sheet.png"
+        code, out, _ = run(stray, "--contact-sheet", sheet)
+        assert code == 1
+        assert f"{sheet}: 6 of 6 records" in out
+        assert f"fault: {stray}: record 6 at byte {records[6]['offset']}: " in out
+        assert sheet.exists()
+        assert run(stray, "--record", 5)[0] == 0
+        code, _, err = run(stray, "--record", 7)
+        assert code == 1
+        assert f"record 6 at byte {records[6]['offset']}" in err
+
 
 def test_the_library_gives_the_same(folder: Path, tmp_path: Path) -> None:
     """What the command prints is what the function returns."""

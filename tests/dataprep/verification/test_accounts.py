@@ -70,6 +70,19 @@ def test_a_sample_is_missing(output: Output, depth: Depth) -> None:
     assert (RECEIPT.format(1), f"{name} is in the plan of this shard and in no receipt") in said
 
 
+def test_its_class_lacks_a_record(output: Output) -> None:
+    """The class of a sample that no receipt has is named, with how many it should have."""
+    row = output.receipt(1).rows[4]
+    count = sum(r.label == row.label for i in range(3) for r in output.receipt(i).rows)
+    output.change_json(RECEIPT.format(1), drop_row(4))
+    said = [fault.what for fault in output.faults("quick") if fault.key == "train.plan.parquet"]
+    assert said == [
+        f"class {row.label} ({row.synset}) has {count - 1} records in {form}, "
+        f"the source {count} samples"
+        for form in ("tfrecord", "recordio")
+    ]
+
+
 def test_a_sample_is_there_twice(output: Output) -> None:
     """A sample that stands twice in a receipt is named."""
     name = source(output, 1, 4)

@@ -475,6 +475,14 @@ class TestCommand:
         assert (code, err) == (1, "")
         assert f"{key}, record 2, byte offset {offset}: " in out
 
+    def test_a_hostile_name(self, reference_of_verify: Path, tmp_path: Path) -> None:
+        """A path with control characters and bytes that are no text is printed escaped."""
+        folder = shutil.copytree(reference_of_verify, tmp_path / "x\x1b[31m\udcff")
+        code, out, _ = self.run(str(folder), "--quick")
+        assert code == 0
+        assert "\\x1b[31m" in out
+        assert "\x1b" not in out
+
     def test_damaged_as_json(self, output: Output) -> None:
         """--json holds the same as numbers."""
         key = SHARDS["recordio"].format(0)
