@@ -13,12 +13,20 @@ import pytest
 
 from dataprep.image import ImagePolicy, convert
 
+_POLICIES = (
+    ImagePolicy(size=100),
+    ImagePolicy(mode="exact", size=77),
+    ImagePolicy(size=90, filter="lanczos", progressive=True),
+    ImagePolicy(size=90, filter="area", optimize=True, subsampling="444"),
+    ImagePolicy(size=90, filter="fast", greyscale="rgb", icc="keep"),
+)
 _CONVERT_ALL = """
 import hashlib, pathlib, sys
 from dataprep.image import ImagePolicy, convert
 digest = hashlib.sha256()
 for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.JPEG")):
-    for policy in (ImagePolicy(size=100), ImagePolicy(mode="exact", size=77)):
+    for text in sys.argv[2:]:
+        policy = ImagePolicy.model_validate_json(text)
         digest.update(convert(path.read_bytes(), policy).data)
 print(digest.hexdigest())
 """
@@ -38,10 +46,10 @@ def test_vector_instructions_change_no_byte(tree: Path, environment: dict[str, s
         assert "AVX2" in cv2.getBuildInformation()
     digest = hashlib.sha256()
     for path in sorted(tree.rglob("*.JPEG")):
-        for policy in (ImagePolicy(size=100), ImagePolicy(mode="exact", size=77)):
+        for policy in _POLICIES:
             digest.update(convert(path.read_bytes(), policy).data)
     elsewhere = subprocess.run(
-        [sys.executable, "-c", _CONVERT_ALL, str(tree)],
+        [sys.executable, "-c", _CONVERT_ALL, str(tree), *(p.model_dump_json() for p in _POLICIES)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
