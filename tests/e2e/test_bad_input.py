@@ -43,6 +43,7 @@ PROGRESS = re.compile(
     r"|shard size .* moved to .*"
     r"|resuming .*"
     r"|Dask dashboard: http.*"
+    r"|these are not the 1,000 known synsets: .*"
     r"|\w+: complete already, nothing to do .*"
     r"|\w+: [\d,]+/[\d,]+ images, .*"
 )
