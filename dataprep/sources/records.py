@@ -56,10 +56,11 @@ class RecordsSource:
     ) -> None:
         self._options = options
         self._section = section or RecordsOptions()
-        folder, name = split_uri(uri.rstrip("/"))
+        name = uri.rstrip("/").rpartition("/")[2]
         # A single shard, or what the names of several begin with.
         self._prefix = name if is_shard_name(name) else ""
-        self._store = open_store(folder if self._prefix else uri, options)
+        folder = split_uri(uri.rstrip("/"))[0] if self._prefix else uri
+        self._store = open_store(folder, options)
         self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
         self._form: Format | None = None
         self._fields: Fields | None = None

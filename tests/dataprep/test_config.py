@@ -223,7 +223,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
     assert elsewhere.content() == config.content()
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
-        *("listing", "records", "source_concurrency", "plan"),
+        *("listing", "records", "ilsvrc", "source_concurrency", "plan"),
     }
     for change in ({"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}, {"split": "x-y"}):
         assert config.model_copy(update=change).content() != config.content()
