@@ -23,7 +23,7 @@ from dataprep.config import (
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.labelling import LabelOptions
-from dataprep.sources.options import ListingOptions, RecordsOptions
+from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies
 
@@ -217,13 +217,14 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "labels": LabelOptions(texts="z"),
             "listing": ListingOptions(path="z"),
             "records": RecordsOptions(split="z"),
+            "ilsvrc": ILSVRCOptions(folder="z"),
             "source_concurrency": 3,
         }
     )
     assert elsewhere.content() == config.content()
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
-        *("listing", "records", "source_concurrency", "plan"),
+        *("listing", "records", "ilsvrc", "source_concurrency", "plan"),
     }
     for change in ({"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}, {"split": "x-y"}):
         assert config.model_copy(update=change).content() != config.content()
