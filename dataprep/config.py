@@ -225,8 +225,8 @@ class ShardConfig(BaseModel):
     def content(self) -> dict[str, Any]:
         """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
 
-        What was read of a source as ``listing``, ``records`` and ``labels`` say is in the digest
-        of the source, in the plan and in labels.json.
+        What was read of a source as ``ilsvrc``, ``listing``, ``records`` and ``labels`` say is in
+        the digest of the source, in the plan and in labels.json.
         """
         return self.model_dump(
             mode="json",

@@ -23,7 +23,7 @@ from dataprep.config import (
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.labelling import LabelOptions
-from dataprep.sources.options import ListingOptions, RecordsOptions
+from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies
 
@@ -217,6 +217,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "labels": LabelOptions(texts="z"),
             "listing": ListingOptions(path="z"),
             "records": RecordsOptions(split="z"),
+            "ilsvrc": ILSVRCOptions(folder="z"),
             "source_concurrency": 3,
         }
     )
