@@ -17,7 +17,7 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
-        *("requests", "forecast"),
+        *("requests", "forecast", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_file", "config"),
         *("examples", "prices"),

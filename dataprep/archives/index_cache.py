@@ -1,7 +1,6 @@
 """Indexes of archives kept between runs, as long as the archive is the one that was indexed.
 
-``$XDG_CACHE_HOME/dataprep`` (XDG Base Directory Specification), or a folder that is named. Every
-file appears whole or not at all; one that is stale or cannot be read counts as missing.
+One that is stale or cannot be read counts as missing.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import hashlib
 import io
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +22,7 @@ import pyarrow.parquet as pq
 from dataprep.archives.gzip_points import GzipPoints
 from dataprep.archives.handles import Stamp
 from dataprep.archives.tar_index import Part, TarIndex
+from dataprep.cache_folder import CacheFolder
 
 SCHEMA = 1
 _BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError)
@@ -33,7 +32,12 @@ class IndexCache:
     """A folder of indexes. Where it cannot be written to, nothing is kept."""
 
     def __init__(self, folder: str | None = None) -> None:
-        self.folder = Path(folder).expanduser() if folder else default_folder()
+        self._files = CacheFolder(folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self._files.path
 
     def index(self, uri: str, stamp: Stamp) -> TarIndex | None:
         """The index of the archive at ``uri``, unless it changed since."""
@@ -51,7 +55,7 @@ class IndexCache:
         """Keep an index."""
         sink = io.BytesIO()
         pq.write_table(_table(index, _identity(uri, stamp)), sink, compression="zstd")
-        self._keep(self._path(uri, "parquet"), lambda file: file.write(sink.getbuffer()))
+        self._files.keep(_name(uri, "parquet"), lambda file: file.write(sink.getbuffer()))
 
     def points(self, uri: str, stamp: Stamp) -> GzipPoints | None:
         """The points of the gzip file at ``uri``, mapped into memory."""
@@ -64,7 +68,7 @@ class IndexCache:
     def put_points(self, uri: str, stamp: Stamp, points: GzipPoints) -> None:
         """Keep points."""
         identity = _identity(uri, stamp)
-        self._keep(self._path(uri, "arrow"), lambda file: points.write(file, identity))
+        self._files.keep(_name(uri, "arrow"), lambda file: points.write(file, identity))
 
     @contextlib.contextmanager
     def building(self, uri: str) -> Iterator[None]:
@@ -81,27 +85,11 @@ class IndexCache:
             yield
 
     def _path(self, uri: str, extension: str) -> Path:
-        name = hashlib.sha256(os.fsencode(uri)).hexdigest()[:32]
-        return self.folder / f"{name}.{extension}"
-
-    def _keep(self, path: Path, write: Callable[[BinaryIO], object]) -> None:
-        """Write a file that takes its name when it is whole; what cannot be written is not kept."""
-        with contextlib.suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor, partial = tempfile.mkstemp(dir=self.folder, suffix=".partial")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    write(file)
-                Path(partial).replace(path)
-            finally:
-                Path(partial).unlink(missing_ok=True)
+        return self.folder / _name(uri, extension)
 
 
-def default_folder() -> Path:
-    """``$XDG_CACHE_HOME/dataprep``, or ``~/.cache/dataprep`` where that is not set."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path("~/.cache").expanduser()
-    return base / "dataprep"
+def _name(uri: str, extension: str) -> str:
+    return f"{hashlib.sha256(os.fsencode(uri)).hexdigest()[:32]}.{extension}"
 
 
 def _identity(uri: str, stamp: Stamp) -> str:

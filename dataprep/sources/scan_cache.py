@@ -1,23 +1,20 @@
 """What a pass over shards found, kept between runs as long as the shards are the same.
 
-A file a source in ``$XDG_CACHE_HOME/dataprep`` (XDG Base Directory Specification), or in a folder
-that is named. It appears whole or not at all; one that is stale or cannot be read counts as
-missing. Shards count as the same by key, size, and time of change or ETag.
+A file a source; one that is stale or cannot be read counts as missing. Shards count as the same
+by key, size, and time of change or ETag.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dataprep.cache_folder import CacheFolder
 from dataprep.sources.record_classes import Scanned, as_name
 from dataprep.sources.record_content import Fields
 from dataprep.stores import ObjectInfo, Store
@@ -36,14 +33,14 @@ class ScanCache:
     """A folder of what was found. Where it cannot be written to, nothing is kept."""
 
     def __init__(self, folder: str | None = None) -> None:
-        self._folder = Path(folder).expanduser() if folder else _default_folder()
+        self._files = CacheFolder(folder)
 
     def find(
         self, store: Store, shards: Sequence[ObjectInfo], fields: Fields
     ) -> list[Scanned] | None:
         """The records of these very shards, if they are kept."""
         try:
-            table = pq.read_table(self._path(store, shards))
+            table = pq.read_table(self._files.path / _name(store, shards))
             if table.schema.metadata[b"shards"].decode() != _identity(store, shards, fields):
                 return None
             columns = [table[name].to_pylist() for name in _NUMBERS]
@@ -88,30 +85,15 @@ class ScanCache:
             identity = _identity(store, shards, fields)
         except OSError:
             return
-        self._write(self._path(store, shards), table.replace_schema_metadata({"shards": identity}))
-
-    def _path(self, store: Store, shards: Sequence[ObjectInfo]) -> Path:
-        place = f"{_uri(store)}\0{shards[0].key}"
-        return (
-            self._folder / f"records-{hashlib.sha256(os.fsencode(place)).hexdigest()[:32]}.parquet"
+        table = table.replace_schema_metadata({"shards": identity})
+        self._files.keep(
+            _name(store, shards), lambda file: pq.write_table(table, file, compression="zstd")
         )
 
-    def _write(self, path: Path, table: pa.Table) -> None:
-        with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor, partial = tempfile.mkstemp(dir=self._folder, suffix=".partial")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    pq.write_table(table, file, compression="zstd")
-                Path(partial).replace(path)
-            finally:
-                Path(partial).unlink(missing_ok=True)
 
-
-def _default_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path("~/.cache").expanduser()
-    return base / "dataprep"
+def _name(store: Store, shards: Sequence[ObjectInfo]) -> str:
+    place = f"{_uri(store)}\0{shards[0].key}"
+    return f"records-{hashlib.sha256(os.fsencode(place)).hexdigest()[:32]}.parquet"
 
 
 def _identity(store: Store, shards: Sequence[ObjectInfo], fields: Fields) -> str:

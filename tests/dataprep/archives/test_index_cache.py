@@ -12,7 +12,7 @@ import pytest
 
 from dataprep.archives import gzip_points
 from dataprep.archives.handles import Stamp
-from dataprep.archives.index_cache import IndexCache, default_folder
+from dataprep.archives.index_cache import IndexCache
 from dataprep.archives.tar_index import Part, TarIndex
 from tests.tars import zipped
 
@@ -132,13 +132,3 @@ def test_one_builds_at_a_time(cache: IndexCache) -> None:
             events.append("first")
     thread.join()
     assert events == ["waits", "first", "second"]
-
-
-def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The folder follows the XDG specification, which ignores relative paths."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert default_folder() == Path("/somewhere/dataprep")
-    for unset in ("", "relative/path"):
-        monkeypatch.setenv("XDG_CACHE_HOME", unset)
-        assert default_folder() == tmp_path / ".cache" / "dataprep"
