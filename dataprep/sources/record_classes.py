@@ -21,7 +21,8 @@ class Scanned:
     """One record of a shard, or damage in it.
 
     ``number`` counts the records of the shard from 0, ``offset`` is where it begins, ``bytes``
-    how many its image has. With a ``problem`` nothing else is known.
+    how many its image has, ``boxes`` how many bounding boxes. With a ``problem`` nothing else is
+    known.
     """
 
     shard: str
@@ -33,6 +34,7 @@ class Scanned:
     text: str = ""
     filename: str = ""
     problem: str = ""
+    boxes: int = 0
 
 
 @dataclass

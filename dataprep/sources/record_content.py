@@ -28,13 +28,17 @@ LAYOUTS: Mapping[str, Fields] = {name: fields_of(name) for name in ("imagenet", 
 
 
 class Content(NamedTuple):
-    """An image and what is said of it; ``labels`` as the record has them, offset included."""
+    """An image and what is said of it; ``labels`` as the record has them, offset included.
+
+    ``boxes`` is how many bounding boxes it has.
+    """
 
     image: Buffer
     labels: tuple[float, ...] = ()
     synset: bytes = b""
     text: bytes = b""
     filename: bytes = b""
+    boxes: int = 0
 
 
 def layout_of(payload: Buffer, name: str) -> str:
@@ -67,6 +71,7 @@ def of_example(payload: Buffer, fields: Fields) -> Content:
         synset=_bytes(features, fields.get("synset")),
         text=_bytes(features, fields.get("text")),
         filename=_bytes(features, fields.get("filename")) or _bytes(features, fields.get("source")),
+        boxes=_length(features, fields.get("bbox/xmin")),
     )
 
 
@@ -81,6 +86,11 @@ def _image(features: Mapping[str, Feature], key: str) -> Buffer:
     if not isinstance(feature, BytesList) or len(feature.values) != 1:
         raise CorruptRecord(f"it has not one image under {key!r}")
     return feature.values[0]
+
+
+def _length(features: Mapping[str, Feature], key: str | None) -> int:
+    feature = features.get(key) if key else None
+    return len(feature.values) if feature is not None else 0
 
 
 def _labels(features: Mapping[str, Feature], fields: Fields) -> tuple[float, ...]:

@@ -105,4 +105,5 @@ def _scanned(shard: str, number: int, offset: int, size: int, content: Content) 
         as_name(content.synset),
         as_name(content.text),
         as_name(content.filename),
+        boxes=content.boxes,
     )

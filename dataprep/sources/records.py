@@ -133,7 +133,7 @@ class RecordsSource:
             offsets=own.offsets,
             values=own.values,
             label_space=own.label_space,
-            notes=(_BOXES_STAY,) if own.has_boxes else (),
+            notes=_stay(own.has_boxes),
         )
 
     def _sizes_by_place(self, own: OwnSplit) -> dict[tuple[int, int], int]:
@@ -190,7 +190,7 @@ class RecordsSource:
             offsets=np.array([record.offset for record in records], dtype=np.int64),
             values=classes.values,
             label_space=classes.space,
-            notes=tuple(classes.notes),
+            notes=(*classes.notes, *_stay(any(record.boxes for record in records))),
         )
 
     def _choose_fields(self, key: str) -> Fields:
@@ -208,3 +208,7 @@ class RecordsSource:
             except CorruptRecord as error:
                 raise SourceError(str(error)) from None
         return self._fields
+
+
+def _stay(have_boxes: bool) -> tuple[str, ...]:
+    return (_BOXES_STAY,) if have_boxes else ()

@@ -20,7 +20,7 @@ from dataprep.sources.record_content import Fields
 from dataprep.stores import ObjectInfo, Store
 from dataprep.stores.local import LocalStore
 
-SCHEMA = 1
+SCHEMA = 2
 KEPT_FROM_BYTES = 256 * 2**20
 """Smaller sources are gone through again sooner than anybody notices."""
 
@@ -47,7 +47,8 @@ class ScanCache:
             keys = [shards[number].key for number in table["shard"].to_pylist()]
             labels = map(tuple, table["labels"].to_pylist())
             texts = [map(as_name, table[name].to_pylist()) for name in _TEXTS]
-            rows = zip(keys, *columns, labels, *texts, table["problem"].to_pylist(), strict=True)
+            last = [table[name].to_pylist() for name in ("problem", "boxes")]
+            rows = zip(keys, *columns, labels, *texts, *last, strict=True)
             return [Scanned(*row) for row in rows]
         except _BROKEN:
             return None
@@ -79,6 +80,7 @@ class ScanCache:
                     for name in _TEXTS
                 },
                 "problem": pa.array([record.problem for record in records], pa.string()),
+                "boxes": pa.array([record.boxes for record in records], pa.int32()),
             }
         )
         try:

@@ -229,19 +229,13 @@ def test_what_is_refused(
     assert not (tmp_path / "out" / "train.job.json").exists()
 
 
-def test_shards_as_a_source_do_not_lose_boxes_in_silence(boxed: Path, tmp_path: Path) -> None:
-    """What is not carried over is said."""
-    job: list[str | Path] = [
-        "--source",
-        boxed,
-        "--kind",
-        "records",
-        "--output",
-        tmp_path / "out",
-        "--size",
-        "64",
-    ]
-    done = run("shard", *job)
+@pytest.mark.parametrize("place", [".", "tfrecord"], ids=["an output", "bare shards"])
+def test_shards_as_a_source_do_not_lose_boxes_in_silence(
+    boxed: Path, tmp_path: Path, place: str
+) -> None:
+    """What is not carried over is said, of our outputs and of anybody's shards."""
+    job: list[str | Path] = ["--source", boxed / place, "--kind", "records", "--size", "64"]
+    done = run("shard", *job, "--output", tmp_path / "out")
     assert done.code == 0, done.err
     assert "bounding boxes, which are not carried over" in done.err
 
