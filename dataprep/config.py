@@ -29,24 +29,37 @@ _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 
 
 class DaskOptions(BaseModel):
-    """Who does the work.
+    """Who does the work."""
 
-    ``processes``: ``auto`` uses Dask's threads in this process for small jobs and one-thread
-    worker processes for others. ``scheduler`` is the address of a running cluster;
-    ``cluster`` any importable cluster class, called with ``cluster_args``.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     workers: Annotated[int, Field(ge=1)] | None = None
+    """How many. (default: one for each processor that affinity and control group allow)"""
+
     processes: bool | Literal["auto"] = "auto"
+    """`auto`: Dask's threads in this process for small jobs, one-thread worker processes for
+    others."""
+
     memory_limit: ByteSize = ByteSize(2 * 10**9)
+    """Of each worker process."""
+
     scheduler: str | None = None
+    """Address of a running cluster, as in `tcp://host:8786`."""
+
     cluster: str | None = None
+    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`."""
+
     cluster_args: dict[str, Any] = {}
+    """What it is called with."""
+
     dashboard: str = "127.0.0.1:8787"
+    """Where Dask's dashboard listens."""
+
     max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
+    """Shards that all workers store at a time."""
+
     retries: Annotated[int, Field(ge=0, le=20)] = 2
+    """Of a shard after a store error or a lost worker."""
 
     @property
     def worker_count(self) -> int:
@@ -83,45 +96,83 @@ def check_split(name: str) -> str:
 
 
 class ShardConfig(BaseModel):
-    """One sharding job.
-
-    ``source`` and ``output`` are paths or URIs; ``image`` says what becomes of each image.
-    ``max_failures`` is a number, a share such as ``1%``, or ``none``. ``validation`` is the
-    share of each class that goes to a split of that name. ``labels`` names files that say what
-    the classes are, where folders do not. ``layout`` is ``imagenet``, ``tfds`` or a mapping from
-    features of an Example to fields (docs/layouts.md). ``boxes`` are bounding boxes that lie
-    beside the images (docs/boxes.md); a path alone is their ``source``. ``kind`` says what the
-    source is, and ``listing`` and ``records`` how sources of those kinds are read.
-    ``source_concurrency`` is how many reads each worker keeps in flight: by default 1 from a disk,
-    32 from S3. ``plan`` is for ``dataprep plan`` alone.
-    """
+    """One sharding job. docs/shard-config.md lists all keys."""
 
     # Hidden, since an endpoint that is refused may hold a password.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     source: str
+    """Where the images are: a path or `s3://bucket/prefix`."""
+
     output: str
+    """Where the shards go: a path or `s3://bucket/prefix`."""
+
     kind: str = "imagefolder"
+    """What the source is: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or what another
+    package registers."""
+
     split: str = "train"
+    """Name of the split."""
+
     format: tuple[str, ...] = ("tfrecord",)
+    """`tfrecord`, `recordio`, or both from one decode."""
+
     image: ImagePolicy = ImagePolicy()
+    """What becomes of each image (docs/images.md)."""
+
     shard_size: ByteSize = ByteSize(64 * 2**20)
+    """Of the larger format, 1MB to 128MB."""
+
     shuffle: bool = True
+    """Whether samples are put into an order that depends on `seed` and their names alone."""
+
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
+    """Of the order and of the validation split."""
+
     validation: str | None = None
+    """Share of each class that goes to a split of that name, as in `5%`."""
+
     labels: LabelOptions = LabelOptions()
+    """Files that say what the classes are, where folders do not (docs/labels.md)."""
+
     layout: str | dict[str, str] = "imagenet"
+    """Of the Examples: `imagenet`, `tfds`, or features of one's own (docs/layouts.md)."""
+
     boxes: BoxOptions | None = None
+    """Bounding boxes that lie beside the images (docs/boxes.md). A path alone is their `source`."""
+
     label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
+    """What is added to the 0-based label inside records, by format. (default: 1 for TFRecord of
+    synsets in the layout `imagenet`, else 0)"""
+
     max_failures: int | str = "1%"
+    """Samples that may fail: a number, a share, or `none`."""
+
     ilsvrc: ILSVRCOptions = ILSVRCOptions()
+    """How tar archives are read (docs/tars.md)."""
+
     listing: ListingOptions = ListingOptions()
+    """How listings are read (docs/listings-and-records.md)."""
+
     records: RecordsOptions = RecordsOptions()
+    """How shards that exist are read (docs/listings-and-records.md)."""
+
     source_concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Reads that each worker keeps in flight. (default: 1 from a disk, 32 from S3)"""
+
     store: StoreOptions = StoreOptions()
+    """How the output on S3 is reached, and the source unless `source_store` says otherwise."""
+
     source_store: StoreOptions | None = None
+    """How the source on S3 is reached."""
+
     dask: DaskOptions = DaskOptions()
+    """Threads, processes or a cluster, and how many."""
+
     plan: PlanOptions = PlanOptions()
+    """For `dataprep plan` alone (docs/plan.md)."""
 
     @field_validator("source", "output", mode="before")
     @classmethod

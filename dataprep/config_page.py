@@ -33,7 +33,7 @@ def _section(title: str, model: Schema) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for key, found in model["properties"].items():
         default = "needed" if key in model.get("required", ()) else _default(key, found)
-        meaning = " ".join(found["description"].split())
+        meaning = " ".join(found["description"].replace("``", "`").split())
         yield f"| `{key}` | {_takes(key, found)} | {default} | {meaning} |"
     yield ""
 
@@ -63,7 +63,8 @@ def _takes(key: str, schema: Schema) -> str:
 
 def _several(key: str, schema: Schema) -> str:
     if "prefixItems" in schema:
-        return " and ".join(_takes(key, one) for one in schema["prefixItems"])
+        kinds = [_takes(key, one) for one in schema["prefixItems"]]
+        return f"{len(kinds)} of: {kinds[0]}" if len(set(kinds)) == 1 else " and ".join(kinds)
     inner = schema["items"]
     return "a list of keys, see below" if "$ref" in inner else f"several: {_takes(key, inner)}"
 
@@ -75,6 +76,8 @@ def _number(schema: Schema) -> str:
         above = schema.get("exclusiveMinimum")
         return what if above is None else f"{what} above {above:,}"
     # A bound that keeps nonsense out is not worth a word.
+    if low < -1e6:
+        return what
     return f"{what}, {low:,} to {high:,}" if high and high <= 1e6 else f"{what} from {low:,} on"
 
 

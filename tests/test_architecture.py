@@ -19,7 +19,7 @@ ORDER = {
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         *("requests", "forecast", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),
-        *("config_errors", "config_page", "config_file", "config"),
+        *("config_errors", "config_page", "config_file", "config", "config_reference"),
         *("examples", "prices"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
         *("inspection", "adapters", "sample", "command_line", "job_options", "cli", "__main__"),

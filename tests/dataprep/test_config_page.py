@@ -51,7 +51,7 @@ class Outer(BaseModel):
         "| `name` | text | needed | What it is called. |",
         "| `share` | a whole number or text | `1%` | Of failures. |",
         "| `kind` | `a`, `b` |  | Which. |",
-        "| `pair` | a whole number and a whole number |  | Two. |",
+        "| `pair` | 2 of: a whole number |  | Two. |",
         "| `counts` | several: a whole number, 1 to 9 | `1`, `2` | Many. |",
         "| `offsets` | names, each with a whole number |  | By name. |",
         "| `anything` | names, each with anything |  | At all. |",
