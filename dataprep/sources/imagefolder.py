@@ -49,8 +49,8 @@ class ImageFolder:
         except ObjectNotFound as error:
             if isinstance(self._store, LocalStore) and self._store.root.is_file():
                 raise SourceNotFound(
-                    f"{self.uri!r} is a file, not a folder of images: for a table of them give "
-                    "--kind listing, for shards --kind records"
+                    f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc for "
+                    "a tar, --kind listing for a table, --kind records for shards"
                 ) from None
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:

@@ -243,10 +243,11 @@ class TestSource:
         assert "no class folders with images" in one_clear_line(done, 2)
 
     def test_a_file(self, photos: Path, tmp_path: Path) -> None:
-        """A single file is no source."""
+        """A single file is no folder: the kinds that read files are named."""
         file = next(photos.rglob("*.JPEG"))
-        done = run("shard", "--source", file, "--output", tmp_path / "out")
-        assert "no such directory" in one_clear_line(done, 2)
+        line = one_clear_line(run("shard", "--source", file, "--output", tmp_path / "out"), 2)
+        assert "is a file, not a folder of images" in line
+        assert "--kind ilsvrc for a tar, --kind listing for a table" in line
 
     def test_both_splits(self, photos: Path, tmp_path: Path) -> None:
         """A folder of train and val is refused with the command that takes one of them."""
