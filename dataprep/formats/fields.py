@@ -19,8 +19,6 @@ from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import Box, Sample
 from dataprep.formats.records import Buffer
 
-_MAGIC = ((b"\xff\xd8", "JPEG"), (b"\x89PNG", "PNG"), (b"RIFF", "WEBP"))
-
 
 class _Field(NamedTuple):
     """How one field is written. What ``repeats`` from sample to sample is encoded once.
@@ -113,8 +111,10 @@ def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int
 
 def encoding_of(image: Buffer) -> str:
     """``JPEG``, ``PNG`` or ``WEBP`` by the first bytes; JPEG where they say nothing."""
-    head = bytes(image[:4])
-    return next((name for magic, name in _MAGIC if head.startswith(magic)), "JPEG")
+    head = bytes(image[:12])
+    if head.startswith(b"\x89PNG"):
+        return "PNG"
+    return "WEBP" if head[:4] == b"RIFF" and head[8:] == b"WEBP" else "JPEG"
 
 
 def _plain(field: str, value: Any) -> Any:

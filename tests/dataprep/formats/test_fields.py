@@ -191,7 +191,13 @@ def test_lists_may_be_missing() -> None:
 
 @pytest.mark.parametrize(
     ("head", "encoding"),
-    [(b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r", "PNG"), (b"RIFF", "WEBP"), (b"", "JPEG")],
+    [
+        (b"\xff\xd8\xff", "JPEG"),
+        (b"\x89PNG\r", "PNG"),
+        (b"RIFF\x10\x00\x00\x00WEBP", "WEBP"),
+        (b"RIFF", "JPEG"),
+        (b"", "JPEG"),
+    ],
 )
 def test_the_encoding_is_told_by_the_first_bytes(head: bytes, encoding: str) -> None:
     """Where no feature says it."""
