@@ -7,6 +7,7 @@ before both (v7). Nothing but headers is looked at.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -131,7 +132,9 @@ class Members:
             raise self._corrupt(at, "a size below zero")
         limit = self.source.size if self.end is None else self.end
         if limit is not None and data + size > limit:
-            raise self._truncated(limit, f" inside {name!r}, which began at byte {at:,}")
+            raise self._truncated(
+                limit, f" inside {os.fsdecode(name)!r}, which began at byte {at:,}"
+            )
 
     def _checked(self, call: Callable[[Argument], Result], argument: Argument, at: int) -> Result:
         """``call(argument)``; a ValueError is a header that follows no rule."""

@@ -172,7 +172,7 @@ def test_a_member_of_ten_gigabytes() -> None:
     info = tarfile.TarInfo("big")
     info.size = 10 * 2**30
     data = info.tobuf(tarfile.GNU_FORMAT)
-    with pytest.raises(TruncatedArchive, match=r"test\.tar: ends at byte 512 inside b'big'"):
+    with pytest.raises(TruncatedArchive, match=r"test\.tar: ends at byte 512 inside 'big'"):
         members(data)
     assert number(data[124:136]) == 10 * 2**30
 
