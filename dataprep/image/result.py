@@ -116,6 +116,9 @@ def reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
         three = policy.greyscale == "rgb" or policy.encoding == "webp"
         notes.append("greyscale_to_rgb" if three else "greyscale_kept")
         fitted = np.repeat(fitted, 3, axis=2) if three else fitted
+    if fitted.shape[2] == 4 and policy.encoding == "webp" and fitted[:, :, 3].min() == 255:
+        # WebP has no alpha that is opaque everywhere (libwebp, WebPPictureHasTransparency).
+        fitted = np.ascontiguousarray(fitted[:, :, :3])
     channels = fitted.shape[2]
     profile = _embedded(source.profile, channels, policy, notes)
     data = encode(fitted, policy, subsampling=source.subsampling, profile=profile)

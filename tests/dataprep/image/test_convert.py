@@ -395,6 +395,22 @@ def attempt(data: bytes, policy: ImagePolicy) -> Converted | str:
         return f"{error.kind}: {error}"
 
 
+@pytest.mark.parametrize("lossless", [True, False])
+@pytest.mark.parametrize(("alpha", "channels"), [(255, 3), (254, 4), (0, 4)])
+def test_webp_has_no_alpha_that_is_opaque_everywhere(
+    lossless: bool, alpha: int, channels: int
+) -> None:
+    """What is told of the channels is what the stored file has."""
+    image = Image.new("RGBA", (24, 16), (200, 100, 50, 255))
+    image.putpixel((3, 3), (200, 100, 50, alpha))
+    sink = io.BytesIO()
+    image.save(sink, "PNG")
+    policy = ImagePolicy(encoding="webp", alpha="keep", webp_lossless=lossless)
+    found = convert(sink.getvalue(), policy)
+    assert found.channels == channels
+    assert check(found.data) == (24, 16, channels)
+
+
 @settings(max_examples=300)
 @given(
     data=st.one_of(mutated(MORE_SEEDS), mutated(mutated(MORE_SEEDS)), cut(MORE_SEEDS), MORE_SEEDS),
