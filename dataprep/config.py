@@ -9,79 +9,24 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
+from dataprep.execution import DaskOptions, PlanOptions
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-
-
-class DaskOptions(BaseModel):
-    """Who does the work."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    workers: Annotated[int, Field(ge=1)] | None = None
-    """How many. (default: one for each processor that affinity and control group allow)"""
-
-    processes: bool | Literal["auto"] = "auto"
-    """`auto`: Dask's threads in this process for small jobs, one-thread worker processes for
-    others."""
-
-    memory_limit: ByteSize = ByteSize(2 * 10**9)
-    """Of each worker process."""
-
-    scheduler: str | None = None
-    """Address of a running cluster, as in `tcp://host:8786`."""
-
-    cluster: str | None = None
-    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`."""
-
-    cluster_args: dict[str, Any] = {}
-    """What it is called with."""
-
-    dashboard: str = "127.0.0.1:8787"
-    """Where Dask's dashboard listens."""
-
-    max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
-    """Shards that all workers store at a time."""
-
-    retries: Annotated[int, Field(ge=0, le=20)] = 2
-    """Of a shard after a store error or a lost worker."""
-
-    @property
-    def worker_count(self) -> int:
-        """``workers``, or one for each processor that affinity and control group allow."""
-        from dask.system import CPU_COUNT
-
-        return self.workers or int(CPU_COUNT)
-
-
-class PlanOptions(BaseModel):
-    """What ``plan`` is told beside the job itself; none of it changes a byte."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    readers: Annotated[int, Field(ge=1)] | None = None
-    """Ranks times loader workers that will read the shards: a warning where shards are fewer."""
-
-    prices: Path | None = None
-    """A file such as ``configs/prices.yaml``; that one where none is named."""
-
-    upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
-    """MB/s (10^6) at which one worker stores a shard. None: 85 on S3, not counted elsewhere."""
 
 
 def check_split(name: str) -> str:
@@ -293,37 +238,6 @@ class _StoreOnly(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     store: StoreOptions = StoreOptions()
-
-
-def parse_share(value: str) -> Fraction:
-    """``5%`` as 1/20."""
-    match = _SHARE.fullmatch(value.strip())
-    if not match:
-        raise ValueError(f"{value!r} is not a share such as 5%")
-    return Fraction(match[1]) / 100
-
-
-def allowed_failures(limit: int | str, samples: int) -> int:
-    """How many of ``samples`` may fail under ``max_failures``.
-
-    Raises:
-        ValueError: neither a count, a share nor ``none``.
-    """
-    if isinstance(limit, str):
-        text = limit.strip().lower()
-        if text == "none":
-            return 0
-        if text.endswith("%"):
-            share = parse_share(text)
-            if share > 1:
-                raise ValueError("a share of failures is at most 100%")
-            return int(samples * share)
-        if not re.fullmatch("[0-9]+", text):
-            raise ValueError(f"{limit!r}: give a number, a share such as 1%, or none")
-        limit = int(text)
-    if limit < 0:
-        raise ValueError("a number of failures is not negative")
-    return limit
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:

@@ -17,12 +17,12 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
-        *("requests", "forecast", "cache_folder"),
+        *("requests", "forecast", "shares", "execution", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_file", "config", "config_reference"),
         *("examples", "prices"),
         *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
-        *("inspection", "adapters", "sample", "command_line", "job_options", "cli", "__main__"),
+        *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),
@@ -35,7 +35,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt", "config_page", "requests", "forecast"}
+PURE |= {"receipt", "config_page", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "words", "coldness", "summary", "report", "plan"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dataprep.config import DaskOptions
+from dataprep.execution import DaskOptions
 from dataprep.job.cluster import Cluster
 from dataprep.job.engine import Engine
 from dataprep.job.threads import Threads

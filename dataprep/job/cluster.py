@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from dataprep import keys
-from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
+from dataprep.execution import DaskOptions
 from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
-from dataprep.config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import JobError, TooManyFailures
 from dataprep.formats import get_format
@@ -18,6 +17,7 @@ from dataprep.manifest import Manifest
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
+from dataprep.shares import allowed_failures
 from dataprep.stores import Store
 from dataprep.versions import informing
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from dataprep.config import ShardConfig, allowed_failures
+from dataprep.config import ShardConfig
 from dataprep.job import progress
 from dataprep.job.choice import choose_engine
 from dataprep.job.cluster import require_reachable
@@ -18,6 +18,7 @@ from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.names import escape
+from dataprep.shares import allowed_failures
 from dataprep.worker import ShardResult, ShardTask
 
 

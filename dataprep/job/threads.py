@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from dataprep.config import DaskOptions
 from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreFull
+from dataprep.execution import DaskOptions
 from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dataprep.config import (
-    DaskOptions,
-    ShardConfig,
-    allowed_failures,
-    dump,
-    load,
-    parse_share,
-    store_options,
-)
+from dataprep.config import ShardConfig, dump, load, store_options
 from dataprep.errors import ConfigError
+from dataprep.execution import DaskOptions
 from dataprep.image import ImagePolicy
 from dataprep.labelling import LabelOptions
+from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies
@@ -131,41 +124,6 @@ def test_nor_is_it_by_the_model_itself() -> None:
     with pytest.raises(ValidationError) as caught:
         StoreOptions.model_validate(store)
     assert "s3cr3t" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [("5%", "1/20"), ("0.1%", "1/1000"), (" 12.5 % ", "1/8"), ("100%", "1"), ("0%", "0")],
-)
-def test_shares_are_exact(text: str, share: str) -> None:
-    """Shares are fractions, not floats."""
-    assert parse_share(text) == Fraction(share)
-
-
-@pytest.mark.parametrize("text", ["5", "%", "-5%", "5%%", "1e3%", ".5%", "five%", ""])
-def test_other_texts_are_no_shares(text: str) -> None:
-    """A share is digits and a per cent sign."""
-    with pytest.raises(ValueError, match="is not a share such as 5%"):
-        parse_share(text)
-
-
-@pytest.mark.parametrize(
-    ("limit", "samples", "allowed"),
-    [
-        (0, 10, 0),
-        (7, 10, 7),
-        ("7", 10, 7),
-        ("none", 10, 0),
-        ("1%", 99, 0),
-        ("1%", 100, 1),
-        ("29%", 100, 29),
-        ("100%", 10, 10),
-        ("0.1%", 1_281_167, 1281),
-    ],
-)
-def test_allowed_failures(limit: int | str, samples: int, allowed: int) -> None:
-    """A number is itself, a share is rounded down without floats, none is 0."""
-    assert allowed_failures(limit, samples) == allowed
 
 
 configs = st.builds(

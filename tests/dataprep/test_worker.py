@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from dataprep.config import DaskOptions
 from dataprep.errors import JobError, SourceChanged, StoreFull
+from dataprep.execution import DaskOptions
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import ImagePolicy
 from dataprep.labels import LabelSpace

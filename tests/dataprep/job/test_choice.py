@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dataprep.config import DaskOptions
+from dataprep.execution import DaskOptions
 from dataprep.job.choice import SMALL_JOB_SOURCE_BYTES, choose_engine
 from dataprep.job.cluster import Cluster
 from dataprep.job.threads import Threads

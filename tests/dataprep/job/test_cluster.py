@@ -14,8 +14,8 @@ from distributed import LocalCluster
 from typer.testing import CliRunner
 
 from dataprep.cli import app
-from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError, StoreUnreachable, TooManyFailures, WorkerLost
+from dataprep.execution import DaskOptions
 from dataprep.job import cluster as cluster_module
 from dataprep.job.cluster import Cluster, cluster_class, require_reachable
 from dataprep.stores.local import LocalStore

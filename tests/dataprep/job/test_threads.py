@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.config import DaskOptions
 from dataprep.errors import (
     PermissionRefused,
     SourceChanged,
@@ -15,6 +14,7 @@ from dataprep.errors import (
     StoreUnreachable,
     TooManyFailures,
 )
+from dataprep.execution import DaskOptions
 from dataprep.job.threads import Threads, worth_retrying
 from dataprep.stores.local import LocalStore
 from dataprep.worker import Progress, ShardResult, ShardTask

@@ -1,14 +1,17 @@
-"""Tests of dataprep.job_options."""
+"""Tests of dataprep.commands.job_options."""
 
 from __future__ import annotations
 
 import inspect
+import re
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from dataprep.cli import app, plan, shard
+from dataprep.cli import app
+from dataprep.commands.jobs import plan, shard
 from dataprep.config import load
 
 
@@ -50,3 +53,14 @@ def test_no_size(command: str, size: str) -> None:
     result = CliRunner().invoke(app, [command, f"--size={size}"])
     assert result.exit_code == 2
     assert "give pixels" in result.stderr
+
+
+def test_help_names_every_kind_of_source() -> None:
+    """The kinds of this package, as they are registered; those of others it cannot know."""
+    own = {
+        entry.name
+        for entry in entry_points(group="dataprep.sources")
+        if entry.value.startswith("dataprep.")
+    }
+    assert "ilsvrc" in own
+    assert own <= set(re.findall(r"\w+", options(shard)["kind"].annotation.__metadata__[0].help))

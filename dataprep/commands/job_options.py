@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dataprep.command_line import settings
+from dataprep.commands.options import EndpointUrl, more_settings
 from dataprep.errors import ConfigError
 
 if TYPE_CHECKING:
     from dataprep.config import ShardConfig
-
-EndpointUrl = Annotated[
-    str | None, typer.Option("--endpoint-url", help="S3 endpoint other than AWS.")
-]
 
 
 def _job(
@@ -37,9 +33,7 @@ def _job(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
-            help="Of the source: imagefolder, flat, listing or records. (default: imagefolder)"
-        ),
+        typer.Option(help="imagefolder, flat, ilsvrc, listing or records. (default: imagefolder)"),
     ] = None,
     output: Annotated[
         str | None, typer.Option(help="Where to: a path or s3://bucket/prefix.")
@@ -136,11 +130,6 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 _OPTIONS = _parameters(_job)
-
-
-def more_settings(pairs: list[str]) -> dict[str, Any]:
-    """``KEY=VALUE`` pairs of ``--set``. Raises ConfigError."""
-    return settings(pairs, "image.upscale=true")
 
 
 def _size(text: str | None) -> int | tuple[int, int] | None:

@@ -1,0 +1,135 @@
+"""``plan``, ``shard`` and ``finalize``: what makes shards, and what says beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dataprep.commands.job_options import takes_a_job
+from dataprep.commands.options import (
+    EndpointUrl,
+    Json,
+    OneSplit,
+    Output,
+    StoreSettings,
+    refuse,
+    store_options,
+)
+
+
+@takes_a_job
+def plan(
+    config: Any,
+    readers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Ranks times loader workers that will read the shards."),
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="A file such as configs/prices.yaml, which is an example.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what shard would make, meet, take and cost; nothing is written."""
+    from dataprep.job import progress
+    from dataprep.job.forecast_report import forecast_json, forecast_text
+    from dataprep.job.forecasting import forecast
+
+    told = {"readers": readers, "prices": prices}
+    options = {key: value for key, value in told.items() if value is not None}
+    asked = config.model_copy(update={"plan": config.plan.model_copy(update=options)})
+    found = forecast(asked, note=progress.choose().note)
+    typer.echo(forecast_json(found) if as_json else forecast_text(found))
+
+
+@takes_a_job
+def shard(
+    config: Any,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite/--resume", help="Remove this split first, or go on with it."),
+    ] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Make the shards again in which a sample failed."),
+    ] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="One machine's share, I from 0; then run finalize."),
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Resize, pack and store a collection as shards; run again to resume."""
+    from dataprep.config import dump
+    from dataprep.job import Part, progress, shard_part
+    from dataprep.job import shard as run
+    from dataprep.job.report import part_text, summary_json, summary_text
+
+    if print_config:
+        typer.echo(dump(config), nl=False)
+        return
+    if part is not None:
+        if overwrite or retry_failed:
+            refuse(
+                "--part goes with neither --overwrite nor --retry-failed: parts would undo each "
+                "other's work; run that once, without --part"
+            )
+        parts = shard_part(config, Part.parse(part), display=progress.choose())
+        typer.echo(summary_json(parts) if as_json else part_text(parts))
+        return
+    if overwrite and retry_failed:
+        refuse("--overwrite and --retry-failed exclude each other: give one")
+    display = progress.choose()
+    summaries = run(config, overwrite=overwrite, retry_failed=retry_failed, display=display)
+    typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
+
+
+def finalize(
+    output: Output,
+    split: OneSplit = None,
+    parts: Annotated[
+        int | None, typer.Option(min=1, help="How many parts made it, to name those that lack.")
+    ] = None,
+    max_failures: Annotated[
+        str, typer.Option(help="Of the whole split, as for shard: a number or a share.")
+    ] = "1%",
+    endpoint_url: EndpointUrl = None,
+    set_: StoreSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Complete what several parts have made: the table of samples and the manifest."""
+    from dataprep.job import finalize as run
+    from dataprep.job import progress
+    from dataprep.job.report import summary_json, summary_text
+    from dataprep.stores import open_store
+    from dataprep.verification.output import splits_in
+
+    _check_limit(max_failures)
+    options = store_options(endpoint_url, set_)
+    splits = [split] if split else splits_in(open_store(output, options))
+    display = progress.choose()
+    summaries = [
+        run(
+            output,
+            name,
+            max_failures=max_failures,
+            parts=parts,
+            options=options,
+            note=display.note,
+        )
+        for name in splits
+    ]
+    typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
+
+
+def _check_limit(max_failures: str) -> None:
+    from dataprep.shares import allowed_failures
+
+    try:
+        allowed_failures(max_failures, 100)
+    except ValueError as error:
+        refuse(f"--max-failures: {error}")

@@ -1,0 +1,64 @@
+"""Options that change no byte: who does the work, and what a forecast is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ByteSize, ConfigDict, Field
+
+
+class DaskOptions(BaseModel):
+    """Who does the work."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """How many. (default: one for each processor that affinity and control group allow)"""
+
+    processes: bool | Literal["auto"] = "auto"
+    """`auto`: Dask's threads in this process for small jobs, one-thread worker processes for
+    others."""
+
+    memory_limit: ByteSize = ByteSize(2 * 10**9)
+    """Of each worker process."""
+
+    scheduler: str | None = None
+    """Address of a running cluster, as in `tcp://host:8786`."""
+
+    cluster: str | None = None
+    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`."""
+
+    cluster_args: dict[str, Any] = {}
+    """What it is called with."""
+
+    dashboard: str = "127.0.0.1:8787"
+    """Where Dask's dashboard listens."""
+
+    max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
+    """Shards that all workers store at a time."""
+
+    retries: Annotated[int, Field(ge=0, le=20)] = 2
+    """Of a shard after a store error or a lost worker."""
+
+    @property
+    def worker_count(self) -> int:
+        """``workers``, or one for each processor that affinity and control group allow."""
+        from dask.system import CPU_COUNT
+
+        return self.workers or int(CPU_COUNT)
+
+
+class PlanOptions(BaseModel):
+    """What ``plan`` is told beside the job itself; none of it changes a byte."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    readers: Annotated[int, Field(ge=1)] | None = None
+    """Ranks times loader workers that will read the shards: a warning where shards are fewer."""
+
+    prices: Path | None = None
+    """A file such as ``configs/prices.yaml``; that one where none is named."""
+
+    upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
+    """MB/s (10^6) at which one worker stores a shard. None: 85 on S3, not counted elsewhere."""
