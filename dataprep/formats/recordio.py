@@ -31,7 +31,10 @@ MAGIC = b"\x0a\x23\xd7\xce"
 LENGTH_LIMIT_BYTES = 2**29
 """A payload is shorter than this: its length shares 32 bits with the cflag."""
 
-_WHOLE, _FIRST, _MIDDLE, _LAST = range(4)  # cflag
+HEADER_BYTES = 8
+"""Of a part: its magic, cflag and length."""
+
+WHOLE, FIRST, MIDDLE, LAST = range(4)  # cflag
 _WORD = int.from_bytes(MAGIC, "little")
 _HEADER = struct.Struct("<II")
 _IMAGE_HEADER = struct.Struct("<IfQQ")
@@ -67,7 +70,7 @@ class RecordIOWriter:
         if magics:
             length = self._write_split(memoryview(b"".join(parts)), magics)
         else:
-            length = self._write_part(_WHOLE, parts, size)
+            length = self._write_part(WHOLE, parts, size)
         offset = self.offset
         self.offset += length
         return offset, length
@@ -76,7 +79,7 @@ class RecordIOWriter:
         bounds = [-len(MAGIC), *magics, len(payload)]
         length = 0
         for index, (before, end) in enumerate(pairwise(bounds)):
-            cflag = _FIRST if index == 0 else _LAST if index == len(magics) else _MIDDLE
+            cflag = FIRST if index == 0 else LAST if index == len(magics) else MIDDLE
             part = payload[before + len(MAGIC) : end]
             length += self._write_part(cflag, [part], len(part))
         return length
@@ -89,7 +92,7 @@ class RecordIOWriter:
         padding = -size % 4
         if padding:
             write(bytes(padding))
-        return _HEADER.size + size + padding
+        return HEADER_BYTES + size + padding
 
 
 def _aligned_magics(parts: Sequence[Buffer], sizes: Sequence[int]) -> list[int]:
@@ -116,9 +119,9 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
     while offset < len(view):
         cflag, start, stop = _part(view, offset, name, record, offset)
         payload: bytes | memoryview = view[start:stop]
-        if cflag != _WHOLE:
+        if cflag != WHOLE:
             pieces = [payload]
-            while cflag != _LAST:
+            while cflag != LAST:
                 cflag, start, stop = _part(view, stop, name, record, offset)
                 pieces.append(view[start:stop])
             payload = MAGIC.join(pieces)
@@ -130,22 +133,34 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
 
 def _part(view: memoryview, at: int, name: str, record: int, offset: int) -> tuple[int, int, int]:
     """The cflag of the part at ``at``, and where its payload begins and ends."""
-    magic = bytes(view[at : at + len(MAGIC)])
-    if not MAGIC.startswith(magic):
-        raise corrupt(name, record, offset, f"no magic at byte {at}")
-    start = at + _HEADER.size
-    if start > len(view):
-        raise truncated(name, record, offset, f"the file ends at byte {len(view)}, inside it")
-    word = _HEADER.unpack_from(view, at)[1]
-    cflag, length = word >> 29, word & LENGTH_LIMIT_BYTES - 1
-    if cflag not in ((_WHOLE, _FIRST) if at == offset else (_MIDDLE, _LAST)):
-        raise corrupt(name, record, offset, f"a part of cflag {cflag} out of order at byte {at}")
-    if cflag in (_FIRST, _MIDDLE) and length % 4:
-        raise corrupt(name, record, offset, f"a part of {length} bytes, before its last, at {at}")
-    if start + length + -length % 4 > len(view):
-        problem = f"the {length} bytes from {start} run past the end of the file at {len(view)}"
-        raise truncated(name, record, offset, problem)
+    header = bytes(view[at : at + HEADER_BYTES])
+    cflag, length = part_header(header, at, len(view), (name, record, offset))
+    start = at + HEADER_BYTES
     return cflag, start, start + length
+
+
+def part_header(header: bytes, at: int, size: int, where: tuple[str, int, int]) -> tuple[int, int]:
+    """The cflag of a part, and the length of its payload in bytes.
+
+    ``header`` is what ``HEADER_BYTES`` from byte ``at`` of a file of ``size`` bytes hold,
+    ``where`` the file's name and the number and offset of the record that the part belongs to.
+    Raises as ``read_recordio``.
+    """
+    if not MAGIC.startswith(header[: len(MAGIC)]):
+        raise corrupt(*where, f"no magic at byte {at}")
+    if len(header) < HEADER_BYTES:
+        raise truncated(*where, f"the file ends at byte {size}, inside it")
+    word = _HEADER.unpack(header)[1]
+    cflag, length = word >> 29, word & LENGTH_LIMIT_BYTES - 1
+    if cflag not in ((WHOLE, FIRST) if at == where[2] else (MIDDLE, LAST)):
+        raise corrupt(*where, f"a part of cflag {cflag} out of order at byte {at}")
+    if cflag in (FIRST, MIDDLE) and length % 4:
+        raise corrupt(*where, f"a part of {length} bytes, before its last, at {at}")
+    start = at + HEADER_BYTES
+    if start + length + -length % 4 > size:
+        problem = f"the {length} bytes from {start} run past the end of the file at {size}"
+        raise truncated(*where, problem)
+    return cflag, length
 
 
 def resynchronise(data: Buffer, start: int) -> int | None:
@@ -155,14 +170,14 @@ def resynchronise(data: Buffer, start: int) -> int | None:
     for it; ``data`` begins where the file does, or a multiple of 4 bytes later.
     """
     view = memoryview(data).cast("B")
-    for base in range(start + -start % 4, len(view) - _HEADER.size + 1, _SCAN_BYTES):
+    for base in range(start + -start % 4, len(view) - HEADER_BYTES + 1, _SCAN_BYTES):
         count = min(_SCAN_BYTES, len(view) - base) // 4
         words = np.frombuffer(view, "<u4", count=count, offset=base)
         for index in np.flatnonzero(words == _WORD).tolist():
             at = base + 4 * index
-            if at + _HEADER.size <= len(view):
+            if at + HEADER_BYTES <= len(view):
                 cflag = _HEADER.unpack_from(view, at)[1] >> 29
-                if cflag in (_WHOLE, _FIRST):
+                if cflag in (WHOLE, FIRST):
                     return at
     return None
 
@@ -223,10 +238,10 @@ def label_count(record: Buffer) -> int:
 
     Raises ``CorruptRecord`` where no record with an image header begins there.
     """
-    start = bytes(memoryview(record).cast("B")[: _HEADER.size + _IMAGE_HEADER.size])
-    if len(start) < _HEADER.size + _IMAGE_HEADER.size or not start.startswith(MAGIC):
+    start = bytes(memoryview(record).cast("B")[: HEADER_BYTES + _IMAGE_HEADER.size])
+    if len(start) < HEADER_BYTES + _IMAGE_HEADER.size or not start.startswith(MAGIC):
         raise CorruptRecord("no image record begins here")
-    flag, *_ = _IMAGE_HEADER.unpack_from(start, _HEADER.size)
+    flag, *_ = _IMAGE_HEADER.unpack_from(start, HEADER_BYTES)
     return int(flag) or 1
 
 

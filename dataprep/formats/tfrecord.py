@@ -27,7 +27,10 @@ _LENGTH = struct.Struct("<Q")
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
 
-OVERHEAD_BYTES = _HEADER.size + _FOOTER.size
+HEADER_BYTES = 12
+"""A record's length and that length's checksum."""
+
+OVERHEAD_BYTES = HEADER_BYTES + _FOOTER.size
 """What the framing adds to each payload."""
 
 
@@ -74,22 +77,35 @@ def read_tfrecords(
     size = len(view)
     record = offset = 0
     while offset < size:
-        if size - offset < _HEADER.size:
-            raise truncated(name, record, offset, "the file ends inside the record's header")
-        length, length_crc = _HEADER.unpack_from(view, offset)
-        if check and masked_crc32c(view[offset : offset + _LENGTH.size]) != length_crc:
-            raise corrupt(name, record, offset, "the checksum of the length does not match")
-        end = offset + length + OVERHEAD_BYTES
-        if end > size:
-            problem = f"its {length} payload bytes run past the end of the file at byte {size}"
-            raise truncated(name, record, offset, problem)
+        header = view[offset : offset + HEADER_BYTES]
+        end = record_end(header, size, (name, record, offset), check=check)
         footer = end - _FOOTER.size
-        payload = view[offset + _HEADER.size : footer]
+        payload = view[offset + HEADER_BYTES : footer]
         if check and masked_crc32c(payload) != _FOOTER.unpack_from(view, footer)[0]:
             raise corrupt(name, record, offset, "the checksum of the payload does not match")
         yield RawRecord(offset, end - offset, payload)
         record += 1
         offset = end
+
+
+def record_end(
+    header: Buffer, size: int, where: tuple[str, int, int], *, check: bool = True
+) -> int:
+    """Where a record ends, framing included, in bytes from the file's beginning.
+
+    ``header`` is what ``HEADER_BYTES`` from its offset in a file of ``size`` bytes hold,
+    ``where`` the file's name and the record's number and offset. Raises as ``read_tfrecords``.
+    """
+    if len(memoryview(header)) < HEADER_BYTES:
+        raise truncated(*where, "the file ends inside the record's header")
+    length, crc = _HEADER.unpack(header)
+    if check and masked_crc32c(_LENGTH.pack(length)) != crc:
+        raise corrupt(*where, "the checksum of the length does not match")
+    end: int = where[2] + length + OVERHEAD_BYTES
+    if end > size:
+        problem = f"its {length} payload bytes run past the end of the file at byte {size}"
+        raise truncated(*where, problem)
+    return end
 
 
 def dali_index(spans: Iterable[tuple[int, int]]) -> bytes:

@@ -6,20 +6,13 @@ read, so that of TFRecord's two checksums only the length's is held against it.
 
 from __future__ import annotations
 
-import struct
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from dataprep.errors import RecordError
-from dataprep.formats.crc import masked_crc32c
-from dataprep.formats.recordio import LENGTH_LIMIT_BYTES, MAGIC
-from dataprep.formats.records import corrupt, truncated
-from dataprep.formats.tfrecord import OVERHEAD_BYTES
+from dataprep.formats import recordio, tfrecord
 
-_TFRECORD = struct.Struct("<QI")
-_RECORDIO = struct.Struct("<II")
-_WORD = int.from_bytes(MAGIC, "little")
-_WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 _GZIP = b"\x1f\x8b"
 _OTHERS = (_GZIP, b"\xff\xd8\xff", b"PK", b"\x89PNG", b"PAR1", b"{")
 _NAMED = (("tfrecord", "tfrecord"), (".rec", "recordio"), ("-of-", "tfrecord"))
@@ -58,17 +51,10 @@ def tfrecord_spans(data: Readable, name: str) -> Iterator[Span]:
     """
     record = offset = 0
     while offset < data.size:
-        header = data.read(offset, _TFRECORD.size)
-        if len(header) < _TFRECORD.size:
-            raise truncated(name, record, offset, "the file ends inside the record's header")
-        length, crc = _TFRECORD.unpack(header)
-        if masked_crc32c(header[:8]) != crc:
-            raise corrupt(name, record, offset, "the checksum of the length does not match")
-        end = offset + length + OVERHEAD_BYTES
-        if end > data.size:
-            problem = f"its {length} payload bytes run past the end of the file at byte {data.size}"
-            raise truncated(name, record, offset, problem)
-        yield Span(offset, end - offset, offset + _TFRECORD.size, length)
+        header = data.read(offset, tfrecord.HEADER_BYTES)
+        end = tfrecord.record_end(header, data.size, (name, record, offset))
+        payload = offset + tfrecord.HEADER_BYTES
+        yield Span(offset, end - offset, payload, end - offset - tfrecord.OVERHEAD_BYTES)
         record += 1
         offset = end
 
@@ -82,36 +68,16 @@ def recordio_spans(data: Readable, name: str) -> Iterator[Span]:
     """
     record = offset = 0
     while offset < data.size:
-        start, first_bytes, at, parts = offset + _RECORDIO.size, 0, offset, 0
-        while True:
-            cflag, length = _part(data, at, name, record, offset)
+        first_bytes, at, parts, cflag = 0, offset, 0, recordio.FIRST
+        while cflag in (recordio.FIRST, recordio.MIDDLE):
+            header = data.read(at, recordio.HEADER_BYTES)
+            cflag, length = recordio.part_header(header, at, data.size, (name, record, offset))
             first_bytes = first_bytes if parts else length
             parts += 1
-            at += _RECORDIO.size + length + -length % 4
-            if cflag in (_WHOLE, _LAST):
-                break
-        yield Span(offset, at - offset, start, first_bytes, parts)
+            at += recordio.HEADER_BYTES + length + -length % 4
+        yield Span(offset, at - offset, offset + recordio.HEADER_BYTES, first_bytes, parts)
         record += 1
         offset = at
-
-
-def _part(data: Readable, at: int, name: str, record: int, offset: int) -> tuple[int, int]:
-    """The cflag and length of the part at ``at`` of the record that begins at ``offset``."""
-    header = data.read(at, _RECORDIO.size)
-    if not MAGIC.startswith(header[:4]):
-        raise corrupt(name, record, offset, f"no magic at byte {at}")
-    if len(header) < _RECORDIO.size:
-        raise truncated(name, record, offset, f"the file ends at byte {data.size}, inside it")
-    _, word = _RECORDIO.unpack(header)
-    cflag, length = word >> 29, word & LENGTH_LIMIT_BYTES - 1
-    if cflag not in ((_WHOLE, _FIRST) if at == offset else (_MIDDLE, _LAST)):
-        raise corrupt(name, record, offset, f"a part of cflag {cflag} out of order at byte {at}")
-    if cflag in (_FIRST, _MIDDLE) and length % 4:
-        raise corrupt(name, record, offset, f"a part of {length} bytes, before its last, at {at}")
-    if at + _RECORDIO.size + length + -length % 4 > data.size:
-        problem = f"the {length} bytes from {at + _RECORDIO.size} run past the end of the file"
-        raise truncated(name, record, offset, f"{problem} at {data.size}")
-    return cflag, length
 
 
 SPANS: dict[str, Callable[[Readable, str], Iterator[Span]]] = {
@@ -126,9 +92,10 @@ def format_of(head: bytes, name: str) -> str:
     Raises:
         RecordError: neither.
     """
-    if head.startswith(MAGIC):
+    if head.startswith(recordio.MAGIC):
         return "recordio"
-    if len(head) >= _TFRECORD.size and masked_crc32c(head[:8]) == _TFRECORD.unpack(head[:12])[1]:
+    with contextlib.suppress(RecordError):
+        tfrecord.record_end(head[: tfrecord.HEADER_BYTES], 2**64, (name, 0, 0))
         return "tfrecord"
     if not head.startswith(_OTHERS):
         for sign, form in _NAMED:

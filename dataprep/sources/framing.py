@@ -12,7 +12,15 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from dataprep.formats.crc import mask, masked_crc32c
-from dataprep.formats.recordio import LENGTH_LIMIT_BYTES, MAGIC, resynchronise
+from dataprep.formats.recordio import (
+    FIRST,
+    LAST,
+    LENGTH_LIMIT_BYTES,
+    MAGIC,
+    MIDDLE,
+    WHOLE,
+    resynchronise,
+)
 from dataprep.sources.ranges import Readable
 
 _TF_HEADER = struct.Struct("<QI")
@@ -20,7 +28,6 @@ _TF_FOOTER_BYTES = 4
 _TF_LIMIT_BYTES = 2**31
 _IO_HEADER = struct.Struct("<II")
 _IMAGE_HEADER_BYTES = 24
-_WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 _SEARCH_BYTES = 2**20
 _SWALLOWED = "another record begins inside it"
 
@@ -77,17 +84,17 @@ def recordio_at(
             return Framed(None, problem="the file ends inside a record")
         word = _IO_HEADER.unpack(header)[1]
         cflag, length = word >> 29, word & LENGTH_LIMIT_BYTES - 1
-        expected = (_MIDDLE, _LAST) if parts else (_WHOLE, _FIRST)
+        expected = (MIDDLE, LAST) if parts else (WHOLE, FIRST)
         if header[:4] != MAGIC or cflag not in expected or length > limit:
             return _searched(data, offset, "no record begins where the one before it ends")
         start, at = at + _IO_HEADER.size, at + _IO_HEADER.size + length + -length % 4
-        if cflag == _WHOLE and size is not None:
+        if cflag == WHOLE and size is not None:
             return _head_of(data, offset, start, length, size)
         part = data.at(start, length)
         if len(part) < length:
             return _searched(data, offset, "the file ends inside the record")
         parts.append(part)
-        if cflag in (_WHOLE, _LAST):
+        if cflag in (WHOLE, LAST):
             payload = parts[0] if len(parts) == 1 else MAGIC.join(parts)
             if any(resynchronise(_aligned(each), 0) is not None for each in parts):
                 return _searched(data, offset, _SWALLOWED)
