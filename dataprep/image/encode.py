@@ -1,9 +1,9 @@
 """Pixels to JPEG, PNG or WebP.
 
-JPEG by simplejpeg (libjpeg-turbo). It writes neither progressive nor optimised files: those are
-OpenCV's, which has the same library in it (Pillow's encoder has a buffer of fixed size, which
-noise at quality 100 overruns). PNG and WebP are Pillow's. None of them uses a thread of its own,
-and each gives the same bytes for the same pixels.
+JPEG by OpenCV, whose libjpeg-turbo then has the accurate DCT at every quality: through simplejpeg
+it takes the fast one below 96, which costs some 0.3 dB and saves 3 % of the time. (Pillow's encoder
+has a buffer of fixed size, which noise at quality 100 overruns.) PNG and WebP are Pillow's. None of
+them uses a thread of its own, and each gives the same bytes for the same pixels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 
 import cv2
 import numpy as np
-import simplejpeg
 from PIL import Image
 
 from dataprep.errors import ImageTooLarge
@@ -60,20 +59,6 @@ def encode(
 
 
 def _jpeg(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
-    grey = pixels.shape[2] == 1
-    if policy.progressive or policy.optimize:
-        return _progressive_or_optimised(pixels, policy, subsampling)
-    encoded: bytes = simplejpeg.encode_jpeg(
-        pixels,
-        quality=policy.quality,
-        colorspace="GRAY" if grey else "RGB",
-        colorsubsampling="Gray" if grey else subsampling,
-        fastdct=False,
-    )
-    return encoded
-
-
-def _progressive_or_optimised(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
     grey = pixels.shape[2] == 1
     options = {
         cv2.IMWRITE_JPEG_QUALITY: policy.quality,
