@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from dataprep.schema import malformed_as, parse
 SCHEMA = 1
 _SYNSET = re.compile(r"n\d{8}")
 _NUMBERED = re.compile(r"\d+\.(.+)")
+_WHOLE = re.compile(r"0|[1-9][0-9]*")
 
 
 class Label(NamedTuple):
@@ -29,6 +30,11 @@ class Label(NamedTuple):
 def is_synset(name: str) -> bool:
     """Whether ``name`` is a WordNet id such as ``n01440764``."""
     return _SYNSET.fullmatch(name) is not None
+
+
+def are_whole(names: Collection[str]) -> bool:
+    """Whether there are names, and all are whole numbers as one writes them: 10, not 010."""
+    return bool(names) and all(_WHOLE.fullmatch(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class LabelSpace:
     def index(self) -> dict[str, int]:
         """Class name to label."""
         return {label.synset: label.index for label in self.labels}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Class name to what people call it."""
+        return {label.synset: label.text for label in self.labels}
 
     @property
     def are_synsets(self) -> bool:

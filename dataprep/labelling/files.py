@@ -20,7 +20,7 @@ from dataprep.labelling.ground_truth import needs_meta, parse_ground_truth
 from dataprep.labelling.known import ILSVRC2012, known_synsets
 from dataprep.labelling.options import LabelOptions
 from dataprep.labelling.tables import Pair, once, pairs
-from dataprep.labels import LabelSpace
+from dataprep.labels import LabelSpace, are_whole
 from dataprep.sources import Listing
 from dataprep.stores import StoreOptions, open_store
 
@@ -46,7 +46,8 @@ class Labelling:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def applied(self, listing: Listing, note: Callable[[str], None]) -> Listing:
-        """The listing with its classes as the files want them."""
+        """The listing with its classes as the files want them, numbered as these have it."""
+        before = listing.label_space
         if self.truth:
             listing, differ = with_ground_truth(listing, self.truth, self.truth_name)
             if differ:
@@ -54,18 +55,20 @@ class Labelling:
                     f"{counted(differ, 'sample')} in the folder of another class than "
                     f"{self.truth_name} says, which is believed"
                 )
-        return with_map(listing, self.mapped) if self.mapped else listing
+        if self.mapped:
+            listing = with_map(listing, self.mapped)
+        if listing.label_space != before and not self.order:
+            _note_gaps(listing.label_space, note)
+        return listing
 
     def space(self, classes: Iterable[str], counted_as: LabelSpace | None = None) -> LabelSpace:
-        """The label space of these classes; ``counted_as`` is how the source numbers its own.
+        """The label space of these classes; ``counted_as`` is how ``applied`` numbers them.
 
         Raises:
             ConfigError: the given order lacks some of them.
         """
         if not self.order:
-            keeps = counted_as is not None and not self.truth and not self.mapped
-            own = counted_as if keeps and counted_as is not None else LabelSpace.of(classes)
-            return own.with_texts(self.texts)
+            return (counted_as or LabelSpace.of(classes)).with_texts(self.texts)
         strangers = sorted(set(classes) - set(self.order))
         if strangers:
             raise ConfigError(
@@ -73,6 +76,17 @@ class Labelling:
                 f"such as {strangers[0]!r}: add them, or map them (labels.map)"
             )
         return LabelSpace.in_order(self.order).with_texts(self.texts)
+
+
+def _note_gaps(space: LabelSpace | None, note: Callable[[str], None]) -> None:
+    """Say where classes are numbers that cannot all be their own labels."""
+    names = list(space.index) if space else []
+    if are_whole(names) and any(name != str(label) for label, name in enumerate(names)):
+        note(
+            f"the classes {names[0]} to {names[-1]} are not 0 to {len(names) - 1} without a gap: "
+            "unless this output numbers them already they become that, in their order, as "
+            "labels.json tells; a file of all numbers as labels.classes keeps them as they are"
+        )
 
 
 def load_labelling(options: LabelOptions, store_options: StoreOptions | None) -> Labelling:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import DatasetError, OutputConflict, SchemaTooNew
-from dataprep.labels import Label, LabelSpace, is_synset
+from dataprep.labels import Label, LabelSpace, are_whole, is_synset
 from dataprep.names import to_bytes
 from tests.strategies import distinct_names, json_values
 
@@ -29,6 +29,15 @@ from tests.strategies import distinct_names, json_values
 def test_synsets_are_known_by_their_form(name: str, expected: bool) -> None:
     """A synset is an n and eight digits, nothing else."""
     assert is_synset(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(["0", "10", "9"], True), ([], False), (["1", "01"], False), (["1", "-1"], False)],
+)
+def test_whole_numbers_are_known_by_their_form(names: list[str], expected: bool) -> None:
+    """All have to be whole numbers as one writes them; no names are none."""
+    assert are_whole(names) is expected
 
 
 def test_texts() -> None:

@@ -18,6 +18,8 @@ from tests.dataprep.labelling.devkits import meta_mat, tarball
 
 VALIDATION = {"ILSVRC2012_val_00000001": "n02110185", "ILSVRC2012_val_00000002": "n02119789"}
 
+SPACE = LabelSpace.numbered("012")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -94,6 +96,21 @@ def test_a_map(folder: Path) -> None:
     """Classes are merged before they are numbered."""
     listing = Listing(["a", "b"], np.ones(2, np.int64), ["bee", "ant"])
     assert load(map=f"{folder}/map.csv").applied(listing, print).classes == ["ant", "ant"]
+
+
+def test_numbers_with_gaps_are_said(folder: Path) -> None:
+    """A map that leaves a gap among numbers tells that labels close it; an order keeps them."""
+    (folder / "numbers.csv").write_text("1,2\n")
+    (folder / "order.txt").write_text("0\n1\n2\n")
+    listing = Listing(["a", "b", "c"], np.ones(3, np.int64), list("012"), label_space=SPACE)
+    notes: list[str] = []
+    mapped = load(map=f"{folder}/numbers.csv").applied(listing, notes.append)
+    assert list(load().space(mapped.classes, mapped.label_space).index) == ["0", "2"]
+    assert [note[:44] for note in notes] == ["the classes 0 to 2 are not 0 to 1 without a "]
+    ordered = load(map=f"{folder}/numbers.csv", classes=f"{folder}/order.txt")
+    assert ordered.applied(listing, notes.append).classes == ["0", "2", "2"]
+    assert ordered.space(["0", "2"], mapped.label_space).index == SPACE.index
+    assert len(notes) == 1
 
 
 def test_disagreement_is_said() -> None:
