@@ -2,6 +2,10 @@
 
 JSON is read in three shapes: ``{"old": "new"}``, ``{"0": ["n01440764", "tench"]}`` as Keras
 has it, and ``["first", "second"]``.
+
+The first line of a table is its header where both cells are in ``HEADS``, or where there is one
+column and its cell is in ``HEADS_OF_ONE``. A line that is ``#`` or begins with ``#`` and a space
+is a comment.
 """
 
 from __future__ import annotations
@@ -9,21 +13,26 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dataprep.errors import ConfigError
 from dataprep.labels import is_synset
 
-_HEADS = frozenset({"class", "label", "synset", "wnid", "text", "new", "to", "prediction"})
+HEADS_OF_ONE = frozenset({"class", "label", "synset", "wnid"})
+HEADS = HEADS_OF_ONE | {
+    *("name", "file", "filename", "path", "image", "sample", "id", "index", "idx"),
+    *("category", "prediction", "text", "words", "description", "old", "new", "from", "to"),
+}
+"""In any case of letters."""
 
 
 class Pair(NamedTuple):
-    """A row: its place in the file, the first column, and the second or an empty one."""
+    """A row: its place in the file, the first column, and the second, if it has one."""
 
     place: str
     key: str
-    value: str
+    value: str | None
 
 
 def text_of(data: bytes, name: str) -> str:
@@ -57,10 +66,12 @@ def once(found: Sequence[Pair], name: str) -> dict[str, str]:
     """First column to second.
 
     Raises:
-        ConfigError: a key stands there twice with different values.
+        ConfigError: a key stands there twice with different values, or alone.
     """
     values: dict[str, str] = {}
     for place, key, value in found:
+        if value is None:
+            raise ConfigError(f"{name}, {place}: {key!r} stands alone, where two columns are read")
         if values.setdefault(key, value) != value:
             raise ConfigError(
                 f"{name}, {place}: {key!r} is {value!r} here and {values[key]!r} before"
@@ -75,14 +86,15 @@ def _of_json(text: str, name: str) -> Iterator[Pair]:
         raise ConfigError(f"{name}: not JSON: {error}") from None
     if isinstance(content, list):
         for number, one in enumerate(content):
-            yield Pair(f"entry {number}", _string(one, name), "")
+            yield Pair(f"entry {number}", _string(one, name), None)
         return
     entries = list(content.items())
     if entries and all(isinstance(value, list) for _, value in entries):
         for key, value in sorted(entries, key=lambda entry: _number(entry[0], name)):
             if not 1 <= len(value) <= 2:
                 raise ConfigError(f"{name}, {key!r}: expected a class and its text")
-            yield Pair(f"key {key!r}", *(_string(one, name) for one in [*value, ""][:2]))
+            first, *second = (_string(one, name) for one in value)
+            yield Pair(f"key {key!r}", first, second[0] if second else None)
         return
     for key, value in entries:
         yield Pair(f"key {key!r}", key, _string(value, name))
@@ -104,27 +116,39 @@ def _of_lines(text: str, name: str) -> list[Pair]:
     lines = [
         (number, line)
         for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and not line.startswith("#")
+        if line.strip() and line.rstrip() != "#" and not line.startswith("# ")
     ]
     split = _splitter([line for _, line in lines])
     found = []
     for number, line in lines:
-        cells = split(line)
+        where = f"{name}, line {number}"
+        cells = [cell.strip() for cell in split(line, where)]
         if len(cells) > 2:
-            raise ConfigError(f"{name}, line {number}: {len(cells)} columns, expected two")
-        key, value = (cell.strip() for cell in [*cells, ""][:2])
-        if not key:
-            raise ConfigError(f"{name}, line {number}: the first column is empty")
-        found.append(Pair(f"line {number}", key, value))
-    if found and found[0].value.lower() in _HEADS:
-        found = found[1:]
-    return found
+            raise ConfigError(f"{where}: {len(cells)} columns, expected two")
+        if not cells[0]:
+            raise ConfigError(f"{where}: the first column is empty")
+        found.append(Pair(f"line {number}", cells[0], cells[1] if len(cells) > 1 else None))
+    return found[1:] if found and _is_header(found[0]) else found
 
 
-def _splitter(lines: Sequence[str]) -> Any:
+def _is_header(row: Pair) -> bool:
+    if row.value is None:
+        return row.key.lower() in HEADS_OF_ONE
+    return row.key.lower() in HEADS and row.value.lower() in HEADS
+
+
+def csv_cells(line: str, where: str) -> list[str]:
+    """The cells of a line with commas, by RFC 4180; raises ConfigError with ``where``."""
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _splitter(lines: Sequence[str]) -> Callable[[str, str], list[str]]:
     if any("\t" in line for line in lines):
-        return lambda line: line.split("\t")
+        return lambda line, _: line.split("\t")
     # Words hold commas, as in "tench, Tinca tinca": a synset and a space come first.
     if lines and all(is_synset(line.split(" ", 1)[0]) for line in lines):
-        return lambda line: line.split(" ", 1)
-    return lambda line: next(csv.reader([line]))
+        return lambda line, _: line.split(" ", 1)
+    return csv_cells

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError
-from dataprep.labelling.tables import once, pairs
+from dataprep.labelling.tables import HEADS, once, pairs
 
 TENCH = ("n01440764", "tench, Tinca tinca")
 SHAPES = {
@@ -34,7 +34,38 @@ def test_one_column() -> None:
     """A list of classes has no second column; JSON lists are the same."""
     for text in ("ant\nbee bumble\n", '["ant", "bee bumble"]'):
         found = pairs(text.encode(), "file")
-        assert [(key, value) for _, key, value in found] == [("ant", ""), ("bee bumble", "")]
+        assert [(key, value) for _, key, value in found] == [("ant", None), ("bee bumble", None)]
+
+
+def found_in(text: str) -> list[tuple[str, str | None]]:
+    """Both columns of each row."""
+    return [(key, value) for _, key, value in pairs(text.encode(), "file")]
+
+
+@given(first=st.sampled_from(sorted(HEADS)), second=st.sampled_from(sorted(HEADS)))
+def test_a_header_has_a_known_word_in_both_columns(first: str, second: str) -> None:
+    """It is left out; where one of the two is no such word it is a row as any other."""
+    assert found_in(f"{first.upper()},{second.title()}\ncat,Cat\n") == [("cat", "Cat")]
+    for cells in ((f"x{first}", second), (first, f"x{second}"), (first, "")):
+        assert found_in(",".join(cells) + "\ncat,Cat\n") == [cells, ("cat", "Cat")]
+
+
+def test_a_header_of_one_column() -> None:
+    """A few words only: others are likely classes."""
+    assert found_in("Class\ncat\n") == [("cat", None)]
+    assert found_in("image\ntext\n") == [("image", None), ("text", None)]
+
+
+def test_comments_are_a_hash_and_a_space() -> None:
+    """A name that begins with a hash is a name."""
+    assert found_in("# old and new\n#\n#1.jpg,cat\n") == [("#1.jpg", "cat")]
+
+
+def test_a_row_of_one_column_among_two() -> None:
+    """What is read as two columns needs them; an empty second one is one."""
+    assert once(pairs(b"a,\n", "file"), "file") == {"a": ""}
+    with pytest.raises(ConfigError, match="file, line 2: 'b' stands alone, where two columns are"):
+        once(pairs(b"a,\nb\n", "file"), "file")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +73,7 @@ def test_one_column() -> None:
     [
         (b"a,b\na,b,c\n", "file, line 2: 3 columns"),
         (b"a,b\n,c\n", "file, line 2: the first column is empty"),
+        (b'a,b\n"a,c\n', "file, line 2: unexpected end of data"),
         (b"\xff\xfe", "not text in UTF-8"),
         (b"{", "not JSON"),
         (b'{"0": ["a", "b", "c"]}', "expected a class and its text"),
