@@ -8,11 +8,11 @@ second column begins with its synset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from dataprep.errors import ConfigError
-from dataprep.labelling.tables import once, pairs, text_of
+from dataprep.labelling.tables import Pair, csv_cells, once, pairs, text_of
 from dataprep.labels import is_synset
 
 _KAGGLE = "ImageId,PredictionString"
@@ -26,8 +26,7 @@ def stem(name: str) -> str:
 
 def needs_meta(data: bytes, name: str) -> bool:
     """Whether the classes are ILSVRC2012_IDs, which ``meta.mat`` explains."""
-    lines = text_of(data, name).split()
-    return bool(lines) and all(line.isascii() and line.isdigit() for line in lines)
+    return _are_ids(_lines(text_of(data, name)))
 
 
 def parse_ground_truth(
@@ -43,27 +42,44 @@ def parse_ground_truth(
     Raises:
         ConfigError: with the line.
     """
-    text = text_of(data, name)
-    lines = text.splitlines()
-    if needs_meta(data, name):
+    lines = _lines(text_of(data, name))
+    if _are_ids(lines):
         if synset_of_id is None:
             raise ConfigError(
                 f"{name}: its classes are ILSVRC2012_IDs: give labels.meta, the devkit's meta.mat"
             )
         return {
-            _validation(number): _known(synset_of_id, line.strip(), f"{name}, line {number}")
-            for number, line in enumerate(lines, start=1)
-            if line.strip()
+            _validation(number): _known(synset_of_id, line, f"{name}, line {number}")
+            for number, line in _of_images(lines, name)
         }
-    if lines and lines[0].strip() == _KAGGLE:
-        return _kaggle(lines[1:], name)
-    if lines and all(is_synset(line.strip()) for line in lines if line.strip()):
-        return {_validation(number): line.strip() for number, line in enumerate(lines, start=1)}
-    found = once(pairs(data, name), name)
-    nameless = next((key for key, value in found.items() if not value), None)
-    if nameless is not None or not found:
+    if any(lines) and all(is_synset(line) for line in lines if line):
+        return {_validation(number): line for number, line in _of_images(lines, name)}
+    if lines and lines[0].replace('"', "") == _KAGGLE:
+        return once(list(_kaggle(lines[1:], name)), name)
+    found = pairs(data, name)
+    if not found or not all(row.value for row in found):
         raise ConfigError(f"{name}: expected a sample and its class in each line, as a,b")
-    return found
+    return once(found, name)
+
+
+def _lines(text: str) -> list[str]:
+    """All lines up to the last that is not empty."""
+    return [line.strip() for line in text.rstrip().splitlines()]
+
+
+def _are_ids(lines: Sequence[str]) -> bool:
+    return any(lines) and all(line.isascii() and line.isdigit() for line in lines if line)
+
+
+def _of_images(lines: Sequence[str], name: str) -> Iterator[tuple[int, str]]:
+    """The number of each image from 1, and the line that tells its class."""
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            raise ConfigError(
+                f"{name}, line {number}: empty, but line {number} tells the class of "
+                f"{_validation(number)}: put it there, or take the line out"
+            )
+        yield number, line
 
 
 def _validation(number: int) -> str:
@@ -77,14 +93,12 @@ def _known(synset_of_id: Mapping[int, str], number: str, where: str) -> str:
         raise ConfigError(f"{where}: meta.mat has no class with the ID {number}") from None
 
 
-def _kaggle(lines: list[str], name: str) -> dict[str, str]:
-    found = {}
+def _kaggle(lines: Sequence[str], name: str) -> Iterator[Pair]:
     for number, line in enumerate(lines, start=2):
-        if not line.strip():
+        if not line:
             continue
-        image, _, prediction = line.partition(",")
-        synset = prediction.split(" ", 1)[0].strip()
+        image, *prediction = csv_cells(line, f"{name}, line {number}")
+        synset = " ".join(prediction).split(" ", 1)[0].strip()
         if not is_synset(synset):
             raise ConfigError(f"{name}, line {number}: {synset[:20]!r} is not a synset")
-        found[image.strip()] = synset
-    return found
+        yield Pair(f"line {number}", image.strip(), synset)
