@@ -19,6 +19,7 @@ from dataprep.labelling.devkit import (
 from dataprep.labelling.ground_truth import needs_meta, parse_ground_truth
 from dataprep.labelling.known import ILSVRC2012, known_synsets
 from dataprep.labelling.options import LabelOptions
+from dataprep.labelling.order import parse_order
 from dataprep.labelling.tables import Pair, once, pairs
 from dataprep.labels import LabelSpace, are_whole
 from dataprep.sources import Listing
@@ -166,14 +167,7 @@ def _ground_truth(
 def _order(reader: _Reader, uri: str) -> tuple[tuple[str, ...], dict[str, str]]:
     if uri == ILSVRC2012:
         return known_synsets(), {}
-    rows = reader.pairs("labels.classes", uri)
-    order = tuple(row.key for row in rows)
-    if len(set(order)) < len(order):
-        twice = next(key for key in order if order.count(key) > 1)
-        raise ConfigError(f"{uri}: the class {twice!r} stands there twice")
-    if not order:
-        raise ConfigError(f"{uri}: names no class")
-    return order, {row.key: row.value for row in rows if row.value}
+    return parse_order(*reader.read("labels.classes", uri))
 
 
 def _texts(reader: _Reader, uri: str) -> dict[str, str]:

@@ -25,8 +25,9 @@ class LabelOptions(BaseModel):
     ones. A sample whose class becomes empty is skipped."""
 
     classes: str | None = None
-    """Which label each class has: a file of classes in the order of the labels, or the word
-    `ilsvrc2012` for the 1,000 synsets. Without it classes are sorted."""
+    """Which label each class has: a file of classes in the order of the labels or with their
+    numbers, a `labels.json`, or the word `ilsvrc2012` for the 1,000 synsets. Without it classes
+    are sorted."""
 
     texts: str | None = None
     """What people call the classes: `LOC_synset_mapping.txt`, the devkit or its `meta.mat`, a

@@ -57,9 +57,23 @@ def pairs(data: bytes, name: str) -> list[Pair]:
         ConfigError: with the line.
     """
     text = text_of(data, name)
-    if text.lstrip().startswith(("{", "[")):
-        return list(_of_json(text, name))
-    return _of_lines(text, name)
+    content = json_of(text, name)
+    return _of_lines(text, name) if content is None else list(_of_json(content, name))
+
+
+def json_of(text: str, name: str) -> dict[str, Any] | list[Any] | None:
+    """The JSON object or list that a file holds; None where it begins as neither.
+
+    Raises:
+        ConfigError: it is not whole.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        content: dict[str, Any] | list[Any] = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: not JSON: {error}") from None
+    return content
 
 
 def once(found: Sequence[Pair], name: str) -> dict[str, str]:
@@ -79,11 +93,7 @@ def once(found: Sequence[Pair], name: str) -> dict[str, str]:
     return values
 
 
-def _of_json(text: str, name: str) -> Iterator[Pair]:
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name}: not JSON: {error}") from None
+def _of_json(content: dict[str, Any] | list[Any], name: str) -> Iterator[Pair]:
     if isinstance(content, list):
         for number, one in enumerate(content):
             yield Pair(f"entry {number}", _string(one, name), None)
