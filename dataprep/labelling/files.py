@@ -57,6 +57,7 @@ class Labelling:
                     f"{self.truth_name} says, which is believed"
                 )
         if self.mapped:
+            _note_unused(self.mapped, listing, note)
             listing = with_map(listing, self.mapped)
         if listing.label_space != before and not self.order:
             _note_gaps(listing.label_space, note)
@@ -77,6 +78,17 @@ class Labelling:
                 f"such as {strangers[0]!r}: add them, or map them (labels.map)"
             )
         return LabelSpace.in_order(self.order).with_texts(self.texts)
+
+
+def _note_unused(mapped: Mapping[str, str], listing: Listing, note: Callable[[str], None]) -> None:
+    """Say which names of a map are those of no class: likely misspelt, or new ones."""
+    own = listing.label_space.index if listing.label_space else {}
+    unused = sorted(mapped.keys() - own.keys() - {*listing.classes})
+    if unused:
+        note(
+            f"labels.map renames {counted(len(unused), 'class')} that the source does not have, "
+            f"such as {unused[0]!r}"
+        )
 
 
 def _note_gaps(space: LabelSpace | None, note: Callable[[str], None]) -> None:

@@ -98,6 +98,23 @@ def test_a_map(folder: Path) -> None:
     assert load(map=f"{folder}/map.csv").applied(listing, print).classes == ["ant", "ant"]
 
 
+def test_names_that_a_map_does_not_find_are_said(folder: Path) -> None:
+    """One of them is named; a class of the source without a sample here is found."""
+    listing = Listing(["a", "b"], np.ones(2, np.int64), ["1", "0"], label_space=SPACE)
+    (folder / "typo.csv").write_text("catt,bird\n1,one\n2,two\nz,y\n")
+    notes: list[str] = []
+    load(map=f"{folder}/typo.csv").applied(listing, notes.append)
+    assert notes == ["labels.map renames 2 classes that the source does not have, such as 'catt'"]
+
+
+def test_a_map_has_two_columns(folder: Path) -> None:
+    """A list of classes is none: it would leave all of them out."""
+    for name, text in (("one.txt", "ant\nbee\n"), ("list.json", '["ant", "bee"]')):
+        (folder / name).write_text(text)
+        with pytest.raises(ConfigError, match=r"'ant' stands alone, where two columns are read"):
+            load(map=f"{folder}/{name}")
+
+
 def test_numbers_with_gaps_are_said(folder: Path) -> None:
     """A map that leaves a gap among numbers tells that labels close it; an order keeps them."""
     (folder / "numbers.csv").write_text("1,2\n")
