@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,7 +47,7 @@ def listed(paths: Sequence[str], labels: Sequence[str]) -> Listed:
 
 
 def listed_values(paths: Sequence[str], rows: Sequence[Sequence[float]]) -> Listed:
-    """Rows with one or several numbers each, of which the first is the class."""
+    """Rows with one or several numbers each, of which the first is the class; NaN is none."""
     width = len(rows[0]) if rows else 1
     problems = {
         row: f"{len(values)} labels, where the first row has {width}"
@@ -56,6 +56,8 @@ def listed_values(paths: Sequence[str], rows: Sequence[Sequence[float]]) -> List
     }
     classes: list[int | None] = []
     for row, values in enumerate(rows):
+        if any(map(math.isnan, values)):
+            problems.setdefault(row, "no label")
         first = values[0]
         whole = math.isfinite(first) and first == int(first)
         classes.append(int(first) if whole else None)
@@ -68,6 +70,12 @@ def listed_values(paths: Sequence[str], rows: Sequence[Sequence[float]]) -> List
                 columns[row] = values
     paths, names, numbered, _, problems = _checked(paths, classes, problems)
     return Listed(paths, names, numbered, columns if width > 1 else None, problems)
+
+
+def no_number(labels: Collection[str]) -> str | None:
+    """A label that makes names of the others, which are whole numbers, if there is one."""
+    odd = [label for label in labels if not _WHOLE.fullmatch(label)]
+    return min(odd) if 0 < len(odd) < len(labels) else None
 
 
 def are_contiguous(names: Iterable[str]) -> bool:

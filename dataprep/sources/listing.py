@@ -10,7 +10,7 @@ from dataprep.labels import LabelSpace
 from dataprep.names import to_bytes
 from dataprep.sources.class_names import read_class_names, split_uri
 from dataprep.sources.files import read_file
-from dataprep.sources.listed import Listed, are_contiguous
+from dataprep.sources.listed import Listed, are_contiguous, no_number
 from dataprep.sources.listed_paths import PathRule, split_name
 from dataprep.sources.listing_tables import parse_parquet, parse_text_table
 from dataprep.sources.lst import parse_lst
@@ -136,9 +136,14 @@ class ListingSource:
                 if row not in problems and name not in names:
                     problems[row] = Problem("failed", f"label {name} has no name in class_names")
             return [names.get(name, "") for name in rows.classes], space, ()
-        if not rows.numbered or not used:
-            return rows.classes, None, ()
         notes: tuple[str, ...] = ()
+        if not rows.numbered or not used:
+            if (odd := no_number(used)) is not None:
+                notes = (
+                    f"labels such as {odd!r} are no whole numbers: all labels are names, in the "
+                    "order of texts, where 10 comes before 9 (an empty label fails its row alone)",
+                )
+            return rows.classes, None, notes
         if not are_contiguous(used):
             numbers = sorted(map(int, used))
             notes = (

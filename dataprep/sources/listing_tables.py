@@ -6,6 +6,7 @@ quotes. Paths are bytes and need not be UTF-8; class names must be.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,10 @@ from dataprep.sources.options import Column, ListingOptions
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
 _BLOCK_BYTES = 64 * 2**20
+_TEXTS = {
+    *("string", "large_string", "string_view", "null"),
+    *("binary", "large_binary", "binary_view", "fixed_size_binary"),
+}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -63,12 +68,53 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     """
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        names = [str(column) for column in file.schema_arrow.names]
-        wanted = _wanted(names, name, options, True)
-        table = file.read(columns=[names[position] for position in dict.fromkeys(wanted)])
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{name} cannot be read as Parquet: {error}") from None
-    return _rows([table[names[position]] for position in wanted], name, options)
+        raise _no_parquet(name, error) from None
+    names = [str(column) for column in file.schema_arrow.names]
+    path, *labels = _wanted(names, name, options, True)
+    _require_paths(file.schema_arrow.field(path), name)
+    for position in labels:
+        _require_label(file.schema_arrow.field(position), name)
+    try:
+        table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
+    except (pa.ArrowException, OSError) as error:
+        raise _no_parquet(name, error) from None
+    return _rows([_column(table, names, position) for position in (path, *labels)], name, options)
+
+
+def _no_parquet(name: str, error: Exception) -> SourceError:
+    return SourceError(f"{name} cannot be read as Parquet: {error}")
+
+
+def _column(table: pa.Table, names: Sequence[str], position: int) -> pa.ChunkedArray:
+    """The column that stands at a position in the file, of which the table has some only."""
+    name = names[position]
+    earlier = names[:position].count(name)  # Arrow reads all columns of one name
+    return table.column(table.schema.get_all_field_indices(name)[earlier])
+
+
+def _kind(field: pa.Field) -> pa.DataType:
+    """What a column holds; of a dictionary, its values."""
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+
+
+def _require_paths(field: pa.Field, name: str) -> None:
+    kind = str(_kind(field)).partition("[")[0]  # a size in brackets
+    if kind not in _TEXTS:
+        advice = (
+            "images inside Parquet are not read: write them to files and list those"
+            if pa.types.is_struct(field.type)
+            else "name the column of paths with --set listing.path=NAME"
+        )
+        raise SourceError(f"{name}: column {field.name!r} holds {field.type}, no paths: {advice}")
+
+
+def _require_label(field: pa.Field, name: str) -> None:
+    if pa.types.is_nested(_kind(field)):
+        raise SourceError(
+            f"{name}: column {field.name!r} holds {field.type}: a label is a text or a number; "
+            "name its column with --set listing.label=NAME, or several with listing.labels"
+        )
 
 
 def _first_row(
@@ -143,8 +189,8 @@ def _rows(columns: Sequence[pa.ChunkedArray], name: str, options: ListingOptions
 
 
 def _text(value: Any, name: str) -> str:
-    """A label as text: 3.0 of a column of floats is 3."""
-    if value is None:
+    """A label as text: 3.0 of a column of floats is 3, and what is missing there is NaN."""
+    if value is None or value != value:
         return ""
     if isinstance(value, bytes):
         try:
@@ -159,10 +205,11 @@ def _text(value: Any, name: str) -> str:
 
 
 def _numbers(column: pa.ChunkedArray, name: str) -> list[float]:
+    """A column as numbers; NaN where one is missing."""
     numbers = []
     for row, value in enumerate(column.to_pylist()):
         try:
-            numbers.append(float(value))
+            numbers.append(math.nan if value is None or value == b"" else float(value))
         except (TypeError, ValueError):
             shown = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
             raise SourceError(

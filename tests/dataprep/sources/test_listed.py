@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.sources.listed import are_contiguous, listed, listed_values
+from dataprep.sources.listed import are_contiguous, listed, listed_values, no_number
 
 
 @given(labels=st.lists(st.text(max_size=4), max_size=6))
@@ -33,3 +33,10 @@ def test_contiguous_means_from_zero_without_a_gap() -> None:
     assert are_contiguous([])
     assert not are_contiguous(["1", "2"])
     assert not are_contiguous(["0", "2"])
+
+
+def test_a_name_among_numbers_is_found() -> None:
+    """Only where there are both."""
+    assert no_number({"1", "2.0", "NA"}) == "NA"
+    for alike in ({"1", "2"}, {"a", "b"}, set()):
+        assert no_number(alike) is None

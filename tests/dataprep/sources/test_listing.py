@@ -100,6 +100,14 @@ def test_numbers_with_gaps_are_renumbered_and_said(photos: Path) -> None:
     assert "2 to 10 are not 0 to 1" in listing.notes[0]
 
 
+def test_a_name_among_numbers_is_said(photos: Path) -> None:
+    """NA makes names of all labels, in the order of texts; an empty label does not."""
+    listing = listed(photos, "path,label\ncats/1.jpg,10\ndogs/1.jpg,NA\n")
+    assert listing.label_space is None
+    assert listing.notes[0].startswith("labels such as 'NA' are no whole numbers: all labels are")
+    assert listed(photos, "path,label\ncats/1.jpg,0\ndogs/1.jpg,\n").notes == ()
+
+
 @pytest.mark.parametrize("name", ["names.txt", "labels.json"])
 def test_a_file_of_names_keeps_the_numbers(photos: Path, name: str) -> None:
     """Line i names class i; names that are listed instead of numbers have to be among them."""

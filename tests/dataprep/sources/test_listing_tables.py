@@ -137,6 +137,83 @@ def test_parquet_nulls_are_no_labels_and_no_paths() -> None:
         parse_parquet(parquet(path=[None], label=["x"]), "x", ListingOptions())
 
 
+def test_a_nan_of_parquet_is_no_label() -> None:
+    """It fails its row, and the others stay numbers."""
+    data = parquet(path=["a", "b", "c"], label=[10.0, float("nan"), 9.0])
+    found = parse_parquet(data, "x", ListingOptions())
+    assert (found.classes, found.numbered) == (["10", "", "9"], True)
+    assert found.problems == {1: "no label"}
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_row_that_lacks_one_of_several_labels_fails_alone(missing: float | None) -> None:
+    """Whether the first or another is missing, in Parquet and in CSV."""
+    options = ListingOptions(labels=("a", "b"))
+    data = parquet(path=["x", "y", "z"], a=[missing, 1.0, 2.0], b=[0.5, missing, 0.5])
+    for found in (
+        parse_parquet(data, "x", options),
+        text(b"path,a,b\nx,,0.5\ny,1,\nz,2,0.5\n", labels=("a", "b")),
+    ):
+        assert (found.classes, found.problems) == (["", "", "2"], {0: "no label", 1: "no label"})
+
+
+def test_parquet_columns_of_one_name_are_counted() -> None:
+    """By name they are refused, by number each is itself."""
+    sink = io.BytesIO()
+    columns = [pa.array(["x"]), pa.array([7]), pa.array(["a"]), pa.array([8]), pa.array([9])]
+    pq.write_table(pa.table(columns, names=["s", "label", "path", "label", "label"]), sink)
+    with pytest.raises(SourceError, match=r"^x has several columns 'label': count them from 0"):
+        parse_parquet(sink.getvalue(), "x", ListingOptions())
+    for position, label in ((1, "7"), (3, "8"), (4, "9")):
+        options = ListingOptions(label=position)
+        assert parse_parquet(sink.getvalue(), "x", options).classes == [label]
+    options = ListingOptions(labels=(4, 1), path=2)
+    found = parse_parquet(sink.getvalue(), "x", options)
+    assert found.values is not None
+    assert (found.paths, found.values.tolist()) == (["a"], [[9, 7]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"image": [{"bytes": b"\xff", "path": "a.jpg"}], "label": [1]},
+            "x: column 'image' holds struct<bytes: binary, path: string>, no paths: images inside "
+            "Parquet are not read: write them to files and list those",
+        ),
+        ({"path": [1], "label": [1]}, "x: column 'path' holds int64, no paths: name the column of"),
+        ({"path": [["a.jpg"]], "label": [1]}, "x: column 'path' holds list<"),
+        ({"path": ["a.jpg"], "label": [[1, 2]]}, "x: column 'label' holds list<"),
+        ({"path": ["a.jpg"], "label": [{"id": 1}]}, "x: column 'label' holds struct<id: int64>: a"),
+    ],
+)
+def test_parquet_columns_that_hold_no_paths_and_labels(columns: Any, message: str) -> None:
+    """The error names the column and what it holds."""
+    with pytest.raises(SourceError) as caught:
+        parse_parquet(parquet(**columns), "x", ListingOptions())
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.binary(1),
+        pa.string_view(),
+    ],
+    ids=str,
+)
+def test_parquet_paths_of_any_kind_of_text(kind: pa.DataType) -> None:
+    """Texts and bytes, long ones and those of one size; dictionaries of them."""
+    paths = pa.array([b"a", b"b"], pa.binary()).cast(kind)
+    for column in (paths, paths.dictionary_encode() if kind != pa.string_view() else paths):
+        found = parse_parquet(parquet(path=column, label=[0, 1]), "x", ListingOptions())
+        assert found.paths == ["a", "b"]
+
+
 def test_what_is_no_parquet_is_refused() -> None:
     """Any other file is an error that names it."""
     with pytest.raises(SourceError, match=r"x\.parquet cannot be read as Parquet"):
