@@ -51,7 +51,7 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 def parse_class_names(data: bytes, name: str) -> LabelSpace:
     """The classes of a text file, named ``name`` in errors; raises SourceError."""
     try:
-        lines = [line.strip() for line in data.decode().splitlines()]
+        lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
     except UnicodeDecodeError:
         raise SourceError(f"{name} is not UTF-8: save it as that") from None
     while lines and not lines[-1]:

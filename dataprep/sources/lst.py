@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from codecs import BOM_UTF8
 
 from dataprep.errors import SourceError
 from dataprep.names import unescape
@@ -31,7 +32,7 @@ def parse_lst(data: bytes, name: str, escaped: bool | None = None) -> Listed:
         escaped = _PLAIN_BACKSLASH.search(data) is None
     paths: list[str] = []
     rows: list[list[float]] = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.removeprefix(BOM_UTF8).split(b"\n"), 1):
         line = line.removesuffix(b"\r")
         if not line.strip():
             continue

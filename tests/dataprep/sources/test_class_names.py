@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,17 @@ from dataprep.sources.class_names import parse_class_names, read_class_names, sp
 
 
 def test_lines_are_classes_in_their_order() -> None:
-    """A line is a name; after a WordNet id the rest is its text; empty lines end the file."""
-    space = parse_class_names(b"zebra crossing\nn01440764 tench, Tinca tinca\r\nant\n\n", "x")
-    assert space.labels == (
-        Label(0, "zebra crossing", "zebra crossing"),
-        Label(1, "n01440764", "tench, Tinca tinca"),
-        Label(2, "ant", "ant"),
-    )
+    """A line is a name; after a WordNet id the rest is its text; empty lines end the file.
+
+    A byte order mark before them is no part of the first.
+    """
+    data = b"zebra crossing\nn01440764 tench, Tinca tinca\r\nant\n\n"
+    for content in (data, BOM_UTF8 + data):
+        assert parse_class_names(content, "x").labels == (
+            Label(0, "zebra crossing", "zebra crossing"),
+            Label(1, "n01440764", "tench, Tinca tinca"),
+            Label(2, "ant", "ant"),
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 
 import numpy as np
 import pytest
@@ -20,12 +21,16 @@ SOUND = b"0\t3.000000\tcats/1.jpg\n7\t0\ta b.jpg\r\n\n2\t10.0\t\xff.jpg"
 
 
 def test_lines_are_paths_and_whole_classes() -> None:
-    """Floats such as 3.000000 are the classes 3; other bytes than UTF-8 stay, empty lines go."""
-    found = parse_lst(SOUND, "x.lst")
-    assert found.paths == ["cats/1.jpg", "a b.jpg", "\udcff.jpg"]
-    assert (found.classes, found.numbered) == (["3", "0", "10"], True)
-    assert found.values is None
-    assert found.problems == {}
+    """Floats such as 3.000000 are the classes 3; other bytes than UTF-8 stay, empty lines go.
+
+    So does a byte order mark.
+    """
+    for data in (SOUND, BOM_UTF8 + SOUND):
+        found = parse_lst(data, "x.lst")
+        assert found.paths == ["cats/1.jpg", "a b.jpg", "\udcff.jpg"]
+        assert (found.classes, found.numbered) == (["3", "0", "10"], True)
+        assert found.values is None
+        assert found.problems == {}
 
 
 def test_several_labels_are_values_of_which_the_first_is_the_class() -> None:
