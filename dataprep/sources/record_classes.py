@@ -130,13 +130,15 @@ def _own_names(
     sound: Sequence[int],
     labelled: bool,
 ) -> list[str] | None:
-    """Names that all records tell: synsets, or texts of which each has one number."""
+    """Names that all records tell: synsets, or texts of which each has one number or all none."""
     if all(records[row].synset for row in sound):
         return [record.synset for record in records]
-    if labelled and all(records[row].text for row in sound):
-        pairs = {(numbers[row], records[row].text) for row in sound}
-        if _one_to_one(pairs):
-            return [record.text for record in records]
+    if not all(records[row].text for row in sound):
+        return None
+    pairs = {(numbers[row], records[row].text) for row in sound}
+    unlabelled = all(number is None for number, _ in pairs)
+    if unlabelled or (labelled and _one_to_one(pairs)):
+        return [record.text for record in records]
     return None
 
 

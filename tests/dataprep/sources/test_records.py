@@ -242,6 +242,21 @@ def test_texts_name_classes_that_have_no_synset(tmp_path: Path) -> None:
     assert sorted(listing.classes) == ["daisies", "roses", "roses"]
 
 
+def test_texts_are_classes_where_there_are_no_numbers(tmp_path: Path) -> None:
+    """They are sorted; where some records have a number these count, and the others fail."""
+    rows: list[dict[str, Any]] = [
+        {"image/encoded": image(i), "image/class/text": name}
+        for i, name in enumerate([b"roses", b"daisies", b"roses"])
+    ]
+    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
+    assert spaces(listing) == ["daisies", "roses"]
+    assert list(listing.classes) == ["roses", "daisies", "roses"]
+    rows[0]["image/class/label"] = 1
+    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
+    assert spaces(listing) == ["0"]
+    assert list(reasons(listing).values()) == ["no label", "no label"]
+
+
 def test_a_file_names_the_classes_of_numbers(tmp_path: Path) -> None:
     """Line i names class i, the label staying what it is; a number beyond them fails."""
     names = tmp_path / "names.txt"
