@@ -74,6 +74,10 @@ class RecordsOptions(_Section):
     split: str | None = None
     """Which split of the source. (default: the one that is written)"""
 
+    incomplete: bool = False
+    """Read the shards that are there where others of a numbered set are missing, as of
+    ``train-00000-of-00128`` to ``train-00127-of-00128``."""
+
     layout: str | dict[str, str] = "auto"
     """Keys of tf.train.Example: ``imagenet``, ``tfds``, or a mapping from keys to what they hold
     (docs/layouts.md). (default: told by the first record)"""

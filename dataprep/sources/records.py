@@ -32,7 +32,16 @@ from dataprep.sources.record_content import (
     of_example,
     of_image_record,
 )
-from dataprep.sources.record_files import Format, format_of, is_shard_name, of_split, one_format
+from dataprep.sources.record_files import (
+    Format,
+    format_of,
+    is_numbered,
+    is_shard_name,
+    of_split,
+    one_format,
+    require_one_set,
+    require_whole,
+)
 from dataprep.sources.record_scan import scan
 from dataprep.sources.scan_cache import ScanCache
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
@@ -162,6 +171,10 @@ class RecordsSource:
             self._form = wanted
         else:
             self._form = one_format([self._format_of(key) for key in chosen], self.uri)
+        require_one_set(chosen, self.uri)
+        # One shard that is named is wanted alone.
+        if not self._section.incomplete and not is_numbered(self._prefix):
+            require_whole(chosen, entries, self.uri)
         return [entries[key] for key in chosen]
 
     def _format_of(self, key: str) -> Format:

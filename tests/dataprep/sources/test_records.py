@@ -348,6 +348,32 @@ def test_both_formats_in_one_folder_need_a_choice(tmp_path: Path) -> None:
     assert list(listing.containers) == ["train-00000-of-00001.rec"]
 
 
+def test_a_set_of_shards_has_to_be_whole(tmp_path: Path) -> None:
+    """A missing shard is refused unless one asks for what is there, or for one shard by name."""
+    names = [f"train-{number:05}-of-00003" for number in range(3)]
+    files = {names[0]: examples([customary(0)])[0], names[2]: examples([customary(2)])[0]}
+    with pytest.raises(SourceError, match=r"lacks 1 of 3 shards, such as 'train-00001-of-00003'"):
+        source_of(tmp_path, files).list()
+    assert len(source_of(tmp_path, files, incomplete=True).list()) == 2
+    one = open_source(str(tmp_path / names[2]), "records", None, RecordsOptions())
+    assert list(one.list().classes) == ["n00000002"]
+    assert len(source_of(tmp_path, {names[1]: b""}).list()) == 2
+
+
+def test_sets_of_two_runs_are_not_mixed(tmp_path: Path) -> None:
+    """Whatever is asked for, samples are not read twice; one format is a set of its own."""
+    files = {
+        "train-00000-of-00001": examples([customary(0)])[0],
+        "train-00000-of-00002": examples([customary(0)])[0],
+        "train-00000-of-00001.rec": image_records([((7.0,), image(7))])[0],
+    }
+    for incomplete in (False, True):
+        source = source_of(tmp_path, files, format="tfrecord", incomplete=incomplete)
+        with pytest.raises(SourceError, match="several sets"):
+            source.list()
+    assert len(source_of(tmp_path, files, format="recordio").list()) == 1
+
+
 def test_one_split_of_several_is_read(tmp_path: Path) -> None:
     """Shards are told apart by their names; a split that cannot be told is refused."""
     files = {
