@@ -41,7 +41,7 @@ class Content(NamedTuple):
     boxes: int = 0
 
 
-def layout_of(payload: Buffer, name: str) -> str:
+def layout_of(payload: Buffer) -> str:
     """``imagenet`` or ``tfds``, as the keys of an Example have it.
 
     Raises:
@@ -53,8 +53,8 @@ def layout_of(payload: Buffer, name: str) -> str:
             return layout
     shown = ", ".join(map(repr, sorted(features)[:12])) or "none"
     raise CorruptRecord(
-        f"{name}: neither 'image/encoded' nor 'image' is a key of its first record: it has {shown};"
-        " name the keys with records.layout, as in {my/image: encoded, my/label: label}"
+        f"neither 'image/encoded' nor 'image' is a key of its first record: it has {shown}; name "
+        "the keys with records.layout, as in {my/image: encoded, my/label: label}"
     )
 
 

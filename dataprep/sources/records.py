@@ -87,7 +87,7 @@ class RecordsSource:
         if framed.problem:
             raise CorruptImage(f"{where}: {framed.problem}")
         try:
-            image = bytes(self._content(form, framed, item.container).image)
+            image = bytes(self._content(form, framed).image)
         except CorruptRecord as error:
             raise CorruptImage(f"{where}: {error}") from None
         if len(image) != item.bytes:
@@ -119,10 +119,10 @@ class RecordsSource:
             return form, recordio_at(data, item.offset, limit=item.bytes + _SLACK_BYTES)
         return form, tfrecord_at(data, item.offset)
 
-    def _content(self, form: Format, framed: Framed, shard: str) -> Content:
+    def _content(self, form: Format, framed: Framed) -> Content:
         if form == "recordio":
             return of_image_record(framed.payload)
-        fields = self._fields or LAYOUTS[layout_of(framed.payload, shard)]
+        fields = self._fields or LAYOUTS[layout_of(framed.payload)]
         return of_example(framed.payload, fields)
 
     def _own(self, own: OwnSplit) -> Listing:
@@ -217,9 +217,9 @@ class RecordsSource:
             while framed.problem and framed.end:
                 framed = tfrecord_at(data, framed.end)
             try:
-                self._fields = LAYOUTS[layout_of(framed.payload, key)]
+                self._fields = LAYOUTS[layout_of(framed.payload)]
             except CorruptRecord as error:
-                raise SourceError(str(error)) from None
+                raise SourceError(f"{key}: {error}") from None
         return self._fields
 
 

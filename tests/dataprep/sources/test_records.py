@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dataprep.errors import CorruptImage, SourceError, SourceNotFound
+from dataprep.formats.crc import masked_crc32c
 from dataprep.sources import Listing, open_source
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.records import RecordsSource
@@ -328,6 +329,15 @@ def test_what_is_no_shard_is_refused(tmp_path: Path) -> None:
     """Neither format begins so."""
     with pytest.raises(SourceError, match="begins neither as TFRecord nor as RecordIO"):
         source_of(tmp_path, {"train.rec": b"<!DOCTYPE html>........"}).list()
+
+
+def test_a_record_that_is_no_example_is_told_with_its_shard(tmp_path: Path) -> None:
+    """Its framing is sound, so that only the content says so."""
+    payload = b"\x0b no Example"
+    length = len(payload).to_bytes(8, "little")
+    shard = b"".join(part + masked_crc32c(part).to_bytes(4, "little") for part in (length, payload))
+    with pytest.raises(SourceError, match=r"^train-00000-of-00001: not a tf\.train\.Example"):
+        source_of(tmp_path, {"train-00000-of-00001": shard}).list()
 
 
 def test_a_folder_without_shards_is_no_source(tmp_path: Path) -> None:
