@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from dataprep.counted import counted
 from dataprep.labels import is_synset
 
 ILSVRC2012 = "ilsvrc2012"
@@ -27,7 +28,7 @@ def remark(classes: Iterable[str]) -> str | None:
     strange, missing = sorted(found - known), sorted(known - found)
     if not strange and not missing:
         return None
-    parts = [f"these are not the 1,000 known synsets: {len(found):,} classes"]
+    parts = [f"these are not the 1,000 known synsets: {counted(len(found), 'class')}"]
     if strange:
         parts.append(f"{len(strange):,} that ILSVRC2012 does not have, such as {strange[0]}")
     if missing:

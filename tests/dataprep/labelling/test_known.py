@@ -30,7 +30,10 @@ def test_all_of_them_need_no_remark() -> None:
     [
         (known_synsets()[1:], ["999 classes", "1 of its own missing, such as n01440764"]),
         ((*known_synsets(), "n00000001"), ["1,001 classes", "1 that ILSVRC2012 does not have"]),
-        (("n00000001",), ["such as n00000001", "1,000 of its own missing"]),
+        (
+            ("n00000001",),
+            ["synsets: 1 class; 1 that", "such as n00000001", "1,000 of its own missing"],
+        ),
     ],
     ids=["one fewer", "one more", "another"],
 )
