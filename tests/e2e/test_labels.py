@@ -55,6 +55,28 @@ def test_flat_images_get_the_classes_of_the_devkit(validation: Path) -> None:
     assert len(dataset) == 30
 
 
+@pytest.mark.parametrize("mapped", ["77,78\n", "13,14\n"], ids=["no class", "two into one"])
+def test_numbers_stay_numbers(validation: Path, mapped: str) -> None:
+    """Class 10 comes after 9, as ground truth, in a listing and through a map."""
+    rows = [(f"ILSVRC2012_val_{number:08d}", number - 1) for number in range(1, 31)]
+    truth, listing, names = (validation / name for name in ("truth.csv", "all.csv", "map.csv"))
+    truth.write_text("".join(f"{stem},{label}\n" for stem, label in rows))
+    lines = "".join(f"val/{stem}.JPEG,{label}\n" for stem, label in rows)
+    listing.write_text(f"path,label\n{lines}")
+    names.write_text(mapped)
+    renamed = {"13": "14"} if mapped.startswith("13") else {}
+    classes = [str(label) for _, label in rows if str(label) not in renamed]
+    dataprep.shard(job(validation, labels={"ground_truth": str(truth), "map": str(names)}))
+    source = {"source": str(listing), "kind": "listing", "labels": {"map": str(names)}}
+    dataprep.shard(job(validation, "listed", **source))
+    for output in ("out", "listed"):
+        dataset = dataprep.open(validation / output, "validation")
+        assert [label.synset for label in dataset.label_space.labels] == classes
+        for sample in dataset:
+            own = str(int(sample.filename[15:23]) - 1)
+            assert sample.label == classes.index(renamed.get(own, own))
+
+
 def test_an_image_that_the_ground_truth_lacks_fails(validation: Path) -> None:
     """It is accounted for with the reason, and the limit on failures holds."""
     (validation / "truth.csv").write_text("ILSVRC2012_val_00000001,cat\n")
