@@ -6,6 +6,7 @@ A container is what offsets count in: a file, or the content of a gzip file, whi
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -30,7 +31,11 @@ def container_of(key: str, index: TarIndex, part: int) -> str:
     """What the offsets of a part's members count in."""
     whole, inner = index.parts[0], index.parts[part]
     packed = whole if whole.compressed else inner
-    return f"{key}!gzip@{packed.start}+{packed.bytes}" if packed.compressed else key
+    return _gzip_at(key, packed.start, packed.bytes) if packed.compressed else key
+
+
+def _gzip_at(place: str, start: int, size: int) -> str:
+    return f"{place}!gzip@{start}+{size}"
 
 
 class Archives:
@@ -64,14 +69,14 @@ class Archives:
         handle = open_handle(self._store, key)
         self._stamps[key] = handle.stamp
         self._handles.put(key, handle)
-        uri = self._uri(key)
-        if (index := self._cache.index(uri, handle.stamp)) is not None:
+        address = self._address(key)
+        if (index := self._cache.index(address, handle.stamp)) is not None:
             return index
-        with self._cache.building(uri):
-            if (index := self._cache.index(uri, handle.stamp)) is not None:
+        with self._cache.building(address):
+            if (index := self._cache.index(address, handle.stamp)) is not None:
                 return index
             index = self._indexer(key, handle, note).run()
-            self._cache.put_index(uri, handle.stamp, index)
+            self._cache.put_index(address, handle.stamp, index)
         return index
 
     def read(self, container: str, offset: int, length: int) -> bytes:
@@ -99,17 +104,15 @@ class Archives:
     ) -> GzipPoints:
         with self._lock:
             if container not in self._points:
-                self._points[container] = self._load_points(container, key, start, size, handle)
+                self._points[container] = self._load_points(key, start, size, handle)
             return self._points[container]
 
-    def _load_points(
-        self, container: str, key: str, start: int, size: int, handle: Handle
-    ) -> GzipPoints:
-        uri = self._uri(container)
-        if (points := self._cache.points(uri, handle.stamp)) is not None:
+    def _load_points(self, key: str, start: int, size: int, handle: Handle) -> GzipPoints:
+        address = _gzip_at(self._address(key), start, size)
+        if (points := self._cache.points(address, handle.stamp)) is not None:
             return points
-        with self._cache.building(uri):
-            if (points := self._cache.points(uri, handle.stamp)) is not None:
+        with self._cache.building(address):
+            if (points := self._cache.points(address, handle.stamp)) is not None:
                 return points
             return self._indexer(key, handle, lambda line: None).points(start, size)
 
@@ -118,9 +121,9 @@ class Archives:
         return Indexer(self._uri(key), handle, access, partial(self._keep, key, handle.stamp), note)
 
     def _keep(self, key: str, stamp: Stamp, start: int, size: int, points: GzipPoints) -> None:
-        uri = self._uri(f"{key}!gzip@{start}+{size}")
-        self._cache.put_points(uri, stamp, points)
-        if self._cache.points(uri, stamp) is None:
+        address = _gzip_at(self._address(key), start, size)
+        self._cache.put_points(address, stamp, points)
+        if self._cache.points(address, stamp) is None:
             raise ConfigError(
                 f"cannot keep the index of {self._uri(key)}, which every worker needs, in "
                 f"{self._cache.folder}: name a folder with --set ilsvrc.cache=FOLDER"
@@ -141,5 +144,12 @@ class Archives:
             )
         return handle
 
+    def _address(self, key: str) -> str:
+        """Which archive it is, wherever one stands: a relative path means another one elsewhere."""
+        if isinstance(self._store, LocalStore):
+            return os.fspath((self._store.root / key).absolute())
+        return self._uri(key)
+
     def _uri(self, key: str) -> str:
+        """What it is called in messages."""
         return f"{self._store.uri.rstrip('/')}/{key}"

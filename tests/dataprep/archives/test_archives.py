@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -95,6 +96,24 @@ def test_another_archive_is_not_read(kind: str, store: Store, archives: Archives
     store.delete("key")
     with pytest.raises(SourceChanged, match="is gone"):
         pickle.loads(frozen).read(*place)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_relative_path_is_another_archive_elsewhere(
+    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept for a path counts for the file there, not for one of that name elsewhere."""
+    twins = {"one": {"n1/a.jpg": b"\xff\xd8aaa"}, "two": {"n2/b.jpg": b"\xff\xd8bbb"}}
+    for folder, tree in twins.items():
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "X.tar"
+        path.write_bytes(nested(tree, packed=packed))
+        os.utime(path, ns=(1, 1))
+    for folder, name in (("one", b"a.jpg"), ("two", b"b.jpg")):
+        monkeypatch.chdir(tmp_path / folder)
+        (data,) = twins[folder].values()
+        archives = Archives(LocalStore("."), str(tmp_path / "cache"))
+        assert read_all(archives, "X.tar") == {name: data}
 
 
 def test_what_is_not_there(archives: Archives, store: Store) -> None:
