@@ -47,7 +47,8 @@ class LocalHandle:
         self._name = name
         self._descriptor = -1
         try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # A named pipe would be waited for, until somebody writes to it.
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             status = os.fstat(self._descriptor)
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectNotFound(f"no such file: {name!r}") from None
@@ -56,7 +57,7 @@ class LocalHandle:
         except OSError as error:
             raise StoreError(f"{name!r}: {error.strerror}") from None
         if not stat.S_ISREG(status.st_mode):
-            raise ObjectNotFound(f"{name!r} is no file")
+            raise ObjectNotFound(f"{name!r} is not a regular file: give one")
         self.stamp = Stamp(status.st_size, str(status.st_mtime_ns))
 
     def __del__(self) -> None:

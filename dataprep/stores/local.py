@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import platform
 import secrets
@@ -22,6 +23,7 @@ PARTIAL = ".partial"
 
 _SILENT_S = 24 * 3600
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)
 
 
 class LocalStore:
@@ -61,13 +63,13 @@ class LocalStore:
     def get(self, key: str) -> bytes:
         """The file's bytes."""
         path = self._path(key)
-        with _reading(key):
-            return path.read_bytes()
+        with _reading(key), _opened(path, key) as file:
+            return file.readall()
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of a file."""
         path = self._path(key)
-        with _reading(key), path.open("rb", buffering=0) as file:
+        with _reading(key), _opened(path, key) as file:
             file.seek(offset)
             chunks = []
             while length > 0 and (chunk := file.read(length)):
@@ -106,8 +108,9 @@ class LocalStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
         self._path(prefix)
-        if not self.root.is_dir():
-            raise ObjectNotFound(f"no such directory: {self.uri!r}")
+        with _translated(self.uri):
+            if not self.root.is_dir():
+                raise ObjectNotFound(f"no such directory: {self.uri!r}")
         yield from _walk(os.fspath(self.root), "", prefix, (os.path.realpath(self.root),))
 
     def head(self, key: str) -> ObjectInfo:
@@ -148,6 +151,15 @@ class LocalStore:
             partial.unlink(missing_ok=True)
             raise
         return partial
+
+
+def _opened(path: Path, key: str) -> io.FileIO:
+    """A regular file to be read. Of a named pipe nobody waits for the other end."""
+    file = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ObjectNotFound(f"{key!r} is not a regular file: give one")
+    return file
 
 
 def _is_abandoned(partial: Path) -> bool:
@@ -225,12 +237,16 @@ def _fsync_directory(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _reading(key: str) -> Iterator[None]:
-    """``_translated``; a directory, or what would lie below a file, is no object."""
+    """``_translated``; what cannot be a file, such as a directory, is no object."""
     with _translated(key):
         try:
             yield
         except (IsADirectoryError, NotADirectoryError):
             raise FileNotFoundError from None
+        except OSError as error:
+            if error.errno not in _NOWHERE:
+                raise
+            raise ObjectNotFound(f"no such file: {key!r} ({error.strerror})") from None
 
 
 @contextlib.contextmanager

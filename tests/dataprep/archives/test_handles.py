@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,13 @@ def test_what_is_not_there(store: Store) -> None:
             open_handle(store, key)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """A folder, which can be opened, is none of ours."""
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    """A folder is none of ours, nor a named pipe, whose other end nobody waits for."""
     (tmp_path / "folder").mkdir()
-    with pytest.raises(ObjectNotFound, match="is no file"):
-        open_handle(LocalStore(str(tmp_path)), "folder")
+    os.mkfifo(tmp_path / "pipe")
+    for key in ("folder", "pipe"):
+        with pytest.raises(ObjectNotFound, match="not a regular file"):
+            open_handle(LocalStore(str(tmp_path)), key)
 
 
 def test_a_file_that_was_replaced_is_still_read(tmp_path: Path) -> None:

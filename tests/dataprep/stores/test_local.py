@@ -441,11 +441,26 @@ class TestSymlinks:
 
 
 def test_what_is_no_file_is_a_problem(store: LocalStore) -> None:
-    """A named pipe is listed as a problem and never opened."""
+    """A named pipe is listed as a problem, and nobody waits for its other end."""
     os.mkfifo(store.root / "pipe")
     assert entries(store) == {"pipe": "not a regular file"}
     with pytest.raises(ObjectNotFound):
         store.head("pipe")
+    with pytest.raises(ObjectNotFound, match="'pipe' is not a regular file"):
+        store.get("pipe")
+    with pytest.raises(ObjectNotFound, match="'pipe' is not a regular file"):
+        store.get_range("pipe", 0, 1)
+
+
+@pytest.mark.parametrize("key", ["x" * 300, "loop"], ids=["too long", "loop"])
+def test_names_that_no_file_can_have_are_not_there(store: LocalStore, key: str) -> None:
+    """A name longer than the file system takes, and a link to itself, are no file to read."""
+    (store.root / "loop").symlink_to("loop")
+    for read in (store.get, store.head, lambda key: store.get_range(key, 0, 1)):
+        with pytest.raises(ObjectNotFound, match=r"no such file: .* \(.*\)"):
+            read(key)
+    with pytest.raises(StoreError):
+        list(LocalStore(str(store.root / key)).list())
 
 
 def test_empty_folders_hold_nothing(store: LocalStore) -> None:
