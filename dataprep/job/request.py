@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,8 @@ def _refuse_nesting(config: ShardConfig) -> None:
     if "://" in source or "://" in output:
         inside = (output + "/").startswith(source + "/")
     else:
-        inside = Path(output).resolve().is_relative_to(Path(source).resolve())
+        # Path.resolve raises where a link leads to itself.
+        inside = Path(os.path.realpath(output)).is_relative_to(os.path.realpath(source))
     if inside:
         raise ConfigError(
             f"the output {config.output!r} lies inside the source {config.source!r}: the next "

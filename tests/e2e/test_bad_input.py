@@ -274,6 +274,14 @@ class TestSource:
         done = run("shard", "--source", photos, "--output", tmp_path / "link/out")
         assert "inside the source" in one_clear_line(done, 2)
 
+    @pytest.mark.parametrize("kind", ["imagefolder", "flat", "ilsvrc", "listing", "records"])
+    @pytest.mark.parametrize("name", ["loop", "x" * 300], ids=["loop", "too long"])
+    def test_what_cannot_be_there(self, tmp_path: Path, kind: str, name: str) -> None:
+        """A link to itself and a name that no file can have are sources that are not there."""
+        (tmp_path / "loop").symlink_to("loop")
+        job = ("--source", tmp_path / name, "--kind", kind, "--output", tmp_path / "out")
+        assert name in one_clear_line(run("shard", *job), 2)
+
     @pytest.mark.parametrize("name", ["with spaces", "ünïcode 漢字", "new\nline", "tab\there"])
     def test_odd_names_of_folders(self, photos: Path, tmp_path: Path, name: str) -> None:
         """Source and output may be called anything; messages stay on one line."""
