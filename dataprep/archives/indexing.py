@@ -11,7 +11,7 @@ from dataprep.archives.compression import GZIP, PROBE_BYTES, beginning, compress
 from dataprep.archives.gzip_points import GzipPoints
 from dataprep.archives.handles import Handle
 from dataprep.archives.range_file import RangeFile
-from dataprep.archives.tar_headers import BLOCK
+from dataprep.archives.tar_block import BLOCK
 from dataprep.archives.tar_index import Inner, Part, TarIndex, index_tar, is_tar
 from dataprep.archives.windows import Streamed, Windowed
 from dataprep.errors import CorruptArchive, NotAnArchive

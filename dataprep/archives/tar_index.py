@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.archives.compression import GZIP, PROBE_BYTES, beginning, compression_of, hint
-from dataprep.archives.tar_headers import BLOCK, FILE, FOLDER, Member, Members, Readable, is_header
+from dataprep.archives.tar_block import BLOCK, is_header
+from dataprep.archives.tar_headers import FILE, FOLDER, Member, Members, Readable
 from dataprep.errors import CorruptArchive
 from dataprep.ordered import in_order
 

@@ -11,16 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.archives.tar_headers import (
-    BLOCK,
-    FILE,
-    FOLDER,
-    SPARSE,
-    Members,
-    is_header,
-    number,
-    pax_records,
-)
+from dataprep.archives.tar_block import BLOCK, number
+from dataprep.archives.tar_headers import FILE, FOLDER, SPARSE, Members
 from dataprep.archives.windows import Streamed
 from dataprep.errors import CorruptArchive, TruncatedArchive
 from tests.tars import members, pack, tar_of, windowed
@@ -177,12 +169,6 @@ def test_a_member_of_ten_gigabytes() -> None:
     assert number(data[124:136]) == 10 * 2**30
 
 
-@given(value=st.integers(0, 2**62))
-def test_numbers_are_those_of_tarfile(value: int) -> None:
-    """Octal and base-256 fields of Python's tarfile read as what was written."""
-    assert number(tarfile.itn(value, 12, tarfile.GNU_FORMAT)) == value  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("field", [b"\xff" * 12, b"12x4567", b"-0000000001\0"])
 def test_numbers_that_are_none(field: bytes) -> None:
     """A size that is no number, or below zero, is a damaged archive."""
@@ -191,17 +177,6 @@ def test_numbers_that_are_none(field: bytes) -> None:
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 256 + sum(data[156:BLOCK]))
     with pytest.raises(CorruptArchive, match="tar header at byte 0"):
         members(bytes(data))
-
-
-def test_signed_checksums_are_taken() -> None:
-    """Headers whose checksum adds up signed bytes, as old programs have them, are headers."""
-    block = bytearray(tar_of({"ü": b""}))[:BLOCK]
-    assert is_header(bytes(block))
-    signed = sum(b - 256 if b > 127 else b for b in block[:148] + block[156:]) + 256
-    block[148:156] = b"%06o\0 " % signed
-    assert is_header(bytes(block))
-    block[0] ^= 1
-    assert not is_header(bytes(block))
 
 
 def test_cut_archives_are_told() -> None:
@@ -233,17 +208,3 @@ def test_names_without_end_take_no_memory() -> None:
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 2**30
     with pytest.raises(CorruptArchive, match="1,073,741,824"):
         members(info.tobuf(tarfile.GNU_FORMAT) + bytes(BLOCK))
-
-
-@pytest.mark.parametrize(
-    "content", [b"5", b"99 a=b\n", b"6 ab\n\n", b"0 a=b\n", b"x a=b\n", b"7 a=bc"]
-)
-def test_pax_records_that_follow_no_rule(content: bytes) -> None:
-    """A pax header whose records do not add up is refused."""
-    with pytest.raises(ValueError, match="pax record"):
-        pax_records(content)
-
-
-def test_pax_records() -> None:
-    """Records may hold equals signs and line feeds; the length decides."""
-    assert pax_records(b"9 a=b=\nc\n7 p=qq\n\0\0") == {b"a": b"b=\nc", b"p": b"qq"}
