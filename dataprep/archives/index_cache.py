@@ -24,7 +24,7 @@ from dataprep.archives.handles import Stamp
 from dataprep.archives.tar_index import Part, TarIndex
 from dataprep.cache_folder import CacheFolder
 
-SCHEMA = 1
+SCHEMA = 2
 _BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -110,7 +110,7 @@ def _table(index: TarIndex, identity: str) -> pa.Table:
     about = {
         "is": identity,
         "parts": [[part.name.hex(), *part[1:]] for part in index.parts],
-        "unmarked": [os.fsencode(name).hex() for name in index.unmarked],
+        "remarks": [*index.remarks.items()],
     }
     return table.replace_schema_metadata({"index": json.dumps(about)})
 
@@ -124,5 +124,5 @@ def _from_table(table: pa.Table, about: Any) -> TarIndex:
         offsets=table["offset"].to_numpy(),
         sizes=table["bytes"].to_numpy(),
         refused={row: reason for row, reason in enumerate(reasons) if reason is not None},
-        unmarked=tuple(os.fsdecode(bytes.fromhex(name)) for name in about["unmarked"]),
+        remarks=dict(about["remarks"]),
     )

@@ -19,6 +19,10 @@ from dataprep.errors import CorruptArchive, TruncatedArchive
 LARGEST_EXTENSION_BYTES = 1 << 20
 """Of a long name or a pax header; what is larger is an attack on memory, or no tar."""
 
+LARGEST_PADDING_BYTES = 1 << 20
+"""Behind the end marker: no program writes blocks (``tar --blocking-factor``) of more."""
+UNMARKED = "no end marker after its last member: if it was cut, it lacks some"
+
 FILE, FOLDER, SPARSE = "file", "folder", "sparse file"
 _KINDS = {
     **dict.fromkeys(b"0\x007", FILE),
@@ -68,21 +72,22 @@ class Member(NamedTuple):
 class Members:
     """The members of the archive that lies from ``start`` to ``end``, or to where it ends.
 
-    ``marked`` tells after the last member whether an end marker followed, as it has to.
-    ``archive`` names it in errors.
+    ``remark`` says after the last member what is odd about the archive's end; it is empty where
+    an end marker followed and nothing but zeros after it. ``archive`` names it in errors.
     """
 
     source: Readable
     archive: str
     start: int = 0
     end: int | None = None
-    marked: bool = field(default=False, init=False)
+    remark: str = field(default="", init=False)
 
     def __iter__(self) -> Iterator[Member]:
         """Members in the order of the archive.
 
         Raises:
-            CorruptArchive: something other than a header stands where one should.
+            CorruptArchive: something other than a header stands where one should, or a header
+                behind the end marker.
             TruncatedArchive: the archive ends inside a member.
         """
         at = self.start
@@ -109,22 +114,42 @@ class Members:
     def _header(self, at: int) -> bytes:
         """The header at ``at``; nothing at the end of the archive."""
         if self.end is not None and at >= self.end:
+            self.remark = UNMARKED
             return b""
         block = self.source.read(at, BLOCK)
         if len(block) < BLOCK:
             size = self.source.size
             if block or (size is not None and size < at):
                 raise self._truncated(at if size is None else size)
+            self.remark = UNMARKED
             return b""
         if not is_header(block):
             if block.count(0) == BLOCK:
-                self.marked = True
+                self.remark = self._behind(at)
                 return b""
             raise CorruptArchive(
                 f"{self.archive}: no tar header at byte {at:,}, where one should be: the archive "
                 "is damaged; compare its MD5 and fetch it again"
             )
         return block
+
+    def _behind(self, marker: int) -> str:
+        """What is odd behind the end marker, where there should be zeros and little of them."""
+        at = marker + BLOCK
+        room = LARGEST_PADDING_BYTES if self.end is None else self.end - at
+        data = self.source.read(at, min(room, LARGEST_PADDING_BYTES)) if room > 0 else b""
+        rest = data.lstrip(b"\0")
+        zeros = (len(data) - len(rest)) // BLOCK * BLOCK
+        if is_header(data[zeros : zeros + BLOCK]):
+            raise CorruptArchive(
+                f"{self.archive}: has a member at byte {at + zeros:,}, behind the end marker at "
+                f"byte {marker:,}, where tar programs stop reading: the archive is damaged, fetch "
+                "it again; or it is several in a row, unpack it with tar --ignore-zeros and pack "
+                "it anew"
+            )
+        if rest or len(data) == LARGEST_PADDING_BYTES:
+            return f"more than padding follows its end marker at byte {marker:,}, and is not read"
+        return ""
 
     def _require(self, at: int, data: int, size: int, name: bytes) -> None:
         """Raise where a member would run past the archive's end, or backwards."""

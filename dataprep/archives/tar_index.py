@@ -47,7 +47,7 @@ class TarIndex:
         offsets: int64 first byte, counted within the innermost compressed part, or the file.
         sizes: int64 bytes.
         refused: row to why the member is not to be opened.
-        unmarked: names of archives without an end marker: they may be cut.
+        remarks: number of a part to what is odd about its end: it may lack members.
     """
 
     parts: tuple[Part, ...]
@@ -56,7 +56,7 @@ class TarIndex:
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
     refused: dict[int, str]
-    unmarked: tuple[str, ...] = ()
+    remarks: dict[int, str]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -71,7 +71,7 @@ class _Found:
     offsets: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
-    marked: bool = True
+    remark: str = ""
 
     def add(self, member: Member, reason: str) -> None:
         """One more; ``reason`` is why it is not to be opened, or empty."""
@@ -132,7 +132,7 @@ def index_tar(
             )
         else:
             inner.append(_index_part(part, Inner(source, part.start, _end(part)), archive))
-    outer.marked = members.marked
+    outer.remark = members.remark
     if open_inner:
         opener = open_inner
 
@@ -200,7 +200,7 @@ def _index_part(part: Part, opened: Inner, archive: str) -> _Found:
     members = Members(opened.source, name, opened.start, opened.end)
     for member in _files(members):
         found.add(member, refusal(member))
-    found.marked = members.marked
+    found.remark = members.remark
     if opened.finish:
         opened.finish()
     return found
@@ -220,5 +220,5 @@ def _joined(found: Sequence[_Found]) -> TarIndex:
         offsets=np.array([o for one in found for o in one.offsets], dtype=np.int64),
         sizes=np.array([s for one in found for s in one.sizes], dtype=np.int64),
         refused=refused,
-        unmarked=tuple(os.fsdecode(one.part.name) for one in found if not one.marked),
+        remarks={number: one.remark for number, one in enumerate(found) if one.remark},
     )

@@ -184,8 +184,9 @@ class ILSVRC:
                 f"{self.uri!r} holds {key!r}, which is a tar of tars: shard one at a time, as in "
                 f"--source {self.uri.rstrip('/')}/{key}"
             )
-        for name in index.unmarked:
-            self._note(f"{name}: no end marker after its last member: if it was cut, it lacks some")
+        for number, remark in index.remarks.items():
+            within = f" {os.fsdecode(index.parts[number].name)!r}:" if number else ""
+            self._note(f"{self._address(key)}:{within} {remark}")
         bounds = np.searchsorted(index.part, np.arange(len(index.parts) + 1)).tolist()
         for number, part in enumerate(index.parts):
             rows = slice(bounds[number], bounds[number + 1])
@@ -193,6 +194,10 @@ class ILSVRC:
             if number or self._place.several:
                 names = unpacked(part.name if number else os.fsencode(key), names)
             members.add(names, index, rows, container_of(key, index, number))
+
+    def _address(self, key: str) -> str:
+        """What an archive is called in messages."""
+        return f"{self.uri.rstrip('/')}/{key}" if self._place.several else self.uri
 
 
 class _Place(NamedTuple):

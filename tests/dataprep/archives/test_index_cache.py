@@ -24,7 +24,7 @@ INDEX = TarIndex(
     offsets=np.array([1, 2, 2**40], dtype=np.int64),
     sizes=np.array([0, 3, 2**41], dtype=np.int64),
     refused={1: "symbolic link in the archive"},
-    unmarked=("n\udcff\n.tar",),
+    remarks={1: "no end marker"},
 )
 
 
@@ -35,7 +35,7 @@ def same(one: TarIndex | None, other: TarIndex) -> bool:
         a, b = getattr(one, name), getattr(other, name)
         assert a.dtype == b.dtype
         assert a.tolist() == b.tolist()
-    plain = ("parts", "refused", "unmarked")
+    plain = ("parts", "refused", "remarks")
     assert [getattr(one, name) for name in plain] == [getattr(other, name) for name in plain]
     return list(one.names) == list(other.names)
 
@@ -49,7 +49,7 @@ def cache(tmp_path: Path) -> IndexCache:
 def test_an_index_comes_back_whole(cache: IndexCache) -> None:
     """Names of any bytes, offsets past 4 GiB, refusals and parts survive."""
     assert cache.index("u", STAMP) is None
-    for index in (INDEX, replace(INDEX, refused={}), replace(INDEX, unmarked=())):
+    for index in (INDEX, replace(INDEX, refused={}), replace(INDEX, remarks={})):
         cache.put_index("u", STAMP, index)
         assert same(cache.index("u", STAMP), index)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.archives.tar_block import BLOCK, number
-from dataprep.archives.tar_headers import FILE, FOLDER, SPARSE, Members
+from dataprep.archives.tar_headers import FILE, FOLDER, SPARSE, UNMARKED, Members
 from dataprep.archives.windows import Streamed
 from dataprep.errors import CorruptArchive, TruncatedArchive
 from tests.tars import members, pack, tar_of, windowed
@@ -184,13 +184,39 @@ def test_cut_archives_are_told() -> None:
     data = tar_of({"a.jpg": bytes(2000), "b.jpg": bytes(2000)})
     whole = Members(windowed(data), "test.tar")
     assert len(list(whole)) == 2
-    assert whole.marked
+    assert not whole.remark
     for cut in (2559, 2560 + 100, 2560 + 512, 4000):
         with pytest.raises(TruncatedArchive, match=rf"test\.tar: ends at byte {cut:,}"):
             members(data[:cut])
     bare = Members(windowed(data[: 2 * 2560]), "test.tar")
     assert len(list(bare)) == 2
-    assert not bare.marked
+    assert bare.remark == UNMARKED
+
+
+@pytest.mark.parametrize("behind", [0, 512, 1 << 20, (1 << 20) - 1024])
+def test_archives_in_a_row_are_refused(behind: int) -> None:
+    """A header behind an end marker, or a lone block of zeros, is an error with both places."""
+    one, two = tar_of({"a.jpg": b"a"})[:1024], tar_of({"b.jpg": b"b"})
+    data = one + bytes(512 + behind) + two
+    for source in (windowed(data), Streamed(io.BytesIO(data), 1000)):
+        found = Members(source, "test.tar")
+        if behind == 1 << 20:
+            assert len(list(found)) == 1
+            assert "more than padding follows its end marker at byte 1,024" in found.remark
+            continue
+        with pytest.raises(CorruptArchive, match="--ignore-zeros") as caught:
+            list(found)
+        assert f"test.tar: has a member at byte {1536 + behind:,}" in str(caught.value)
+        assert "end marker at byte 1,024" in str(caught.value)
+
+
+def test_what_follows_an_archive() -> None:
+    """Any tail but zeros, and not too many of them, is remarked on; it hides no member."""
+    data = tar_of({"a.jpg": b"a"})
+    for tail, odd in ((b"", False), (bytes(5000), False), (b"junk", True), (bytes(1 << 20), True)):
+        found = Members(windowed(data + tail), "test.tar")
+        assert len(list(found)) == 1
+        assert bool(found.remark) == odd
 
 
 def test_cut_streams_are_told() -> None:

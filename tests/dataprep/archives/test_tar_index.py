@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from dataprep.archives.tar_headers import Member
+from dataprep.archives.tar_headers import UNMARKED, Member
 from dataprep.archives.tar_index import Inner, Part, TarIndex, index_tar, refusal, tidy
 from dataprep.archives.windows import Streamed
 from dataprep.errors import CorruptArchive, TruncatedArchive
@@ -56,7 +56,7 @@ def test_a_tar_of_tars(form: int) -> None:
     for found in (index(data), index(data, threads=3), streamed(data)):
         assert contents(found, data) == expected
         assert not found.refused
-        assert not found.unmarked
+        assert not found.remarks
 
 
 def test_images_beside_inner_tars() -> None:
@@ -151,4 +151,13 @@ def test_compressed_members_that_hold_no_tar(read: object) -> None:
 def test_missing_end_markers_are_told() -> None:
     """Archives that simply stop between members are named: they may lack some."""
     inner = tar_of({"a.jpg": b"a"})[:1024]
-    assert index(tar_of({"n1.tar": inner})).unmarked == ("n1.tar",)
+    assert index(tar_of({"n1.tar": inner})).remarks == {1: UNMARKED}
+
+
+@pytest.mark.parametrize("read", [index, streamed])
+def test_an_inner_tar_of_two_in_a_row(read: object) -> None:
+    """What lies behind an end marker within the inner tar is an error, what lies behind it none."""
+    one, two = tar_of({"a.jpg": b"a"}), tar_of({"b.jpg": b"b"})
+    assert len(read(tar_of({"n1.tar": one, "n2.tar": two}))) == 2  # type: ignore[operator]
+    with pytest.raises(CorruptArchive, match=r"t\.tar: n1\.tar: has a member at byte 10,752"):
+        read(tar_of({"n1.tar": one + two}))  # type: ignore[operator]

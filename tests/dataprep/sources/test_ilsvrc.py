@@ -234,43 +234,60 @@ def test_hostile_members_fail_by_name(tmp_path: Path) -> None:
     assert not any(path.name == "evil.JPEG" for path in tmp_path.rglob("*"))
 
 
-class TestCache:
-    def listed(self, path: str) -> tuple[Listing, list[str]]:
-        """A listing by a new source, and what it said."""
-        said: list[str] = []
-        source = ILSVRC(path)
-        source.announce_to(said.append)
-        return source.list(), said
+def listed(path: str) -> tuple[Listing, list[str]]:
+    """A listing by a new source, and what it said."""
+    said: list[str] = []
+    source = ILSVRC(path)
+    source.announce_to(said.append)
+    return source.list(), said
 
+
+def test_odd_ends_are_told_each_time(tmp_path: Path) -> None:
+    """An archive that may lack members is named with the tar within it, from the index as well."""
+    inner = tar_of({"x.JPEG": b"\xff\xd8"})
+    path = put(tmp_path, tar_of({"n01440764.tar": inner[:1024]}) + b"junk")
+    for _ in range(2):
+        assert listed(path)[1] == [
+            f"{path}: more than padding follows its end marker at byte 1,536, and is not read",
+            f"{path}: 'n01440764.tar': no end marker after its last member: if it was cut, it "
+            "lacks some",
+        ]
+    place = tmp_path / "tars"
+    place.mkdir()
+    put(place, inner[:1024], "n01440764.tar")
+    assert listed(str(place))[1][0].startswith(f"{place}/n01440764.tar: no end marker")
+
+
+class TestCache:
     def test_an_index_is_made_once(self, tmp_path: Path) -> None:
         """A second source finds the index, and reads none of a compressed archive to list it."""
         path = put(tmp_path, zipped(nested(TREE)))
-        first, said = self.listed(path)
+        first, said = listed(path)
         assert len(said) == 1
         assert "decompressed once" in said[0]
-        again, silent = self.listed(path)
+        again, silent = listed(path)
         assert silent == []
         assert again.digest() == first.digest()
 
     def test_a_stale_index_is_made_anew(self, tmp_path: Path) -> None:
         """An archive of another size, or another time, is indexed again."""
         path = put(tmp_path, nested(TREE))
-        before = self.listed(path)[0].digest()
+        before = listed(path)[0].digest()
         put(tmp_path, nested({**TREE, "n01440764/more.JPEG": b"\xff\xd8"}))
-        assert "n01440764/more.JPEG" in self.listed(path)[0].names
+        assert "n01440764/more.JPEG" in listed(path)[0].names
         changed = nested({**TREE, "n01440764/mooo.JPEG": b"\xff\xd8"})
         put(tmp_path, changed)
         os.utime(path, ns=(1, 1))
-        assert "n01440764/mooo.JPEG" in self.listed(path)[0].names
+        assert "n01440764/mooo.JPEG" in listed(path)[0].names
         put(tmp_path, nested(TREE))
-        assert self.listed(path)[0].digest() == before
+        assert listed(path)[0].digest() == before
 
     @pytest.mark.parametrize("packed", [False, True])
     def test_a_corrupt_index_is_made_anew(self, packed: bool, tmp_path: Path) -> None:
         """Whatever lies in the cache, the listing and the bytes are right."""
         data = nested(TREE)
         path = put(tmp_path, zipped(data) if packed else data)
-        digest = self.listed(path)[0].digest()
+        digest = listed(path)[0].digest()
         kept = [file for file in (tmp_path / "cache" / "dataprep").iterdir() if file.stat().st_size]
         assert len(kept) == 1 + packed
         for damage in (b"", b"PAR1 nonsense", kept[0].read_bytes()[:-9]):
@@ -316,6 +333,15 @@ class TestRefused:
         if not packed:
             assert isinstance(caught.value, TruncatedArchive)
             assert f"byte {int(len(data) * cut):,}" in str(caught.value)
+
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_archives_in_a_row(self, packed: bool, tmp_path: Path) -> None:
+        """Two archives in one file are refused, since tar programs would see the first alone."""
+        data = tar_of(TREE) + tar_of({"n09999999/x.JPEG": b"\xff\xd8"})
+        path = put(tmp_path, zipped(data) if packed else data)
+        with pytest.raises(CorruptArchive, match="--ignore-zeros") as caught:
+            ILSVRC(path).list()
+        assert f"{path}: has a member at byte {len(tar_of(TREE)):,}, behind" in str(caught.value)
 
     @pytest.mark.parametrize(
         ("data", "words"),
