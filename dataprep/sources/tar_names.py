@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-_ENDINGS = (b".tar", b".tar.gz", b".tgz")
+_ENDINGS = (
+    *(b".tar", b".tar.gz", b".tar.bz2", b".tar.xz", b".tar.zst"),
+    *(b".tgz", b".tbz", b".tbz2", b".txz", b".tzst"),
+)
+
+
+def is_called_tar(name: bytes) -> bool:
+    """Whether the name promises a tar, compressed or not."""
+    return name.lower().endswith(_ENDINGS)
 
 
 def without_ending(name: bytes) -> bytes:
-    """The name of a tar without the ending that says so."""
-    ending = next((e for e in sorted(_ENDINGS, key=len, reverse=True) if name.endswith(e)), b"")
-    return name[: len(name) - len(ending)]
+    """The name of a tar without the ending that says so, in capitals too."""
+    found = (len(ending) for ending in _ENDINGS if name.lower().endswith(ending))
+    return name[: len(name) - next(found, 0)]
 
 
 def unpacked(archive: bytes, members: Sequence[bytes]) -> list[bytes]:

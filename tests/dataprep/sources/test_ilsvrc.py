@@ -138,7 +138,7 @@ def test_on_s3(
     assert pickle.loads(pickle.dumps(source)).read(listing.located(1)) is not None
 
 
-@pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz"])
+@pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR"])
 def test_a_folder_of_tars(ending: str, tmp_path: Path, folders: Listing) -> None:
     """Who unpacked the outer tar only names the folder of the inner ones."""
     place = tmp_path / "tars"
