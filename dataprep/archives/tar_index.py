@@ -186,8 +186,11 @@ def refusal(member: Member) -> str:
 
 
 def is_tar(first: bytes) -> bool:
-    """Whether 512 bytes begin a tar; no image begins with a checksum of itself."""
-    return len(first) == BLOCK and is_header(first)
+    """Whether 512 bytes begin a tar, with a damaged header maybe.
+
+    No image begins with a checksum of itself, nor with the magic of POSIX and GNU headers.
+    """
+    return len(first) == BLOCK and (is_header(first) or first[257:262] == b"ustar")
 
 
 def _end(part: Part) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,8 +26,9 @@ from dataprep.sources.classes import (
 )
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
+from dataprep.sources.tar_members import TarMembers
 from dataprep.sources.tar_names import in_name_order, unpacked
-from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 REPLACED = "a later member of the archive has the same name"
@@ -98,6 +99,8 @@ class ILSVRC:
             return begins_as_image(data)
 
         classes, problems = self._classes(names, problems, is_image)
+        skipped = {order[row] for row, problem in problems.items() if problem.status == "skipped"}
+        self._require_all(found.lost(skipped))
         return Listing(
             names=names,
             sizes=sizes,
@@ -132,52 +135,74 @@ class ILSVRC:
             )
         return classes, found
 
+    def _require_all(self, lost: Mapping[str, str]) -> None:
+        """Refuse to go on without a tar that others like it say is a class."""
+        if not lost:
+            return
+        tar, reason = next(iter(lost.items()))
+        several = self._place.several
+        name = self._address(tar) if several else f"{self.uri}: {tar!r}"
+        others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
+        way_out = "move it elsewhere" if several else "take it out of the archive (tar --delete)"
+        raise SourceError(
+            f"{name}: {reason}{others}. A class would be missing without it: fetch it again, or "
+            f"{way_out} if it is none"
+        )
+
     @cached_property
     def _place(self) -> _Place:
         """The archive itself, or all files of the folder."""
         parent, slash, key = self.uri.rpartition("/")
         if key and not parent.endswith(":/"):
             store = open_store(parent + "/" * (not parent) if slash else ".", self._options)
-            if _holds(store, key):
-                return _Place(Archives(store, self._section.cache), (key,), False)
+            if entry := _entry(store, key):
+                return _Place(Archives(store, self._section.cache), (entry,), False)
         try:
-            keys = sorted(info.key for info in self._folder.list() if not is_clutter(info.key))
+            entries = [info for info in self._folder.list() if not is_clutter(info.key)]
         except ObjectNotFound as error:
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
             raise SourceError(f"cannot list {self.uri}: {error}") from None
-        if not keys:
+        if not entries:
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
-        return _Place(Archives(self._folder, self._section.cache), tuple(keys), True)
+        return _Place(Archives(self._folder, self._section.cache), tuple(sorted(entries)), True)
 
-    def _members(self) -> _Members:
-        place, members = self._place, _Members()
+    def _members(self) -> TarMembers:
+        place, members = self._place, TarMembers()
         threads = self.concurrency if self.concurrency > 1 else 0
-        for key, index in zip(place.keys, in_order(self._index, place.keys, threads), strict=True):
-            if isinstance(index, NotAnArchive):
-                if not place.several:
-                    raise index
-                members.add_stray(key, str(index))
+        indexes = in_order(self._index, place.entries, threads)
+        for entry, index in zip(place.entries, indexes, strict=True):
+            if isinstance(index, Problem):
+                members.add_stray(entry.key, index)
             else:
-                self._take(members, key, index)
+                self._take(members, entry.key, index)
         if place.several and not any(members.containers):
             raise SourceNotFound(
                 f"no tar archives in {self.uri!r}: for class folders leave --kind out"
+                + commonest(members.problems)
             )
-        if not (folder := (self._section.folder or "").strip("/")):
+        folder = os.fsencode((self._section.folder or "").strip("/"))
+        if not folder:
             return members
-        part = members.below(os.fsencode(folder + "/"))
+        part = members.below(folder + b"/")
         if not part.names:
-            raise SourceNotFound(f"nothing lies below {folder!r} in {self.uri!r} (ilsvrc.folder)")
+            raise SourceNotFound(
+                f"nothing lies below {os.fsdecode(folder)!r} in {self.uri!r} (ilsvrc.folder)"
+            )
         return part
 
-    def _index(self, key: str) -> TarIndex | NotAnArchive:
+    def _index(self, entry: ObjectInfo) -> TarIndex | Problem:
+        """Where the members of an archive lie; or why a file of the folder is none."""
+        if entry.problem:
+            return Problem("failed", entry.problem)
         try:
-            return self._place.archives.index(key, self._note)
+            return self._place.archives.index(entry.key, self._note)
         except NotAnArchive as error:
-            return error
+            if not self._place.several:
+                raise
+            return Problem("skipped", str(error).removeprefix(f"{self._address(entry.key)}: "))
 
-    def _take(self, members: _Members, key: str, index: TarIndex) -> None:
+    def _take(self, members: TarMembers, key: str, index: TarIndex) -> None:
         """Add what an archive holds, called as if every tar of a class had been unpacked."""
         if self._place.several and len(index.parts) > 1:
             raise SourceError(
@@ -191,9 +216,10 @@ class ILSVRC:
         for number, part in enumerate(index.parts):
             rows = slice(bounds[number], bounds[number + 1])
             names = index.names[rows]
-            if number or self._place.several:
-                names = unpacked(part.name if number else os.fsencode(key), names)
-            members.add(names, index, rows, container_of(key, index, number))
+            tar = os.fsdecode(part.name) if number else key if self._place.several else ""
+            if tar:
+                names = unpacked(os.fsencode(tar), names)
+            members.add(names, index, rows, container_of(key, index, number), tar)
 
     def _address(self, key: str) -> str:
         """What an archive is called in messages."""
@@ -204,52 +230,8 @@ class _Place(NamedTuple):
     """Where the archives are: one, or ``several`` in a folder."""
 
     archives: Archives
-    keys: tuple[str, ...]
+    entries: tuple[ObjectInfo, ...]
     several: bool
-
-
-class _Members:
-    """Members of archives as columns, in any order."""
-
-    def __init__(self) -> None:
-        self.names: list[bytes] = []
-        self.sizes: list[int] = []
-        self.containers: list[str] = []
-        self.offsets: list[int] = []
-        self.problems: dict[int, Problem] = {}
-
-    def add(self, names: Sequence[bytes], index: TarIndex, rows: slice, container: str) -> None:
-        """Add consecutive members of an index under these names."""
-        shift = len(self.names) - rows.start
-        for row in range(rows.start, rows.stop) if index.refused else ():
-            if row in index.refused:
-                self.problems[row + shift] = Problem("failed", index.refused[row])
-        self.names.extend(names)
-        self.sizes.extend(index.sizes[rows].tolist())
-        self.offsets.extend(index.offsets[rows].tolist())
-        self.containers.extend([container] * len(names))
-
-    def add_stray(self, key: str, reason: str) -> None:
-        """Add a file that is no archive; one that says it was fails."""
-        promised = key.lower().endswith(".tgz") or ".tar" in key.lower()
-        self.problems[len(self.names)] = Problem("failed" if promised else "skipped", reason)
-        self.names.append(os.fsencode(key))
-        self.sizes.append(0)
-        self.offsets.append(0)
-        self.containers.append("")
-
-    def below(self, folder: bytes) -> _Members:
-        """Those in ``folder``, as if that were the source."""
-        kept = [row for row, name in enumerate(self.names) if name.startswith(folder)]
-        part = _Members()
-        part.problems = {
-            place: self.problems[row] for place, row in enumerate(kept) if row in self.problems
-        }
-        part.names = [self.names[row][len(folder) :] for row in kept]
-        part.sizes = [self.sizes[row] for row in kept]
-        part.containers = [self.containers[row] for row in kept]
-        part.offsets = [self.offsets[row] for row in kept]
-        return part
 
 
 def _nobody(line: str) -> None:
@@ -266,9 +248,9 @@ def _is_flat(names: Iterable[str]) -> bool:
     return len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}
 
 
-def _holds(store: Store, key: str) -> bool:
+def _entry(store: Store, key: str) -> ObjectInfo | None:
+    """What lies there, unless it is nothing or a folder."""
     try:
-        store.head(key)
+        return store.head(key)
     except (ObjectNotFound, IsADirectoryError):
-        return False
-    return True
+        return None

@@ -156,16 +156,81 @@ def test_a_folder_of_tars(ending: str, tmp_path: Path, folders: Listing) -> None
     assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
 
 
-def test_a_folder_with_a_tar_that_cannot_be_read(tmp_path: Path) -> None:
-    """An inner tar of another compression fails, with what to do; it is not passed over."""
+NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
+    "of no bytes": (b"", "is empty|no tar archive"),
+    "nothing but zeros": (bytes(10_240), "no tar archive"),
+    "garbage": (b"garbage" * 3000, "no tar archive"),
+    "of bzip2": (bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "bunzip2 --keep"),
+    "only a folder": (tar_of({"n01440764/": b""}), "holds no files"),
+    "no images": (tar_of({"readme.txt": b"words"}), "holds no images"),
+    "a damaged header": (b"?" + tar_of({"x.JPEG": b"\xff\xd8"})[1:], "no tar header at byte"),
+}
+
+
+@pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
+@pytest.mark.parametrize("what", NO_CLASS_TARS)
+def test_no_class_vanishes(what: str, shape: str, tmp_path: Path) -> None:
+    """A tar beside those of classes that gives no sample is an error with its name."""
+    data, words = NO_CLASS_TARS[what]
+    tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": data}
+    place = tmp_path / "tars"
+    place.mkdir()
+    for name, content in tars.items():
+        put(place, content, name)
+    packed = tar_of(tars)
+    path = str(place)
+    if shape != "folder":
+        path = put(tmp_path, zipped(packed) if shape == "gzipped" else packed)
+    with pytest.raises(SourceError, match=words) as caught:
+        ILSVRC(path).list()
+    assert path in str(caught.value)
+    assert "n01443537.TAR" in str(caught.value)
+    if "damaged" not in what:
+        assert "A class would be missing" in str(caught.value)
+        assert ("move it elsewhere" if shape == "folder" else "tar --delete") in str(caught.value)
+
+
+def test_odd_files_in_a_folder_of_tars(tmp_path: Path) -> None:
+    """Of what is no file, that which is called a tar is an error, the rest fails by name."""
     place = tmp_path / "tars"
     place.mkdir()
     put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
-    put(place, bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "n01443537.tar.bz2")
+    put(place, b"d41d8cd9  n01443537.tar", "n01443537.tar.md5")
+    put(place, b"clutter", "._n01440764.tar")
+    os.mkfifo(place / "pipe")
+    (place / "loop").symlink_to("loop")
     listing = ILSVRC(str(place)).list()
-    (problem,) = listing.problems.values()
-    assert problem.status == "failed"
-    assert "bunzip2" in problem.reason
+    assert {listing.names[row]: problem for row, problem in listing.problems.items()} == {
+        "loop": ("failed", "broken symlink"),
+        "n01443537.tar.md5": ("skipped", "no tar archive: its content begins otherwise"),
+        "pipe": ("failed", "not a regular file"),
+    }
+    (place / "pipe").rename(place / "n01443537.tar")
+    with pytest.raises(SourceError, match=r"/n01443537\.tar: not a regular file\. A class"):
+        ILSVRC(str(place)).list()
+    (place / "loop").rename(place / "a.tgz")
+    with pytest.raises(SourceError, match=r"/a\.tgz: broken symlink \(and 1 more\)\. A class"):
+        ILSVRC(str(place)).list()
+
+
+def test_a_tar_beside_its_compressed_self(tmp_path: Path) -> None:
+    """What bunzip2 --keep and gunzip --keep leave does no harm: the class is there."""
+    place = tmp_path / "tars"
+    place.mkdir()
+    data = tar_of({"n1.JPEG": b"\xff\xd8"})
+    for ending, content in (("", data), (".bz2", bz2.compress(data)), (".gz", zipped(data))):
+        put(place, content, f"n01440764.tar{ending}")
+    listing = ILSVRC(str(place)).list()
+    samples = [name for row, name in enumerate(listing.names) if row not in listing.problems]
+    assert samples == ["n01440764/n1.JPEG"]
+
+
+def test_a_tar_beside_class_folders_is_no_class(tmp_path: Path) -> None:
+    """Where folders are the classes, a tar of something else is passed over as before."""
+    path = put(tmp_path, tar_of({**TREE, "notes.tar": b"", "xml.tar": tar_of({"a.xml": b""})}))
+    listing = ILSVRC(path).list()
+    problems = {listing.names[row]: problem.status for row, problem in listing.problems.items()}
+    assert problems["notes.tar"] == problems["xml/a.xml"] == "skipped"
 
 
 def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
