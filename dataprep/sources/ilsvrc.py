@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataprep.archives.archives import Archives, container_of
-from dataprep.archives.tar_index import TarIndex
+from dataprep.archives.tar_index import TarIndex, tidy
 from dataprep.errors import NotAnArchive, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.ordered import in_order
 from dataprep.sources.classes import (
@@ -181,7 +181,7 @@ class ILSVRC:
                 f"no tar archives in {self.uri!r}: for class folders leave --kind out"
                 + commonest(members.problems)
             )
-        folder = os.fsencode((self._section.folder or "").strip("/"))
+        folder = tidy(os.fsencode(self._section.folder or "") + b"/").strip(b"/")
         if not folder:
             return members
         part = members.below(folder + b"/")

@@ -246,6 +246,9 @@ def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
         ILSVRC(path).list()
     train = ILSVRC(path, None, ILSVRCOptions(folder="ILSVRC/Data/CLS-LOC/train")).list()
     assert without_places(train) == without_places(folders)
+    for folder in ("./ILSVRC/Data//CLS-LOC/train/.", "/ILSVRC/./Data/CLS-LOC/train/"):
+        same = ILSVRC(path, None, ILSVRCOptions(folder=folder)).list()
+        assert same.digest() == train.digest()
     val = ILSVRC(path, None, ILSVRCOptions(folder="/ILSVRC/Data/CLS-LOC/val/")).list()
     assert (list(val.names), list(val.classes)) == (["ILSVRC2012_val_00000001.JPEG"], [""])
     with pytest.raises(SourceNotFound, match="nothing lies below 'nowhere'"):
