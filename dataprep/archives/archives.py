@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 
 Note = Callable[[str], None]
+Inflating = Callable[[Sequence[int]], None]
 
 _GZIP = re.compile(r"(.*)!gzip@(\d+)\+(\d+)", re.S)
 
@@ -36,6 +37,10 @@ def container_of(key: str, index: TarIndex, part: int) -> str:
 
 def _gzip_at(place: str, start: int, size: int) -> str:
     return f"{place}!gzip@{start}+{size}"
+
+
+def _ignore(_: object) -> None:
+    """Tell nobody."""
 
 
 class Archives:
@@ -60,8 +65,10 @@ class Archives:
         self._points: dict[str, GzipPoints] = {}
         self._lock = threading.Lock()
 
-    def index(self, key: str, note: Note) -> TarIndex:
+    def index(self, key: str, note: Note, inflating: Inflating) -> TarIndex:
         """The index of an archive, from the cache if it is the same that was indexed.
+
+        ``inflating`` hears the sizes of the gzip files that have to be decompressed for it.
 
         Raises:
             NotAnArchive, CorruptArchive, StoreError.
@@ -75,7 +82,7 @@ class Archives:
         with self._cache.building(address):
             if (index := self._cache.index(address, handle.stamp)) is not None:
                 return index
-            index = self._indexer(key, handle, note).run()
+            index = self._indexer(key, handle, note, inflating).run()
             self._cache.put_index(address, handle.stamp, index)
         return index
 
@@ -114,11 +121,12 @@ class Archives:
         with self._cache.building(address):
             if (points := self._cache.points(address, handle.stamp)) is not None:
                 return points
-            return self._indexer(key, handle, lambda line: None).points(start, size)
+            return self._indexer(key, handle, _ignore, _ignore).points(start, size)
 
-    def _indexer(self, key: str, handle: Handle, note: Note) -> Indexer:
+    def _indexer(self, key: str, handle: Handle, note: Note, inflating: Inflating) -> Indexer:
         access = LOCAL if isinstance(self._store, LocalStore) else REMOTE
-        return Indexer(self._uri(key), handle, access, partial(self._keep, key, handle.stamp), note)
+        keep = partial(self._keep, key, handle.stamp)
+        return Indexer(self._uri(key), handle, access, keep, note, inflating)
 
     def _keep(self, key: str, stamp: Stamp, start: int, size: int, points: GzipPoints) -> None:
         address = _gzip_at(self._address(key), start, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,8 +18,6 @@ from dataprep.errors import CorruptArchive, NotAnArchive
 
 _DRAIN_BYTES = 1 << 20
 _WORTH_A_WORD_BYTES = 1 << 30
-_INFLATED_PER_S = 250e6
-"""Compressed bytes of photographs that one core inflates in a second, for a word about time."""
 
 
 class Access(NamedTuple):
@@ -41,6 +39,7 @@ class Indexer:
     """What is to be indexed, and who is told.
 
     ``keep`` takes the points of the gzip file that lies at ``(start, bytes)`` of the archive.
+    ``inflating`` hears the sizes of those that are about to be decompressed.
     """
 
     uri: str
@@ -48,6 +47,7 @@ class Indexer:
     access: Access
     keep: Callable[[int, int, GzipPoints], None]
     note: Callable[[str], None]
+    inflating: Callable[[Sequence[int]], None]
 
     def run(self) -> TarIndex:
         """Read the archive once: headers alone, or everything where it is compressed.
@@ -69,21 +69,19 @@ class Indexer:
             self.note(f"{self.uri}: reading its headers ({file_bytes / 1e9:,.1f} GB), once")
         whole = Part(self._name(), 0, file_bytes, False)
         source = self._windowed(file_bytes)
-        return index_tar(source, whole, self._open_inner, self.access.threads)
+        return index_tar(source, whole, self._open_inner, self.access.threads, self._announce)
 
     def _compressed(self, file_bytes: int) -> TarIndex:
-        spacing = gzip_points.spacing_for(file_bytes)
-        self.note(
-            f"{self.uri}: compressed: all {file_bytes / 1e9:,.1f} GB of it are decompressed once, "
-            f"about {max(1, round(file_bytes / _INFLATED_PER_S / 60))} min of one processor. After "
-            f"that, each image read costs up to {spacing >> 20} MiB of decompression "
-            "before it; gunzip --keep would spare both"
-        )
+        self.inflating([file_bytes])
         stream = _GzipStream(self, 0, file_bytes)
         whole = Part(self._name(), 0, file_bytes, True)
         index = index_tar(stream.source, whole, None)
         stream.finish()
         return index
+
+    def _announce(self, parts: Sequence[Part]) -> None:
+        if sizes := [part.bytes for part in parts if part.compressed]:
+            self.inflating(sizes)
 
     def _open_inner(self, part: Part) -> Inner:
         if not part.compressed:

@@ -100,12 +100,21 @@ TAR = "tar"
 OpenInner = Callable[[Part], Inner]
 
 
+def _nobody(parts: Sequence[Part]) -> None:
+    """Tell nobody."""
+
+
 def index_tar(
-    source: Readable, whole: Part, open_inner: OpenInner | None, threads: int = 0
+    source: Readable,
+    whole: Part,
+    open_inner: OpenInner | None,
+    threads: int = 0,
+    announce: Callable[[Sequence[Part]], None] = _nobody,
 ) -> TarIndex:
     """The index of the tar that ``source`` holds.
 
-    ``open_inner`` opens a tar within it by itself, several at a time where ``threads`` says so.
+    ``open_inner`` opens a tar within it by itself, several at a time where ``threads`` says so;
+    ``announce`` hears of all of them before.
     Without it ``source`` can only be read once and forwards, and inner tars are gone through as
     they come.
 
@@ -135,6 +144,7 @@ def index_tar(
     outer.remark = members.remark
     if open_inner:
         opener = open_inner
+        announce(waiting)
 
         def one(part: Part) -> _Found:
             return _index_part(part, opener(part), archive)

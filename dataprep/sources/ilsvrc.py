@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataprep.archives.archives import Archives, container_of
+from dataprep.archives.archives import Archives, Inflating, container_of
+from dataprep.archives.inflation import cost_in_words
 from dataprep.archives.tar_index import TarIndex, tidy
 from dataprep.errors import NotAnArchive, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.ordered import in_order
@@ -170,7 +172,8 @@ class ILSVRC:
     def _members(self) -> TarMembers:
         place, members = self._place, TarMembers()
         threads = self.concurrency if self.concurrency > 1 else 0
-        indexes = in_order(self._index, place.entries, threads)
+        index_one = partial(self._index, inflating=self._told_once())
+        indexes = in_order(index_one, place.entries, threads)
         for entry, index in zip(place.entries, indexes, strict=True):
             if isinstance(index, Problem):
                 members.add_stray(entry.key, index)
@@ -191,12 +194,26 @@ class ILSVRC:
             )
         return part
 
-    def _index(self, entry: ObjectInfo) -> TarIndex | Problem:
+    def _told_once(self) -> Inflating:
+        """Says what decompression costs, of a folder as if all in it were compressed."""
+        first = threading.Lock()
+
+        def tell(sizes: Sequence[int]) -> None:
+            if not first.acquire(blocking=False):
+                return
+            several = self._place.several
+            if several:
+                sizes = [entry.bytes for entry in self._place.entries]
+            self._note(f"{self.uri}: {cost_in_words(sizes, at_most=several)}")
+
+        return tell
+
+    def _index(self, entry: ObjectInfo, inflating: Inflating) -> TarIndex | Problem:
         """Where the members of an archive lie; or why a file of the folder is none."""
         if entry.problem:
             return Problem("failed", entry.problem)
         try:
-            return self._place.archives.index(entry.key, self._note)
+            return self._place.archives.index(entry.key, self._note, inflating)
         except NotAnArchive as error:
             if not self._place.several:
                 raise

@@ -40,13 +40,13 @@ def archives(store: Store, tmp_path: Path) -> Archives:
     return Archives(store, str(tmp_path / "cache"))
 
 
-def silent(line: str) -> None:
+def silent(_: object) -> None:
     """Hear nothing."""
 
 
 def read_all(archives: Archives, key: str) -> dict[bytes, bytes]:
     """Every member's bytes by its name."""
-    index = archives.index(key, silent)
+    index = archives.index(key, silent, silent)
     return {
         index.names[row]: archives.read(
             container_of(key, index, int(index.part[row])),
@@ -74,12 +74,12 @@ def test_containers_say_what_offsets_count_in(store: Store, archives: Archives) 
     store.put("plain", nested(TREE))
     store.put("packed", zipped(nested(TREE)))
     store.put("parts", nested(TREE, packed=True))
-    index = archives.index("plain", silent)
+    index = archives.index("plain", silent, silent)
     assert container_of("plain", index, 1) == "plain"
-    index = archives.index("packed", silent)
+    index = archives.index("packed", silent, silent)
     size = len(zipped(nested(TREE)))
     assert {container_of("packed", index, part) for part in (0, 1, 2)} == {f"packed!gzip@0+{size}"}
-    index = archives.index("parts", silent)
+    index = archives.index("parts", silent, silent)
     assert container_of("parts", index, 1) == f"parts!gzip@512+{index.parts[1].bytes}"
 
 
@@ -87,7 +87,7 @@ def test_containers_say_what_offsets_count_in(store: Store, archives: Archives) 
 def test_another_archive_is_not_read(kind: str, store: Store, archives: Archives) -> None:
     """Who was told of one archive and finds another, or none, stops."""
     store.put("key", KINDS[kind]())
-    index = archives.index("key", silent)
+    index = archives.index("key", silent, silent)
     place = (container_of("key", index, 1), int(index.offsets[0]), 5)
     frozen = pickle.dumps(archives)
     store.put("key", tar_of({"x": b"other"}))
@@ -120,7 +120,7 @@ def test_what_is_not_there(archives: Archives, store: Store) -> None:
     """An archive that never was is a store's own error."""
     store.put("other", b"")
     with pytest.raises(ObjectNotFound):
-        archives.index("key", silent)
+        archives.index("key", silent, silent)
 
 
 def test_damage_inside_gzip_data(store: Store, archives: Archives) -> None:
@@ -129,4 +129,4 @@ def test_damage_inside_gzip_data(store: Store, archives: Archives) -> None:
     data[-6] ^= 1
     store.put("key", bytes(data))
     with pytest.raises(CorruptArchive, match="damaged or truncated"):
-        archives.index("key", silent)
+        archives.index("key", silent, silent)

@@ -326,6 +326,26 @@ def test_odd_ends_are_told_each_time(tmp_path: Path) -> None:
     assert listed(str(place))[1][0].startswith(f"{place}/n01440764.tar: no end marker")
 
 
+@pytest.mark.parametrize("shape", ["folder", "tar"])
+def test_what_decompression_costs_is_told_once(shape: str, tmp_path: Path) -> None:
+    """Of compressed tars in a folder or a tar one line says how many they are; then none."""
+    tars = {
+        f"n{group:08}.tar.gz": zipped(
+            tar_of({"x.JPEG": np.random.default_rng(group).bytes(300_000)})
+        )
+        for group in range(5)
+    }
+    place = tmp_path / "tars"
+    place.mkdir()
+    for name, data in tars.items():
+        put(place, data, name)
+    path = str(place) if shape == "folder" else put(tmp_path, tar_of(tars))
+    (line,) = listed(path)[1]
+    extent = "up to 1.5 MB in 5 files" if shape == "folder" else "1.5 MB in 5 files"
+    assert line.startswith(f"{path}: compressed: {extent} are decompressed once")
+    assert listed(path)[1] == []
+
+
 class TestCache:
     def test_an_index_is_made_once(self, tmp_path: Path) -> None:
         """A second source finds the index, and reads none of a compressed archive to list it."""
