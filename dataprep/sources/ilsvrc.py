@@ -13,7 +13,13 @@ import numpy as np
 from dataprep.archives.archives import Archives, Inflating, container_of
 from dataprep.archives.inflation import cost_in_words
 from dataprep.archives.tar_index import TarIndex, tidy
-from dataprep.errors import NotAnArchive, ObjectNotFound, SourceError, SourceNotFound
+from dataprep.errors import (
+    NotAnArchive,
+    ObjectNotFound,
+    PermissionRefused,
+    SourceError,
+    SourceNotFound,
+)
 from dataprep.ordered import in_order
 from dataprep.sources.classes import (
     CLUTTER,
@@ -218,6 +224,12 @@ class ILSVRC:
             if not self._place.several:
                 raise
             return Problem("skipped", str(error).removeprefix(f"{self._address(entry.key)}: "))
+        except PermissionRefused as error:
+            if not isinstance(self._folder, LocalStore):
+                raise  # an expired token refuses everything: that is no property of an archive
+            if not self._place.several:
+                raise SourceError(f"{error} (check --source)") from None
+            return Problem("failed", "permission denied")
 
     def _take(self, members: TarMembers, key: str, index: TarIndex) -> None:
         """Add what an archive holds, called as if every tar of a class had been unpacked."""

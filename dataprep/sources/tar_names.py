@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+_COMPRESSED = (b"gz", b"bz2", b"xz", b"zst", b"lz4", b"lz", b"lzma", b"lzo", b"z")
+_UNFINISHED = (b"part", b"partial", b"crdownload")
 _ENDINGS = (
-    *(b".tar", b".tar.gz", b".tar.bz2", b".tar.xz", b".tar.zst"),
-    *(b".tgz", b".tbz", b".tbz2", b".txz", b".tzst"),
+    *(b".tar", b".tgz", b".tbz", b".tbz2", b".txz", b".tzst"),
+    *(b".tar." + more for more in _COMPRESSED + _UNFINISHED),
 )
 
 
 def is_called_tar(name: bytes) -> bool:
-    """Whether the name promises a tar, compressed or not."""
+    """Whether the name promises a tar, compressed or not, or a part of one."""
     return name.lower().endswith(_ENDINGS)
 
 

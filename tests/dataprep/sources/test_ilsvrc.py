@@ -28,6 +28,7 @@ from dataprep.sources.protocol import Listing
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
+from tests.permissions import reachable_folder, unprivileged
 from tests.tars import nested, tar_of, zipped
 
 TREE = {
@@ -211,6 +212,20 @@ def test_odd_files_in_a_folder_of_tars(tmp_path: Path) -> None:
     (place / "loop").rename(place / "a.tgz")
     with pytest.raises(SourceError, match=r"/a\.tgz: broken symlink \(and 1 more\)\. A class"):
         ILSVRC(str(place)).list()
+
+
+def test_a_tar_that_may_not_be_read() -> None:
+    """It is an error of the source, alone and in a folder, and is named."""
+    with reachable_folder() as place:
+        put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
+        put(place, tar_of({"n2.JPEG": b"\xff\xd8"}), "n01443537.tar")
+        (place / "n01443537.tar").chmod(0)
+        section = ILSVRCOptions(cache=str(place / "cache"))
+        with unprivileged():
+            with pytest.raises(SourceError, match=r"n01443537\.tar: permission denied\. A class"):
+                ILSVRC(str(place), None, section).list()
+            with pytest.raises(SourceError, match=r"permission denied: 'n01443537\.tar'"):
+                ILSVRC(str(place / "n01443537.tar"), None, section).list()
 
 
 def test_a_tar_beside_its_compressed_self(tmp_path: Path) -> None:

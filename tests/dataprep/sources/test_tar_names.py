@@ -19,7 +19,7 @@ def test_members_are_called_as_if_unpacked_into_a_folder(ending: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("name", "promised"),
-    [(b"a/n1.tar", True), (b"n1.TGZ", True), (b"n1.tar.xz", True)]
+    [(b"a/n1.tar", True), (b"n1.TGZ", True), (b"n1.tar.Z", True), (b"n1.tar.part", True)]
     + [(name, False) for name in (b"n1", b"n1.tar.md5", b"tar", b"n1.tar/x.JPEG", b"guitar")],
 )
 def test_names_promise_tars(name: bytes, promised: bool) -> None:
