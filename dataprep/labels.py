@@ -7,8 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import NamedTuple
 
+from dataprep.counted import counted
 from dataprep.errors import DatasetError, OutputConflict
 from dataprep.names import escape, to_bytes, unescape
 from dataprep.schema import malformed_as, parse
@@ -93,10 +95,34 @@ class LabelSpace:
             shown = ", ".join(repr(name) for name in strangers[:5])
             more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
             raise OutputConflict(
-                f"split {split!r} has {len(strangers)} classes that labels.json of this output "
-                f"does not know: {shown}{more}. All splits share one label space: use another "
+                f"split {split!r} has {counted(len(strangers), 'class')} that labels.json of this "
+                f"output does not know: {shown}{more}. All splits share one label space: use another "
                 "--output, or check the source"
             )
+
+    def require_order(self, names: Sequence[str], split: str) -> None:
+        """Refuse a split that asks for other labels than these.
+
+        Raises:
+            OutputConflict: it names the first label that differs.
+        """
+        own = tuple(label.synset for label in self.labels)
+        if own == tuple(names):
+            return
+        pairs = enumerate(zip_longest(own, names))
+        first, (here, there) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+        raise OutputConflict(
+            f"labels.classes gives split {split!r} other labels than labels.json of this output: "
+            f"label {first} is {_shown(here)} in labels.json and {_shown(there)} in labels.classes "
+            f"({counted(len(own), 'class')} and {len(names):,}). All splits share one label space: "
+            "leave labels.classes out, or use another --output"
+        )
+
+    def other_texts(self, texts: Mapping[str, str]) -> tuple[Label, ...]:
+        """The classes that ``texts`` calls something else."""
+        return tuple(
+            label for label in self.labels if texts.get(label.synset, label.text) != label.text
+        )
 
     def to_json(self) -> bytes:
         """``labels.json``."""
@@ -122,6 +148,10 @@ class LabelSpace:
                     for row in content["classes"]
                 )
             )
+
+
+def _shown(name: str | None) -> str:
+    return "none" if name is None else repr(name)
 
 
 def _text(name: str) -> str:

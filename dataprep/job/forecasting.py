@@ -31,8 +31,8 @@ from dataprep.job.choice import choose_engine
 from dataprep.job.claims import splits_with_jobs
 from dataprep.job.cluster import Cluster
 from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
-from dataprep.job.prepare import label_space_for
 from dataprep.job.request import Request, requested
+from dataprep.job.shared_labels import label_space_for
 from dataprep.job.trial import timed_trial
 from dataprep.labels import LabelSpace
 from dataprep.prices import Prices, read_prices
@@ -118,7 +118,7 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
     try:
         there = sum(1 for _ in store.list())
         taken = sorted(splits_with_jobs(store) & {*request.splits})
-        label_space = label_space_for(request, store)
+        label_space = label_space_for(request, store, remarks.warnings.append)
     except ObjectNotFound as error:
         if "://" in request.config.output:
             remarks.warnings.append(f"the output is not there yet: {error}")

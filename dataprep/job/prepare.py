@@ -22,6 +22,7 @@ from dataprep.job.plans import (
 )
 from dataprep.job.request import Request, requested
 from dataprep.job.retry import forget, located, retries
+from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.stored import (
     content_of_split,
     refuse_leftovers,
@@ -107,6 +108,7 @@ def _found(
     require_same(config, found, request.listing, label_space, plans, again)
     if set(found) != set(splits):
         return None
+    require_given(request, label_space, note)
     if any(again.values()):
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
     for split, job in found.items() if retry_failed else ():
@@ -131,7 +133,7 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
-    label_space = label_space_for(request, store, remove)
+    label_space = label_space_for(request, store, note, remove)
     note(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
@@ -200,20 +202,6 @@ def _note_absent(request: Request, label_space: LabelSpace, note: Note) -> None:
         shown = ", ".join(map(repr, absent[:3]))
         more = f" and {len(absent) - 3:,} more" if len(absent) > 3 else ""
         note(f"no sample here of {counted(len(absent), 'class')}, such as {shown}{more}")
-
-
-def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) -> LabelSpace:
-    """The output's label space if another split made one, else this source's own.
-
-    Raises:
-        OutputConflict: this source has classes that the output's label space lacks.
-    """
-    own = request.own_labels()
-    if not claims.splits_with_jobs(store) - {*request.splits, *remove}:
-        return own
-    shared = LabelSpace.from_json(store.get(keys.LABELS))
-    shared.require(own.index, request.config.split)
-    return shared
 
 
 def _require_space(

@@ -99,11 +99,34 @@ def test_strangers_are_named() -> None:
     """A split with unknown classes is refused, up to five of them named; a subset is not."""
     space = LabelSpace.of("abc")
     space.require("ab", "validation")
-    with pytest.raises(OutputConflict, match=r"'validation' has 1 classes .*: 'x'\."):
+    with pytest.raises(OutputConflict, match=r"'validation' has 1 class .*: 'x'\."):
         space.require("ax", "validation")
     names: Any = [f"x{i}" for i in range(7)]
     with pytest.raises(OutputConflict, match=r"7 classes .*'x0', .*'x4' and 2 more"):
         space.require(names, "validation")
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("acb", "label 1 is 'b' in labels.json and 'c' in labels.classes"),
+        ("ab", "label 2 is 'c' in labels.json and none in labels.classes"),
+        ("abcd", "label 3 is none in labels.json and 'd' in labels.classes"),
+    ],
+)
+def test_another_order_is_refused(order: str, said: str) -> None:
+    """The first label that differs is named; the same order is not refused."""
+    space = LabelSpace.of("abc")
+    space.require_order("abc", "validation")
+    with pytest.raises(OutputConflict, match=said):
+        space.require_order(order, "validation")
+
+
+def test_other_texts() -> None:
+    """Classes that are called something else, and none of those of which nothing is said."""
+    space = LabelSpace.of("abc")
+    assert space.other_texts({"a": "a", "b": "B", "x": "X"}) == (Label(1, "b", "b"),)
+    assert space.other_texts({}) == ()
 
 
 def test_numbers_are_ordered_as_numbers() -> None:

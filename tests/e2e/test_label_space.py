@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import dataprep
 from dataprep import keys, stores
+from dataprep.cli import app
 from dataprep.errors import OutputConflict
 from dataprep.job import prepare
+from dataprep.job.forecasting import forecast
 from dataprep.job.progress import Silent
 from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore
@@ -71,6 +75,48 @@ def test_the_smaller_split_second(tree: Path, fewer: Path, tmp_path: Path) -> No
     assert labels_of(output, "validation").items() < train.items()
     missing = min(path.name for path in tree.iterdir())
     assert f"no sample here of 1 class, such as {missing!r}" in notes
+
+
+@pytest.mark.parametrize("again", ["validation", "train"], ids=["a later split", "resumed"])
+def test_another_order_of_classes(tree: Path, tmp_path: Path, again: str) -> None:
+    """Labels that are not those of labels.json are refused by plan and shard; the same are not."""
+    output = tmp_path / "out"
+    shard(tree, output, "train")
+    names = sorted(path.name for path in tree.iterdir())
+    (tmp_path / "order.txt").write_text("\n".join(names))
+    given = {"classes": str(tmp_path / "order.txt")}
+    config = dataprep.ShardConfig(
+        source=str(tree),
+        output=str(output),
+        split=again,
+        format=("tfrecord", "recordio"),
+        labels=given,  # type: ignore[arg-type]
+    )
+    dataprep.shard(config)
+    before = files(output)
+    (tmp_path / "order.txt").write_text("\n".join(reversed(names)))
+    said = f"label 0 is '{names[0]}' in labels.json and '{names[-1]}' in labels.classes"
+    with pytest.raises(OutputConflict, match=said):
+        dataprep.shard(config)
+    if again == "validation":
+        with pytest.raises(OutputConflict, match=said):
+            forecast(config.model_copy(update={"split": "test"}))
+    assert files(output) == before
+
+
+def test_other_texts_are_said(tree: Path, tmp_path: Path) -> None:
+    """labels.json keeps the texts of the first split, and a later one hears of it."""
+    shard(tree, tmp_path / "out", "train")
+    first = min(path.name for path in tree.iterdir())
+    (tmp_path / "texts.json").write_text(f'{{"{first}": "tench"}}')
+    place = ("--source", str(tree), "--output", str(tmp_path / "out"), "--split", "validation")
+    texts = ("--set", f"labels.texts={tmp_path / 'texts.json'}")
+    said = f"calls 1 class otherwise than the label files here, and is kept: {first!r} is '' there"
+    result = CliRunner().invoke(app, ["plan", *place, *texts, "--json"])
+    assert any(said in line for line in json.loads(result.stdout)["warnings"])
+    result = CliRunner().invoke(app, ["shard", *place, *texts])
+    assert said in result.stderr
+    assert dataprep.open(tmp_path / "out", "validation").label_space.labels[0].text == ""
 
 
 class Overtaken(LocalStore):
