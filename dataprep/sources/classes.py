@@ -21,6 +21,7 @@ something else is a failure or clutter."""
 
 NO_CLASS = "in no class folder"
 CLUTTER = "hidden or system file"
+NO_IMAGES = "its folder holds no images"
 NOT_NAMED_AS_IMAGE = "not named as an image"
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 """Folders that are splits, not classes."""
@@ -90,7 +91,7 @@ def classify(
     promising |= {group for group, row in first.items() if is_image(row)}
     for row, group in enumerate(classes):
         if row not in found and group not in promising:
-            found[row] = Problem("skipped", "its folder holds no images" if group else NO_CLASS)
+            found[row] = Problem("skipped", NO_IMAGES if group else NO_CLASS)
             classes[row] = ""
     return classes, found, promising
 

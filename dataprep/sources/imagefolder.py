@@ -18,6 +18,7 @@ from dataprep.sources.classes import (
     is_clutter,
     promises_image,
 )
+from dataprep.sources.empty_folders import empty_folders
 from dataprep.sources.files import read_file
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
@@ -75,11 +76,14 @@ class ImageFolder:
                 f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
                 "it (or --kind flat, where a file tells the classes)" + commonest(problems)
             )
+        # An object store has no folders without objects.
+        root = self._store.root if isinstance(self._store, LocalStore) else None
         return Listing(
             names=names,
             sizes=np.array([entry.bytes for entry in entries], dtype=np.int64),
             classes=classes,
             problems=found,
+            notes=empty_folders(names, classes, found, root),
         )
 
     def _advise(self, folder: str) -> str:

@@ -1,0 +1,58 @@
+"""Folders that stand beside those of the classes and hold no images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import filterfalse
+from pathlib import Path
+
+from dataprep.labels import is_synset
+from dataprep.names import to_bytes
+from dataprep.sources.classes import NO_IMAGES, is_clutter
+from dataprep.sources.protocol import Problem
+
+
+def empty_folders(
+    names: Sequence[str], classes: Sequence[str], problems: Mapping[int, Problem], root: Path | None
+) -> tuple[str, ...]:
+    """A note of them, or none. ``root`` is the source where it is a directory.
+
+    A class that lost its images shifts the labels of those after it, so a person should hear of it.
+    """
+    first = dict(zip(classes, names, strict=True))
+    first.pop("", None)
+    folders: set[str] = set()
+    for above in {_above(name, group) for group, name in first.items()}:
+        without = [names[row] for row, found in problems.items() if found.reason == NO_IMAGES]
+        inside = [name.removeprefix(above) for name in without if name.startswith(above)]
+        folders.update(name.partition("/")[0] for name in inside if "/" in name)
+        if root is not None:
+            folders.update(_folders_in(root / above))
+    folders -= first.keys()
+    if all(map(is_synset, first)):
+        folders = set(filter(is_synset, folders))
+    return _in_words(sorted(filterfalse(is_clutter, folders), key=to_bytes))
+
+
+def _above(name: str, group: str) -> str:
+    """The path of the folder in which the class folder ``group`` of a file lies."""
+    parts = name.split("/")
+    return "".join(f"{part}/" for part in parts[: parts.index(group)])
+
+
+def _folders_in(path: Path) -> Iterator[str]:
+    try:
+        with os.scandir(path) as entries:
+            yield from [entry.name for entry in entries if entry.is_dir()]
+    except OSError:
+        return  # what could not be listed has failed already
+
+
+def _in_words(folders: Sequence[str]) -> tuple[str, ...]:
+    if not folders:
+        return ()
+    shown = ", ".join(map(repr, folders[:3]))
+    more = f" and {len(folders) - 3:,} more" if len(folders) > 3 else ""
+    holding = "folder without images makes" if len(folders) == 1 else "folders without images make"
+    return (f"{len(folders):,} {holding} no class: {shown}{more}",)
