@@ -62,8 +62,8 @@ def outcome(rows: Sequence[Row], samples: int, formats: Sequence[str]) -> Outcom
     for row in rows:
         actions[row.action] += 1
         kinds.update(note for note in row.notes.split(",") if note)
-        if row.status != "written":
-            kinds[f"{row.status}_{row.kind}"] += 1
+        if row.status == "failed":
+            kinds[f"failed_{row.kind}"] += 1
         for name, place in (row.records or {}).items():
             sums[name] += place[1]
     return Outcome(
@@ -72,11 +72,13 @@ def outcome(rows: Sequence[Row], samples: int, formats: Sequence[str]) -> Outcom
         bytes_by_format={name: total * samples // count for name, total in sums.items()},
         passthrough=(actions["passthrough"] + actions["retagged"]) / count,
         reencoded=actions["reencoded"] / count,
-        met={
-            kind: (seen, (2 * seen * samples + count) // (2 * count))
-            for kind, seen in sorted(kinds.items())
-        },
+        met={kind: (seen, _scaled(seen, count, samples)) for kind, seen in sorted(kinds.items())},
     )
+
+
+def _scaled(seen: int, count: int, samples: int) -> int:
+    """``seen`` of ``count``, as so many of ``samples``."""
+    return (2 * seen * samples + count) // (2 * count)
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,54 @@ def working_s(seconds: float, shards: int, machine: Machine) -> float:
 
 
 @dataclass(frozen=True)
+class Fate:
+    """What becomes of the entries of one split.
+
+    Attributes:
+        entries: all of them, also those that are no samples.
+        refused: how many the listing says will fail.
+        failing: how many samples will fail when they are converted.
+        skipped: how many samples will be passed over then.
+        exact: whether all of them were converted to find out.
+        allowed: how many may fail.
+    """
+
+    entries: int
+    refused: int
+    failing: int
+    skipped: int
+    exact: bool
+    allowed: int
+
+    @property
+    def failures(self) -> int:
+        """All that fail."""
+        return self.refused + self.failing
+
+
+def fate(rows: Sequence[Row], samples: int, *, exact: bool, **known: int) -> Fate:
+    """What ``rows`` say of ``samples`` of a split; ``known`` are the other attributes."""
+    seen = Counter(row.status for row in rows)
+    failing, skipped = (
+        _scaled(seen[status], len(rows), samples) if rows else 0 for status in ("failed", "skipped")
+    )
+    return Fate(failing=failing, skipped=skipped, exact=exact, **known)
+
+
+@dataclass(frozen=True)
 class SplitForecast:
-    """One split: its samples, its shards in each format, and their bytes."""
+    """One split: its samples, its shards in each format, their bytes, and what will fail."""
 
     split: str
     samples: int
     shards: int
     bytes_by_format: Mapping[str, int]
+    fate: Fate
+
+    @property
+    def written(self) -> int:
+        """Samples that neither fail nor are skipped."""
+        return self.samples - self.fate.failing - self.fate.skipped
 
 
 @dataclass(frozen=True)
@@ -187,3 +230,22 @@ def reader_warning(split: str, shards: int, largest_bytes: int, readers: int | N
     if possible < wanted:
         return f"{said}: these samples make {counted(possible, 'shard')} at most"
     return f"{said}: --shard-size {largest_bytes // wanted // 100_000 / 10:g}MB would give enough"
+
+
+def failure_warning(split: SplitForecast, limit: int | str) -> str | None:
+    """Says that ``shard`` would stop over failures, with the ``limit`` that would let it go on."""
+    found = split.fate
+    about = "" if found.exact else "about "
+    if split.written <= 0:
+        probably = "" if found.exact else "probably "
+        return f"{split.split}: shard would {probably}stop: no sample can be written"
+    if found.failures <= found.allowed:
+        return None
+    certain = found.exact or found.refused > found.allowed
+    share = 100 * found.failures // found.entries + 1
+    higher = f"{found.failures}" if found.exact else f"{share}%, to be safe more"
+    return (
+        f"{split.split}: shard would {'' if certain else 'probably '}stop: "
+        f"{about}{found.failures:,} of {found.entries:,} fail, --max-failures {limit} allows "
+        f"{found.allowed:,}; give --max-failures {higher}"
+    )

@@ -96,8 +96,8 @@ class LabelSpace:
             more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
             raise OutputConflict(
                 f"split {split!r} has {counted(len(strangers), 'class')} that labels.json of this "
-                f"output does not know: {shown}{more}. All splits share one label space: use another "
-                "--output, or check the source"
+                f"output does not know: {shown}{more}. All splits share one label space: use "
+                "another --output, or check the source"
             )
 
     def require_order(self, names: Sequence[str], split: str) -> None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from dataprep.counted import counted
-from dataprep.forecast import Duration, Forecast
+from dataprep.forecast import Duration, Forecast, SplitForecast
 
 
 def forecast_json(forecast: Forecast) -> str:
@@ -42,13 +42,26 @@ def _splits(forecast: Forecast) -> list[str]:
     ]
     lines += [f"  {reason}: {count:,}" for reason, count in sorted(forecast.refused.items())]
     for one in forecast.splits:
-        lines.append(f"{one.split}: {counted(one.samples, 'sample')}")
+        lines += _fate(one)
         for name, size in one.bytes_by_format.items():
             lines.append(
                 f"  {name}: {counted(one.shards, 'shard')}, about {size / 1e6:,.1f} MB, "
                 f"{size / one.shards / 1e6:,.1f} MB each; labels in records from "
                 f"{forecast.label_offsets[name]}"
             )
+    return lines
+
+
+def _fate(one: SplitForecast) -> list[str]:
+    """How many samples there are, and how many of them are stored."""
+    fate, about = one.fate, "" if one.fate.exact else "about "
+    lost = "" if one.written == one.samples else f", {about}{one.written:,} of them written"
+    lines = [f"{one.split}: {counted(one.samples, 'sample')}{lost}"]
+    if fate.failures:
+        lines.append(
+            f"  {about}{fate.failures:,} of {counted(fate.entries, 'file')} fail: "
+            f"{fate.refused:,} as listed, {about}{fate.failing:,} when converted"
+        )
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
@@ -12,36 +13,36 @@ from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
-from dataprep.estimate import sample_size
 from dataprep.forecast import (
-    Cost,
     Duration,
     Forecast,
     Machine,
     Outcome,
     SplitForecast,
     Trial,
+    failure_warning,
+    fate,
     outcome,
     reader_warning,
     working_s,
 )
-from dataprep.formats import get_format
 from dataprep.job.box_plans import find_boxes
+from dataprep.job.charges import cost_of, requests_of
 from dataprep.job.choice import choose_engine
 from dataprep.job.claims import splits_with_jobs
 from dataprep.job.cluster import Cluster
 from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
+from dataprep.job.remarks import lack_of_space, oddities
 from dataprep.job.request import Request, requested
 from dataprep.job.shared_labels import label_space_for
 from dataprep.job.trial import timed_trial
 from dataprep.labels import LabelSpace
-from dataprep.prices import Prices, read_prices
-from dataprep.requests import PutRule, Requests, of_output, of_source
+from dataprep.names import escape
+from dataprep.prices import read_prices
+from dataprep.shares import allowed_failures
 from dataprep.stores import open_store
-from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
 from dataprep.worker import Progress
 
-_LISTED = ("imagefolder", "flat")
 CLUSTER_START_S = 2.0
 S3_UPLOAD_MB_PER_S = 85.0
 """Of one connection: Amazon S3's performance guidelines reckon with 85 to 90 MB/s."""
@@ -79,13 +80,19 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
 
     samples = sum(plan.samples for plan in plans.values())
     expected = outcome(trial.rows, samples, config.format)
-    splits = tuple(_split(split, plan, expected) for split, plan in plans.items())
+    splits = tuple(
+        _split(split, plan, trial, expected, config.max_failures) for split, plan in plans.items()
+    )
+    remarks.warnings += oddities(request, label_space)
+    _room(config, plans, remarks)
     for one in splits:
+        if said := failure_warning(one, config.max_failures):
+            remarks.warnings.append(said)
         largest = max(one.bytes_by_format.values())
         if said := reader_warning(one.split, one.shards, largest, config.plan.readers):
             remarks.warnings.append(said)
     machine = _machine(config, remarks)
-    requests = _requests(request, plans, there, remarks)
+    requests = requests_of(request, plans, there, remarks.assumptions.append)
     problems = request.listing.problems.values()
     return Forecast(
         source=request.source.uri,
@@ -105,7 +112,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
             _storing_s(config, splits, machine, remarks),
         ),
         requests=requests,
-        cost=_cost(config, requests, splits, prices, remarks),
+        cost=cost_of(config, requests, splits, prices, remarks.assumptions.append),
         assumptions=tuple(remarks.assumptions),
         warnings=tuple(remarks.warnings),
     )
@@ -147,12 +154,33 @@ def _planned(
     return plans
 
 
-def _split(split: str, plan: SplitPlan, expected: Outcome) -> SplitForecast:
+def _room(config: ShardConfig, plans: Mapping[str, SplitPlan], remarks: _Remarks) -> None:
+    with contextlib.suppress(OSError):  # an output that cannot be looked at is remarked
+        lacking = lack_of_space(open_store(config.output, config.store), plans, config)
+        if lacking is not None:
+            remarks.warnings.append(f"shard would refuse: {lacking}")
+
+
+def _split(
+    split: str, plan: SplitPlan, trial: Trial, expected: Outcome, limit: int | str
+) -> SplitForecast:
     shares = {
         name: total * plan.samples // expected.samples
         for name, total in expected.bytes_by_format.items()
     }
-    return SplitForecast(split, plan.samples, plan.shard_count, shares)
+    rows, exact = trial.rows, expected.trial == expected.samples
+    if exact:
+        own = {escape(name) for name in plan.names[: plan.samples]}
+        rows = [row for row in rows if row.source in own]
+    found = fate(
+        rows,
+        plan.samples,
+        exact=exact,
+        entries=len(plan.names),
+        refused=sum(status == "failed" for status in plan.statuses),
+        allowed=allowed_failures(limit, len(plan.names)),
+    )
+    return SplitForecast(split, plan.samples, plan.shard_count, shares, found)
 
 
 def _machine(config: ShardConfig, remarks: _Remarks) -> Machine:
@@ -214,63 +242,6 @@ def _storing_s(
     return sum(
         working_s(sum(one.bytes_by_format.values()) / 1e6 / rate, one.shards, at_once)
         for one in splits
-    )
-
-
-def _requests(
-    request: Request, plans: Mapping[str, SplitPlan], there: int, remarks: _Remarks
-) -> dict[str, Requests]:
-    config, found = request.config, {}
-    samples = sum(plan.samples for plan in plans.values())
-    if request.source.uri.startswith("s3://"):
-        listed = config.kind in _LISTED
-        reads = samples + sample_size(samples)
-        found["source"] = of_source(len(request.listing), reads, listed=listed)
-        if not listed:
-            remarks.assumptions.append(
-                f"requests by which a source of kind {config.kind!r} finds its samples are not "
-                "counted"
-            )
-    if config.output.startswith("s3://"):
-        kms = (config.store.sse or "").startswith("aws:kms")
-        formats = [get_format(name) for name in config.format]
-        objects = 1 + sum(1 + len(form.indexes([])) for form in formats)
-        rule = PutRule(MULTIPART_FROM_BYTES, PART_BYTES, reads_back=kms)
-        shards = [plan.shard_count for plan in plans.values()]
-        found["output"] = of_output(shards, objects, there, rule)
-    if found:
-        remarks.assumptions.append("no request has to be repeated")
-    return found
-
-
-def _cost(
-    config: ShardConfig,
-    requests: Mapping[str, Requests],
-    splits: Sequence[SplitForecast],
-    prices: Prices,
-    remarks: _Remarks,
-) -> Cost | None:
-    if not requests:
-        return None
-    if config.store.endpoint_url:
-        remarks.assumptions.append(f"no cost: {config.store.endpoint_url} is not Amazon's S3")
-        return None
-    region = config.store.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))
-    storage_class = config.store.storage_class or "STANDARD"
-    price = prices.find(region, storage_class)
-    if price is None:
-        remarks.assumptions.append(
-            f"no cost: the prices know nothing of {storage_class} in {region}; add it to a copy "
-            "of configs/prices.yaml and give --prices"
-        )
-        return None
-    whose = str(config.plan.prices) if config.plan.prices else "example prices, to be edited"
-    stored = sum(sum(one.bytes_by_format.values()) for one in splits)
-    return Cost(
-        requests=sum(price.of_requests(one) for one in requests.values()),
-        month=price.of_a_month(stored) if "output" in requests else 0.0,
-        currency=prices.currency,
-        prices=f"{whose}: {region}, {storage_class}, {prices.source} as of {prices.as_of}",
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dataprep import keys, plan
+from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import OutputConflict, StoreError, StoreFull
+from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
 from dataprep.job.box_plans import find_boxes
 from dataprep.job.jobfile import JobFile
@@ -20,6 +20,7 @@ from dataprep.job.plans import (
     make_plans,
     sample_rows,
 )
+from dataprep.job.remarks import bytes_to_write, lack_of_space, oddities
 from dataprep.job.request import Request, requested
 from dataprep.job.retry import forget, located, retries
 from dataprep.job.shared_labels import label_space_for, require_given
@@ -34,11 +35,9 @@ from dataprep.job.stored import (
     stored_manifest,
     stored_plan,
 )
-from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
-from dataprep.sources import Listing, Source
-from dataprep.sources.imagefolder import NO_CLASS, promises_image
+from dataprep.sources import Source
 from dataprep.stores import Store, open_store
 from dataprep.versions import determining
 
@@ -138,19 +137,12 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
     )
-    for found in listing.notes:
-        note(found)
-    _note_strays(listing, note)
-    _note_absent(request, label_space, note)
-    if (said := remark(label.synset for label in label_space.labels)) is not None:
+    for said in oddities(request, label_space):
         note(said)
     calibration = calibrate(listing, sample_rows(listing), source, config)
     boxes = find_boxes(config, listing, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     _require_space(store, plans, config, note)
-    wanted, target = int(config.shard_size), plan.clamp_target(int(config.shard_size))
-    if wanted != target:
-        note(f"shard size {wanted:,} bytes moved to {target:,}, so that shards stay in 1 to 128 MB")
     labels_json = label_space.to_json()
     encoded = {split: split_plan.to_parquet() for split, split_plan in plans.items()}
     jobs = {
@@ -183,46 +175,15 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
     return Prepared(config, source, store, label_space, jobs, plans, {})
 
 
-def _note_strays(listing: Listing, note: Note) -> None:
-    """Say where images are skipped that somebody may have meant to be in a class."""
-    strays = [
-        listing.names[row]
-        for row, problem in listing.problems.items()
-        if problem.reason == NO_CLASS and promises_image(listing.names[row])
-    ]
-    if strays:
-        lost = counted(len(strays), "image is")
-        note(f"{lost} in no class folder and skipped, such as {strays[0]!r}")
-
-
-def _note_absent(request: Request, label_space: LabelSpace, note: Note) -> None:
-    """Say which classes of the other splits this source has no sample of."""
-    absent = sorted(label_space.index.keys() - {*request.listing.classes})
-    if absent:
-        shown = ", ".join(map(repr, absent[:3]))
-        more = f" and {len(absent) - 3:,} more" if len(absent) > 3 else ""
-        note(f"no sample here of {counted(len(absent), 'class')}, such as {shown}{more}")
-
-
 def _require_space(
     store: Store, plans: Mapping[str, SplitPlan], config: ShardConfig, note: Note
 ) -> None:
-    predicted = sum(int(part.predicted.sum()) for part in plans.values())
-    needed = predicted * len(config.format)
-    free = store.free_bytes()
-    if free is not None and needed > free:
-        raise _full(store, needed, free)
+    if (lacking := lack_of_space(store, plans, config)) is not None:
+        raise lacking
     shards = sum(part.shard_count for part in plans.values())
+    needed = bytes_to_write(plans, config)
+    each = needed / len(config.format) / shards
     note(
-        f"plan: {counted(shards, 'shard')} a format, "
-        f"about {predicted / 1e6 / shards:,.1f} MB each, {needed / 1e6:,.0f} MB in all"
+        f"plan: {counted(shards, 'shard')} a format, about {each / 1e6:,.1f} MB each, "
+        f"{needed / 1e6:,.0f} MB in all"
     )
-
-
-def _full(store: Store, needed: int, free: int) -> StoreFull:
-    error = StoreFull(
-        f"about {needed / 1e6:,.0f} MB would be written to {store.uri}, where "
-        f"{free / 1e6:,.0f} MB are free: choose another --output or free some space"
-    )
-    error.exit_code = 2
-    return error

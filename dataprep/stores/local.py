@@ -48,8 +48,9 @@ class LocalStore:
                 probe.parent.rmdir()
 
     def free_bytes(self) -> int | None:
-        """Space left on the file system."""
-        return shutil.disk_usage(self.root).free
+        """Space left on the file system that holds the directory, or would."""
+        there = next(path for path in (self.root, *self.root.parents) if path.exists())
+        return shutil.disk_usage(there).free
 
     def tidy(self) -> None:
         """Remove half-written files whose writers are gone: dead here, or silent for a day."""

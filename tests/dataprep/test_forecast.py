@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.forecast import Machine, outcome, reader_warning, working_s
+from dataprep.forecast import (
+    Machine,
+    SplitForecast,
+    failure_warning,
+    fate,
+    outcome,
+    reader_warning,
+    working_s,
+)
 from dataprep.receipt import Row
 
 
@@ -26,11 +34,11 @@ class TestOutcome:
         assert (found.trial, found.samples) == (10, 1_000)
 
     def test_what_fails_has_no_bytes_and_is_met(self) -> None:
-        """Failures and skips are counted by kind, and weigh nothing."""
+        """Failures and skips are counted as the manifest counts them, and weigh nothing."""
         rows = [
             row(0),
             row(1, status="failed", kind="corrupt", action="", records=None),
-            row(2, status="skipped", kind="not_an_image", action="", records=None),
+            row(2, status="skipped", kind="too_small", notes="too_small", action="", records=None),
             row(3, action="passthrough", notes="greyscale_kept,icc_dropped"),
         ]
         found = outcome(rows, 8, ["tfrecord"])
@@ -39,7 +47,7 @@ class TestOutcome:
             "failed_corrupt": (1, 2),
             "greyscale_kept": (1, 2),
             "icc_dropped": (1, 2),
-            "skipped_not_an_image": (1, 2),
+            "too_small": (1, 2),
         }
         assert (found.passthrough, found.reencoded) == (0.25, 0.25)
 
@@ -55,6 +63,52 @@ class TestOutcome:
         found = outcome(rows, count, ["tfrecord"])
         assert found.bytes_by_format["tfrecord"] == sum(1_000 + i + extra for i in range(count))
         assert found.met == {"recovered": (count, count)}
+
+
+class TestFate:
+    ROWS = (row(0), row(1, status="failed"), row(2, status="skipped"), row(3))
+
+    def split(self, limit: int, refused: int, samples: int = 4) -> SplitForecast:
+        """A split of which the rows above were converted."""
+        found = fate(
+            self.ROWS,
+            samples,
+            exact=samples == 4,
+            entries=samples + refused,
+            refused=refused,
+            allowed=limit,
+        )
+        return SplitForecast("train", samples, 1, {}, found)
+
+    def test_what_is_written(self) -> None:
+        """What fails and what is skipped is not, in the same share of all samples."""
+        assert self.split(0, 3).written == 2
+        assert self.split(0, 3, samples=400).written == 200
+        assert self.split(0, 3, samples=400).fate.failures == 103
+
+    def test_exactly_too_many(self) -> None:
+        """One number of all failures, and the limit that lets the job through."""
+        said = failure_warning(self.split(3, 3), "3")
+        assert said == (
+            "train: shard would stop: 4 of 7 fail, --max-failures 3 allows 3; give --max-failures 4"
+        )
+        assert failure_warning(self.split(4, 3), "4") is None
+
+    def test_probably_too_many(self) -> None:
+        """An estimate is called one, unless the listing alone decides."""
+        said = failure_warning(self.split(99, 10, samples=400), "99")
+        assert said is not None
+        assert "would probably stop: about 110 of 410 fail" in said
+        assert "give --max-failures 27%" in said
+        certain = failure_warning(self.split(9, 10, samples=400), "9")
+        assert certain is not None
+        assert "would stop: about 110" in certain
+
+    def test_nothing_to_write(self) -> None:
+        """A job of broken images alone makes nothing, however many may fail."""
+        found = fate([row(0, status="failed")], 1, exact=True, entries=1, refused=0, allowed=9)
+        said = failure_warning(SplitForecast("train", 1, 1, {}, found), "100%")
+        assert said == "train: shard would stop: no sample can be written"
 
 
 class TestTime:

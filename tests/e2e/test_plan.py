@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from typer.testing import CliRunner
 
 from dataprep.cli import app
 from dataprep.sample import SampleTree, draw_tree
-from dataprep.stores import StoreOptions
+from dataprep.stores import ObjectInfo, StoreOptions
+from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 from tests.commandline import JOB, Finished, files
@@ -82,11 +84,7 @@ def test_what_policies_meet_is_exact_for_few(tmp_path: Path) -> None:
     job = ("--size", "128", "--max-failures", "100%")
     said = planned(tree.root, tmp_path / "out", *job)
     (made,) = run("shard", tree.root, tmp_path / "out", *job, "--json").one_object["splits"]
-    met = {
-        kind: found["expected"]
-        for kind, found in said["outcome"]["met"].items()
-        if not kind.startswith("skipped_")
-    }
+    met = {kind: found["expected"] for kind, found in said["outcome"]["met"].items()}
     warned = {k: n for k, n in made["warnings"].items() if k != "shards_out_of_bounds"}
     refused = sum(n for reason, n in said["refused"].items() if reason.startswith("failed"))
     warned["failed_refused"] -= refused
@@ -114,6 +112,34 @@ def test_in_words(tree: Path, tmp_path: Path) -> None:
     assert "warning: train: 11 shards for 64 readers, of which 53 would have none" in done.out
     assert done.out.endswith(f"nothing was written to {tmp_path / 'out'}\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures above the limit, a full disk and every note of shard are warnings of plan."""
+    tree = draw_tree(tmp_path / "photos", images=40, classes=4, seed=5, defects=True).root
+    (tree / "n00000001").mkdir()
+    job = ("--size", "64", "--set", "image.min_size=20", "--shard-size", "1MB")
+    warnings = planned(tree, tmp_path / "out", *job)["warnings"]
+    notes = run("shard", tree, tmp_path / "out", *job, "--max-failures", "100%").err.splitlines()
+    for part in ("not the 1,000 known synsets", "shard size", "without images makes no class"):
+        (note,) = [line for line in notes if part in line]
+        assert note in warnings
+    text = run("plan", tree, tmp_path / "none", *job).out
+    (made,) = run(
+        "shard", tree, tmp_path / "made", *job, "--max-failures", "100%", "--json"
+    ).one_object["splits"]
+    failed, written = made["samples"]["failed"], made["samples"]["written"]
+    assert f", {written} of them written\n" in text
+    assert f"  {failed} of {made['samples']['total']} files fail: 3 as listed, " in text
+    (warning,) = [line for line in warnings if "shard would stop" in line]
+    assert warning.endswith(f"--max-failures 1% allows 0; give --max-failures {failed}")
+    limit = ("--max-failures", str(failed))
+    assert "would stop" not in run("plan", tree, tmp_path / "none", *job, *limit).out
+    assert run("shard", tree, tmp_path / "enough", *job, *limit).code == 0
+    monkeypatch.setattr(LocalStore, "free_bytes", lambda store: 1_000)
+    full = run("plan", tree, tmp_path / "none", *job)
+    assert "warning: shard would refuse: about " in full.out
+    assert full.code == 0
 
 
 def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
@@ -184,12 +210,29 @@ class TestOnS3:
         assert said["cost"] is None
         assert any("is not Amazon's S3" in line for line in said["assumptions"])
 
-    def test_cost(
-        self, tree: Path, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+    def test_another_server_of_the_environment(
+        self,
+        tree: Path,
+        bucket: str,
+        s3_server: MotoServer,
+        monkeypatch: pytest.MonkeyPatch,
+        name: str,
     ) -> None:
+        """boto3 goes where the environment says, and nobody knows what that costs."""
+        monkeypatch.setenv(name, s3_server.url)
+        said = planned(tree, f"s3://{bucket}/out")
+        assert said["cost"] is None
+        assert f"no cost: {s3_server.url} is not Amazon's S3" in said["assumptions"]
+
+    def test_cost(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """On Amazon's own endpoint requests and storage are priced, with the source's name."""
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
-        place = (tree, f"s3://{bucket}/out", "--set", "store.region=us-east-1")
+
+        def nothing_there(store: S3Store, prefix: str = "") -> Iterator[ObjectInfo]:
+            return iter(())
+
+        monkeypatch.setattr(S3Store, "list", nothing_there)
+        place = (tree, "s3://bucket/out", "--set", "store.region=us-east-1")
         said = planned(*place)
         requests = said["requests"]["output"]
         dollars = (requests["puts"] + requests["lists"]) * 5e-6 + requests["gets"] * 4e-7

@@ -10,6 +10,7 @@ import pytest
 from dataprep.forecast import (
     Cost,
     Duration,
+    Fate,
     Forecast,
     Machine,
     Outcome,
@@ -24,7 +25,15 @@ FORECAST = Forecast(
     entries=1_281_200,
     refused={"failed: broken symlink": 33},
     classes=1_000,
-    splits=(SplitForecast("train", 1_281_167, 750, {"tfrecord": 50_000_000_000}),),
+    splits=(
+        SplitForecast(
+            "train",
+            1_281_167,
+            750,
+            {"tfrecord": 50_000_000_000},
+            Fate(1_281_200, 33, 10_009, 0, exact=False, allowed=12_812),
+        ),
+    ),
     label_offsets={"tfrecord": 1},
     outcome=Outcome(
         1_281_167, 256, {"tfrecord": 50_000_000_000}, 0.1, 0.875, {"cmyk": (2, 10_009)}
@@ -44,7 +53,8 @@ def test_in_words() -> None:
     assert lines == [
         "s3://bucket/photos: 1,281,200 files, 1,000 classes",
         "  failed: broken symlink: 33",
-        "train: 1,281,167 samples",
+        "train: 1,281,167 samples, about 1,271,158 of them written",
+        "  about 10,042 of 1,281,200 files fail: 33 as listed, about 10,009 when converted",
         "  tfrecord: 750 shards, about 50,000.0 MB, 66.7 MB each; labels in records from 1",
         "  time: about 2 h 04 min with 64 workers (listing 100.0 s, planning 20.0 s, "
         "converting 7,000.0 s, storing 300.0 s)",

@@ -485,3 +485,10 @@ def test_listing_is_in_the_order_of_bytes(store: LocalStore) -> None:
     for name in names:
         store.put(name, b"x")
     assert [info.key for info in store.list()] == sorted(names, key=os.fsencode)
+
+
+def test_space_of_a_directory_that_is_not_there_yet(tmp_path: Path) -> None:
+    """It is that of the file system on which it would be made."""
+    free = LocalStore(str(tmp_path / "not" / "yet")).free_bytes()
+    assert free
+    assert not (tmp_path / "not").exists()
