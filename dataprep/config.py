@@ -242,7 +242,7 @@ class _StoreOnly(BaseModel):
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
     """A config from a YAML file and dotted overrides; raises what ``read_config`` does."""
-    return read_config(ShardConfig, path, overrides)
+    return read_config(ShardConfig, path, overrides, options=("source", "output"))
 
 
 def store_options(overrides: Mapping[str, Any]) -> StoreOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection
 
 from pydantic import BaseModel, ValidationError
 
@@ -11,26 +12,40 @@ from pydantic import BaseModel, ValidationError
 _UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
 
 
-def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    """pydantic's findings, a line each, with the nearest known key for an unknown one."""
+def explain(
+    error: ValidationError, model: type[BaseModel], where: str, options: Collection[str] = ()
+) -> str:
+    """pydantic's findings, a line each, with the nearest known key for an unknown one.
+
+    ``options`` are the keys of the top that the command line has an option for.
+    """
     lines: dict[str, list[str]] = {}
     for problem in error.errors(include_url=False):
         keys = [str(key) for key in problem["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
         dotted = ".".join(keys)
         if problem["type"] == "extra_forbidden":
-            known = _known_keys(model, keys[:-1])
-            near = difflib.get_close_matches(keys[-1], known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            lines[f"unknown key {dotted!r}"] = [hint]
+            lines[f"unknown key {dotted!r}"] = [_hint(model, keys)]
         elif problem["type"] == "missing":
-            # Only keys of the top have an option of their own.
-            option = "" if len(keys) > 1 else f"--{dotted.replace('_', '-')}, or "
-            lines[f"{dotted!r} is missing"] = [f"give {option}the key in a config file"]
+            flag = f"--{dotted.replace('_', '-')}"
+            advice = f"give {flag}, or the key in a config file" if dotted in options else "add it"
+            lines[f"{dotted!r} is missing"] = [advice]
         else:
             message = problem["msg"].removeprefix("Value error, ")
             lines.setdefault(dotted or "config", []).append(message)
     shown = (f"{what}: {', or: '.join(dict.fromkeys(why))}" for what, why in lines.items())
     return f"{where}: " + "; ".join(shown)
+
+
+def _hint(model: type[BaseModel], keys: list[str]) -> str:
+    """What an unknown key may have meant: one of a section, if it is called exactly so."""
+    *above, last = keys
+    known = _known_keys(model, above)
+    meant = [f"{name}.{last}" for name in known if last in _known_keys(model, [*above, name])]
+    if not meant:
+        meant = difflib.get_close_matches(last, known, n=1, cutoff=0.5)
+    if not meant:
+        return f"known: {', '.join(sorted(known))}"
+    return f"did you mean {' or '.join(map(repr, meant))}?"
 
 
 def _known_keys(model: type[BaseModel], path: list[str]) -> list[str]:

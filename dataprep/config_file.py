@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +17,15 @@ from dataprep.errors import ConfigError
 Config = TypeVar("Config", bound=BaseModel)
 
 
-def read_config(model: type[Config], path: Path | None, overrides: Mapping[str, Any]) -> Config:
+def read_config(
+    model: type[Config],
+    path: Path | None,
+    overrides: Mapping[str, Any],
+    options: Collection[str] = (),
+) -> Config:
     """A config from a YAML file and dotted overrides, or from overrides alone.
+
+    ``options`` are keys that the command line has an option for, to name it where one is missing.
 
     Raises:
         ConfigError: the file is missing or no mapping, or a key or value is wrong; each
@@ -31,7 +38,7 @@ def read_config(model: type[Config], path: Path | None, overrides: Mapping[str, 
         return model.model_validate(values)
     except ValidationError as error:
         where = "the command line" if path is None else str(path)
-        raise ConfigError(explain(error, model, where)) from None
+        raise ConfigError(explain(error, model, where, options)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

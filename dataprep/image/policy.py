@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 Mode = Literal["short", "long", "exact", "crop", "none"]
 Filter = Literal["gaussian", "area", "lanczos", "bicubic", "bilinear", "fast"]
 Encoding = Literal["jpeg", "png", "webp"]
-Side = Annotated[int, Field(ge=1, le=16_384)]
+MAX_SIDE = 16_384
+Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 Byte = Annotated[int, Field(ge=0, le=255)]
 
 # Pillow's own threshold: 2**30 bytes / 4 / 3 pixels, a quarter of a GiB of RGB.
@@ -102,6 +111,16 @@ class ImagePolicy(BaseModel):
             if values.get("size") is not None:
                 values["mode"] = "short"
         return values
+
+    @field_validator("size", mode="wrap")
+    @classmethod
+    def _pixels(cls, value: Any, known: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return known(value)
+        except ValidationError:
+            raise ValueError(
+                f"give pixels from 1 to {MAX_SIDE:,}, as in 256, or [256, 192] for width and height"
+            ) from None
 
     @field_validator("background", mode="before")
     @classmethod

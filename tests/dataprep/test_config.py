@@ -48,6 +48,8 @@ def test_source_and_output_are_enough() -> None:
         ("store.endpoint", "did you mean 'endpoint_url'?"),
         ("source_store.regoin", "did you mean 'region'?"),
         ("dask.wrkers", "did you mean 'workers'?"),
+        ("size", "did you mean 'image.size'?"),
+        ("region", "did you mean 'store.region' or 'source_store.region'?"),
         ("dask.xyzzy", "known: cluster, cluster_args, dashboard,"),
     ],
 )
@@ -85,7 +87,11 @@ def test_missing_keys_name_their_flags() -> None:
         ("image", 3, "image: Input should be a valid dictionary"),
         ("image.mode", "shrt", "image.mode: Input should be 'short', 'long', 'exact', "),
         ("image.mode", "crop", "image: mode 'crop' needs a 'size' in pixels"),
-        ("image.size", "big", "image.size: Input should be a valid integer"),
+        (
+            "image.size",
+            "big",
+            "image.size: give pixels from 1 to 16,384, as in 256, or",
+        ),
         ("image.size", [256, 256], "image: mode 'short' takes one number as 'size', not two"),
         ("image.quality", 101, "image.quality: Input should be less than or equal to 100"),
         ("dask.workers", 0, "dask.workers: Input should be greater than or equal to 1"),
