@@ -216,7 +216,12 @@ class ShardsMissing(JobError):
 
 
 class TooManyFailures(JobError):
-    """More samples failed than ``max_failures`` allows."""
+    """More samples failed than ``max_failures`` allows.
+
+    ``failures`` are name and reason of those that are known.
+    """
+
+    failures: tuple[tuple[str, str], ...] = ()
 
 
 class WorkerLost(JobError):

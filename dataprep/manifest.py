@@ -17,6 +17,8 @@ from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
+OUT_OF_BOUNDS = "shards_out_of_bounds"
+"""Among ``warnings``: how many shards have not 1 to 128 MB."""
 
 
 @dataclass(frozen=True, slots=True)

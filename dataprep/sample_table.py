@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataprep.manifest import FormatEntry, SampleCounts, out_of_bounds
+from dataprep.manifest import OUT_OF_BOUNDS, FormatEntry, SampleCounts, out_of_bounds
 from dataprep.receipt import Row
 
 _LATER = "image_bytes"
@@ -63,6 +63,8 @@ class SampleTable:
         """Name and reason of each sample that failed."""
         self.skips: list[tuple[str, str]] = []
         """Name and reason of the first few that were skipped."""
+        self.skip_reasons: Counter[str] = Counter()
+        """How many were skipped by the listing's reason, or by the kind of what they hold."""
 
     def add(self, rows: Sequence[Row], shard: int | None) -> None:
         """Append rows of one shard, or of none."""
@@ -74,8 +76,11 @@ class SampleTable:
             if row.status == "failed":
                 self._kinds[f"failed_{row.kind}"] += 1
                 self.failures.append((row.source, row.reason))
-            elif row.status == "skipped" and len(self.skips) < _EXAMPLES:
-                self.skips.append((row.source, row.reason))
+            elif row.status == "skipped":
+                listed = row.kind == "refused"
+                self.skip_reasons[row.reason if listed else row.kind.replace("_", " ")] += 1
+                if len(self.skips) < _EXAMPLES:
+                    self.skips.append((row.source, row.reason))
 
     @property
     def counts(self) -> SampleCounts:
@@ -91,7 +96,7 @@ class SampleTable:
 
     def warnings(self, formats: Mapping[str, FormatEntry]) -> dict[str, int]:
         """How often each policy was met, and how many shards left their bounds."""
-        kinds = self._kinds + Counter(shards_out_of_bounds=out_of_bounds(formats))
+        kinds = self._kinds + Counter({OUT_OF_BOUNDS: out_of_bounds(formats)})
         return {kind: kinds[kind] for kind in sorted(kinds)}
 
     def table(self) -> pa.Table:

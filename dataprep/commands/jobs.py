@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,9 +66,9 @@ def shard(
 ) -> None:
     """Resize, pack and store a collection as shards; run again to resume."""
     from dataprep.config import dump
-    from dataprep.job import Part, progress, shard_part
-    from dataprep.job import shard as run
-    from dataprep.job.report import part_text, summary_json, summary_text
+    from dataprep.job import Part, progress
+    from dataprep.job.report import part_text, summary_text
+    from dataprep.job.run import each_part, each_split
 
     if print_config:
         typer.echo(dump(config), nl=False)
@@ -78,14 +79,30 @@ def shard(
                 "--part goes with neither --overwrite nor --retry-failed: parts would undo each "
                 "other's work; run that once, without --part"
             )
-        parts = shard_part(config, Part.parse(part), display=progress.choose())
-        typer.echo(summary_json(parts) if as_json else part_text(parts))
+        _answer(each_part(config, Part.parse(part), progress.choose()), part_text, as_json)
         return
     if overwrite and retry_failed:
         refuse("--overwrite and --retry-failed exclude each other: give one")
-    display = progress.choose()
-    summaries = run(config, overwrite=overwrite, retry_failed=retry_failed, display=display)
-    typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
+    splits = each_split(config, overwrite, retry_failed, progress.choose())
+    _answer(splits, summary_text, as_json)
+
+
+def _answer(splits: Iterator[Any], text: Callable[[Sequence[Any]], str], as_json: bool) -> None:
+    """Print what was made; of a job that stopped, what was made before."""
+    from dataprep.errors import DataprepError
+    from dataprep.job.report import stopped_json, summary_json
+
+    made = []
+    try:
+        for summary in splits:
+            made.append(summary)  # noqa: PERF402  those before an error are wanted too
+    except DataprepError as error:
+        if as_json and error.exit_code == 1:
+            typer.echo(stopped_json(made, error))
+        elif made:
+            typer.echo(text(made))
+        raise
+    typer.echo(summary_json(made) if as_json else text(made))
 
 
 def finalize(

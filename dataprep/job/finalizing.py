@@ -71,8 +71,8 @@ def finalize(
     }
     finished = finish(store, job, receipts, table, max_failures, run)
     seconds = time.monotonic() - started_s
-    failures = tuple(table.failures)
-    return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures)
+    failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
+    return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
 
 
 def _missing(

@@ -21,7 +21,7 @@ from dataprep.shares import allowed_failures
 from dataprep.stores import Store
 from dataprep.versions import informing
 
-EXAMPLES = 3
+_EXAMPLES = 3
 _STORE_THREADS = 16
 
 
@@ -88,11 +88,11 @@ def finish(
             counts.failed,
             allowed,
             max_failures,
-            table.failures[:EXAMPLES],
+            table.failures,
             "every shard is stored, but no manifest",
         )
     if not counts.written:
-        examples = (table.failures or table.skips)[:EXAMPLES]
+        examples = (table.failures or table.skips)[:_EXAMPLES]
         raise JobError(
             f"none of {counts.total:,} samples could be written, such as "
             + "; ".join(f"{name}: {reason}" for name, reason in examples)
@@ -119,13 +119,16 @@ def too_many(
     failed: int,
     allowed: int,
     limit: int | str,
-    examples: Sequence[tuple[str, str]],
+    known: Sequence[tuple[str, str]],
     state: str,
 ) -> TooManyFailures:
-    """The error that says how many failed, and what to do."""
-    shown = "; ".join(f"{name}: {reason}" for name, reason in examples)
-    return TooManyFailures(
-        f"{counted(failed, 'sample')} failed, --max-failures {limit} allows {allowed:,}: {state}. "
-        f"Such as {shown}. To accept them, run again with a higher --max-failures: it resumes; "
-        "to try mended files again, with --retry-failed"
+    """The error that says how many failed, a few of the ``known`` ones, and what to do."""
+    shown = "; ".join(f"{name}: {reason}" for name, reason in known[:_EXAMPLES])
+    few = " of so few" if allowed == 0 and str(limit).strip().endswith("%") else ""
+    error = TooManyFailures(
+        f"{counted(failed, 'sample')} failed, --max-failures {limit} allows {allowed:,}{few}: "
+        f"{state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
+        "resumes; to try mended files again, with --retry-failed"
     )
+    error.failures = tuple(known)
+    return error

@@ -33,7 +33,7 @@ from dataprep.job.claims import splits_with_jobs
 from dataprep.job.cluster import Cluster
 from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
-from dataprep.job.request import Request, requested
+from dataprep.job.request import Request, checked, requested
 from dataprep.job.shared_labels import label_space_for
 from dataprep.job.trial import timed_trial
 from dataprep.labels import LabelSpace
@@ -65,7 +65,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         StoreError: the source cannot be read.
     """
     remarks = _Remarks()
-    prices = read_prices(config.plan.prices)
+    prices = read_prices(checked(config).plan.prices)
     begun_s = time.perf_counter()
     request = requested(config, note or _silent)
     listing_s = time.perf_counter() - begun_s

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 
 from dataprep.counted import counted
+from dataprep.errors import DataprepError, TooManyFailures
 from dataprep.job.summary import PartSummary, Summary
-from dataprep.manifest import spread
+from dataprep.manifest import OUT_OF_BOUNDS, spread
 
 _MOST_FAILURES = 10
 
@@ -15,6 +16,17 @@ _MOST_FAILURES = 10
 def summary_json(summaries: Sequence[Summary | PartSummary]) -> str:
     """One JSON object for all splits."""
     return json.dumps({"splits": [summary.as_dict() for summary in summaries]})
+
+
+def stopped_json(summaries: Sequence[Summary | PartSummary], error: DataprepError) -> str:
+    """One JSON object for a job that stopped: the splits before, why, and the known failures."""
+    failures = error.failures if isinstance(error, TooManyFailures) else ()
+    stopped = {
+        "why": str(error),
+        "failures": [{"source": name, "reason": reason} for name, reason in failures],
+    }
+    splits = [summary.as_dict() for summary in summaries]
+    return json.dumps({"splits": splits, "stopped": stopped})
 
 
 def summary_text(summaries: Sequence[Summary]) -> str:
@@ -71,9 +83,17 @@ def _one(summary: Summary) -> str:
             f"  {counted(summary.made_shards, 'shard')} made{kept} in {summary.seconds:,.1f} s, "
             f"{summary.images_per_s:,.0f} img/s"
         )
-    if summary.manifest.warnings:
-        kinds = ", ".join(f"{kind} {count:,}" for kind, count in summary.manifest.warnings.items())
-        lines.append(f"  met: {kinds}")
+    met = dict(summary.manifest.warnings)
+    if off_bounds := met.pop(OUT_OF_BOUNDS, 0):
+        lines.append(
+            f"  {counted(off_bounds, 'shard')} out of the 1 to 128 MB that were aimed at: "
+            "another --shard-size keeps them within"
+        )
+    if met:
+        lines.append("  met: " + ", ".join(f"{kind} {count:,}" for kind, count in met.items()))
+    if summary.skips:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.skips.items())
+        lines.append(f"  skipped: {reasons}")
     for name, reason in summary.failures[:_MOST_FAILURES]:
         lines.append(f"  failed: {name}: {reason}")
     if len(summary.failures) > _MOST_FAILURES:

@@ -33,6 +33,16 @@ class Request:
         return self.labelling.space(classes, listing.label_space)
 
 
+def checked(config: object) -> ShardConfig:
+    """The config itself. Raises ConfigError where it is something else."""
+    if not isinstance(config, ShardConfig):
+        raise ConfigError(
+            "a job is told as dataprep.ShardConfig(source=..., output=...), not as "
+            f"{type(config).__name__}"
+        )
+    return config
+
+
 def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     """Check a config and list its source.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -12,10 +12,11 @@ from dataprep.config import ShardConfig
 from dataprep.job import progress
 from dataprep.job.choice import choose_engine
 from dataprep.job.cluster import require_reachable
-from dataprep.job.finish import EXAMPLES, finish, read_back, stored_shards, too_many
+from dataprep.job.finish import finish, read_back, stored_shards, too_many
 from dataprep.job.parts import Part
 from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
+from dataprep.job.request import checked
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.names import escape
 from dataprep.shares import allowed_failures
@@ -45,10 +46,17 @@ def shard(
         TooManyFailures: more samples failed than ``config.max_failures``; no manifest.
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
-    display = display or progress.Silent()
-    require_reachable(config.dask)
+    return tuple(each_split(config, overwrite, retry_failed, display or progress.Silent()))
+
+
+def each_split(
+    config: ShardConfig, overwrite: bool, retry_failed: bool, display: progress.Display
+) -> Iterator[Summary]:
+    """``shard``, a split at a time: what came before an error is known."""
+    require_reachable(checked(config).dask)
     prepared = prepare(config, overwrite=overwrite, retry_failed=retry_failed, note=display.note)
-    return tuple(_run_split(prepared, split, display) for split in prepared.jobs)
+    for split in prepared.jobs:
+        yield _run_split(prepared, split, display)
 
 
 def shard_part(
@@ -64,10 +72,15 @@ def shard_part(
         TooManyFailures: see above.
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
-    display = display or progress.Silent()
-    require_reachable(config.dask)
+    return tuple(each_part(config, part, display or progress.Silent()))
+
+
+def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Iterator[PartSummary]:
+    """``shard_part``, a split at a time."""
+    require_reachable(checked(config).dask)
     prepared = prepare(config, note=display.note)
-    return tuple(_run_part(prepared, split, part, display) for split in prepared.jobs)
+    for split in prepared.jobs:
+        yield _run_part(prepared, split, part, display)
 
 
 def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Summary:
@@ -94,6 +107,7 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
         kept_shards=len(kept),
         images_per_s=work.samples / max(seconds, 1e-9),
         failures=tuple(table.failures),
+        skips=dict(table.skip_reasons.most_common()),
     )
 
 
@@ -162,16 +176,16 @@ class _Work:
         ]
         allowed = allowed_failures(config.max_failures, len(plan.names))
         if len(refused) > allowed:
-            state, shown = "nothing was converted", refused[:EXAMPLES]
-            raise too_many(len(refused), allowed, config.max_failures, shown, state)
+            state = "nothing was converted"
+            raise too_many(len(refused), allowed, config.max_failures, refused, state)
 
         def on_result(result: ShardResult) -> None:
             self.failed += result.failed
             self.examples.extend(result.examples)
             if self.failed + len(refused) > allowed:
-                shown = [*result.examples, *refused][:EXAMPLES]
+                known = [*dict.fromkeys([*result.examples, *refused, *self.examples])]
                 failed = self.failed + len(refused)
-                raise too_many(failed, allowed, config.max_failures, shown, "stopped")
+                raise too_many(failed, allowed, config.max_failures, known, "stopped")
 
         total = self._width(self.shards)
         start = partial(display.start, self.split, total, source_bytes, total - self.samples)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dataprep import manifest
@@ -12,7 +13,11 @@ from dataprep.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How a split came out. ``seconds`` and ``images_per_s`` are of this run alone."""
+    """How a split came out. ``seconds`` and ``images_per_s`` are of this run alone.
+
+    ``skips`` are reasons and how many samples were skipped for each; ``failures`` and they are not
+    known of a split that was complete before.
+    """
 
     split: str
     output: str
@@ -22,6 +27,7 @@ class Summary:
     kept_shards: int
     images_per_s: float
     failures: tuple[tuple[str, str], ...]
+    skips: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -47,6 +53,7 @@ class Summary:
             "images_per_s": round(self.images_per_s, 1),
             "fingerprint": self.manifest.fingerprint,
             "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
+            "skips": dict(self.skips),
         }
 
 

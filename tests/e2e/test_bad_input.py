@@ -456,6 +456,36 @@ class TestChannels:
         for line in done.err.splitlines():
             assert PROGRESS.fullmatch(line), line
 
+    def test_json_of_a_job_that_stops(self, photos: Path, tmp_path: Path) -> None:
+        """The object tells why, each known failure, and the splits that were made before."""
+        first = min(photos.iterdir())
+        (first / "broken.jpg").write_bytes(b"no image")
+        place = ("shard", "--source", photos, "--output", tmp_path / "out", "--json")
+        done = run(*place)
+        assert done.code == 1
+        stopped = done.one_object["stopped"]
+        assert "1 sample failed, --max-failures 1% allows 0 of so few" in stopped["why"]
+        (failure,) = stopped["failures"]
+        assert failure["source"] == f"{first.name}/broken.jpg"
+        assert failure["reason"].startswith("not an image")
+        assert done.one_object["splits"] == []
+        assert len(done.complaints) == 1
+        refused = run(*place, "--seed", "1")
+        assert (refused.code, refused.out) == (2, "")
+        (made,) = run(*place, "--max-failures", "1").one_object["splits"]
+        assert made["samples"]["failed"] == 1
+
+    def test_skips_have_their_reasons(self, photos: Path, tmp_path: Path) -> None:
+        """The summary says why files were skipped, as it does of failures."""
+        (photos / "stray.jpg").write_bytes(b"")
+        (min(photos.iterdir()) / ".DS_Store").write_bytes(b"x")
+        (min(photos.iterdir()) / "README.txt").write_bytes(b"words")
+        done = run("shard", "--source", photos, "--output", tmp_path / "out")
+        assert done.code == 0, done.err
+        (line,) = [line for line in done.out.splitlines() if line.startswith("  skipped: ")]
+        for reason in ("in no class folder 1", "hidden or system file 1", "not an image 1"):
+            assert reason in line
+
     def test_json_of_verify(self, reference_folder: Path) -> None:
         """verify --json prints one JSON object as well."""
         done = run("verify", reference_folder, "--quick", "--json")

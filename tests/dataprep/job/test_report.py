@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from dataprep.errors import StoreError, TooManyFailures
 from dataprep.job.parts import Part
-from dataprep.job.report import part_text, summary_json, summary_text
+from dataprep.job.report import part_text, stopped_json, summary_json, summary_text
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
 
@@ -31,6 +32,7 @@ SUMMARY = Summary(
     kept_shards=0,
     images_per_s=154.21,
     failures=(("c/a.jpg", "empty file (0 bytes)"), ("c/b.jpg", "truncated JPEG")),
+    skips={"hidden or system file": 1},
 )
 
 
@@ -43,6 +45,7 @@ def test_the_whole_paragraph() -> None:
         "  spread: no shard is more than 3.2% off the mean",
         "  2 shards made in 12.3 s, 154 img/s",
         "  met: cmyk_converted 1,022, failed_corrupt 2",
+        "  skipped: hidden or system file 1",
         "  failed: c/a.jpg: empty file (0 bytes)",
         "  failed: c/b.jpg: truncated JPEG",
         "  in s3://bucket/out",
@@ -58,6 +61,7 @@ def test_what_did_not_happen_is_not_told() -> None:
         made_shards=0,
         kept_shards=1,
         failures=(),
+        skips={},
     )
     assert summary_text([quiet]).splitlines()[1:] == [
         "  recordio: 1 shard, 60.0 MB, 60.0 MB each; labels in records from 0",
@@ -116,7 +120,33 @@ def test_the_json_is_one_object() -> None:
             {"source": "c/a.jpg", "reason": "empty file (0 bytes)"},
             {"source": "c/b.jpg", "reason": "truncated JPEG"},
         ],
+        "skips": {"hidden or system file": 1},
     }
+
+
+def test_a_job_that_stopped() -> None:
+    """The splits before, the error and what is known of failures are one object, too."""
+    error = TooManyFailures("2 samples failed")
+    error.failures = SUMMARY.failures
+    found = json.loads(stopped_json([SUMMARY], error))
+    assert found["splits"] == json.loads(summary_json([SUMMARY]))["splits"]
+    assert found["stopped"] == {
+        "why": "2 samples failed",
+        "failures": [
+            {"source": "c/a.jpg", "reason": "empty file (0 bytes)"},
+            {"source": "c/b.jpg", "reason": "truncated JPEG"},
+        ],
+    }
+    assert json.loads(stopped_json([], StoreError("no answer")))["stopped"]["failures"] == []
+
+
+def test_shards_out_of_bounds() -> None:
+    """A line of their own says how many, and what helps."""
+    odd = replace(MANIFEST, warnings={"shards_out_of_bounds": 2})
+    lines = summary_text([replace(SUMMARY, manifest=odd)]).splitlines()
+    (said,) = [line for line in lines if "1 to 128 MB" in line]
+    assert said.startswith("  2 shards out of the 1 to 128 MB that were aimed at")
+    assert not any("met:" in line for line in lines)
 
 
 PART = PartSummary(
