@@ -14,6 +14,8 @@ from dataprep.labelling import Labelling, load_labelling
 from dataprep.labels import LabelSpace
 from dataprep.sources import Announcing, Listing, Source, open_source
 from dataprep.sources.imagefolder import commonest
+from dataprep.stores import open_store
+from dataprep.stores.local import LocalStore
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     """
     splits = _splits(config)
     _refuse_nesting(config)
+    _refuse_file(config)
     source = open_source(
         config.source,
         config.kind,
@@ -89,6 +92,14 @@ def _splits(config: ShardConfig) -> tuple[str, ...]:
     if config.split == VALIDATION:
         raise ConfigError("--validation takes a share from a split that is not itself validation")
     return (config.split, VALIDATION)
+
+
+def _refuse_file(config: ShardConfig) -> None:
+    store = open_store(config.output, config.store)
+    if isinstance(store, LocalStore) and store.root.is_file():
+        raise ConfigError(
+            f"the output {config.output!r} is a file: give a folder, which need not be there yet"
+        )
 
 
 def _refuse_nesting(config: ShardConfig) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from importlib.metadata import entry_points
 from typing import cast
 
@@ -19,16 +20,29 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
     Schemes resolve through the entry-point group ``dataprep.stores``.
 
     Raises:
-        ConfigError: no store is registered for the scheme.
+        ConfigError: no store is registered for the scheme, or it is not written as one.
     """
     uri = os.fspath(uri)
+    known = entry_points(group="dataprep.stores")
+    _refuse_slips(uri, known.names)
     scheme, colon, _ = uri.partition("://")
     if not colon:
         scheme = "file"
-    known = entry_points(group="dataprep.stores")
     if scheme not in known.names:
         raise ConfigError(
             f"{uri!r}: no store for {scheme!r}: use a path or one of "
             + ", ".join(f"{name}://" for name in sorted(known.names))
         )
     return cast(Store, known[scheme].load()(uri, options))
+
+
+def _refuse_slips(uri: str, schemes: Collection[str]) -> None:
+    """``s3:/bucket`` and ``S3://bucket`` would be folders of that name, or of no store."""
+    scheme, colon, rest = uri.partition(":")
+    if not colon or scheme.lower() not in schemes:
+        return
+    if scheme != scheme.lower() or not rest.startswith("//"):
+        slashes = "///" if scheme.lower() == "file" else "//"
+        meant = f"{scheme.lower()}:{slashes}{rest.lstrip('/')}"
+        folder = "" if rest.startswith("//") else f" A folder of that name is written ./{uri}"
+        raise ConfigError(f"{uri!r}: did you mean {meant!r}?{folder}")

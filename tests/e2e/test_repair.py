@@ -123,3 +123,13 @@ def test_a_job_is_a_config(tree: Path, tmp_path: Path) -> None:
     for call in (dataprep.shard, forecast, partial(dataprep.shard_part, part=dataprep.Part(0, 2))):
         with pytest.raises(ConfigError, match=r"as dataprep\.ShardConfig\(.*not as dict"):
             call(job)
+
+
+def test_an_output_that_is_a_file(tree: Path, tmp_path: Path) -> None:
+    """It is refused as what it is, by plan too, and left alone."""
+    (tmp_path / "labels.csv").write_text("a,b")
+    job = dataprep.ShardConfig(source=str(tree), output=str(tmp_path / "labels.csv"))
+    for call in (dataprep.shard, forecast):
+        with pytest.raises(ConfigError, match="is a file: give a folder"):
+            call(job)
+    assert (tmp_path / "labels.csv").read_text() == "a,b"
