@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from dataprep.command_line import Commands, application, start
 from dataprep.commands.jobs import finalize, plan, shard
 from dataprep.commands.looking import inspect, verify
@@ -13,6 +15,13 @@ class DataprepCommands(Commands):
 
     program = "dataprep"
     interrupted = "interrupted: what is stored is kept, the same command resumes"
+    interruptions: ClassVar = {
+        "plan": "interrupted: nothing was written",
+        "verify": "interrupted: not everything was checked, nothing was changed",
+        "inspect": "interrupted: not everything was looked at, nothing was changed",
+        "sample": "interrupted: remove what was drawn, and run it again",
+        "init": "interrupted: remove what was copied, and run it again",
+    }
 
 
 app = application(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
@@ -13,12 +16,30 @@ from typer.core import TyperGroup
 from dataprep._version import __version__
 from dataprep.errors import ConfigError, DataprepError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class Commands(TyperGroup):
     """Turns errors into one line and an exit code; subclasses say which program they are."""
 
     program: ClassVar[str]
     interrupted: ClassVar[str]
+    interruptions: ClassVar[Mapping[str, str]] = {}
+    """What is said in place of ``interrupted``, by command."""
+
+    chosen: ClassVar[str] = ""
+    """The command that runs."""
+
+    @classmethod
+    def farewell(cls) -> str:
+        """The line with which an interrupted command ends."""
+        return f"{cls.program}: {cls.interruptions.get(cls.chosen, cls.interrupted)}"
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Note which command it is."""
+        found = super().resolve_command(ctx, args)
+        type(self).chosen = found[0] or ""
+        return found
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run the chosen command."""
@@ -29,9 +50,15 @@ class Commands(TyperGroup):
                 raise
             typer.echo(f"{self.program}: {one_line(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
+        except OSError as error:
+            if error.errno not in _FULL or ctx.params.get("debug"):
+                raise
+            typer.echo(f"{self.program}: cannot write: {error.strerror}", err=True)
+            _drop_stdout()
+            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             _on_signals(signal.SIG_IGN)
-            typer.echo(f"{self.program}: {self.interrupted}", err=True)
+            typer.echo(self.farewell(), err=True)
             raise typer.Exit(130) from None
 
 
@@ -62,7 +89,7 @@ def start(app: typer.Typer, commands: type[Commands]) -> None:
         raise KeyboardInterrupt
 
     def end_at_once(signum: int, frame: object) -> NoReturn:
-        os.write(2, f"{commands.program}: {commands.interrupted}\n".encode())
+        os.write(2, f"{commands.farewell()}\n".encode())
         os._exit(130)
 
     _on_signals(interrupt)
@@ -113,6 +140,12 @@ def _every_command(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """What may stand before a command."""
+
+
+def _drop_stdout() -> None:
+    """Have the interpreter flush into nothing what could not be written, when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _on_signals(handler: Any) -> None:

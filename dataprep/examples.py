@@ -16,7 +16,7 @@ def copy_configs(dest: Path) -> Iterator[Path]:
     """Copy them to ``dest/configs``, file by file; the copies made.
 
     Raises:
-        ConfigError: a file is there already.
+        ConfigError: a file is there already, or none may be written.
     """
     home = _home()
     pairs = [(path, dest / "configs" / path.relative_to(home)) for path in home.rglob("*.yaml")]
@@ -24,8 +24,11 @@ def copy_configs(dest: Path) -> Iterator[Path]:
     if taken:
         raise ConfigError(f"{taken[0]} is there already: choose another place or remove it")
     for path, target in sorted(pairs):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        except OSError as error:
+            raise ConfigError(f"cannot write {str(target)!r}: {error.strerror}") from None
         yield target
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import typer
@@ -22,9 +24,10 @@ class ToyCommands(Commands):
 
     program = "toy"
     interrupted = "stopped by hand"
+    interruptions: ClassVar = {"look": "saw nothing"}
 
 
-def invoked(raised: BaseException, *arguments: str) -> Any:
+def invoked(raised: BaseException, *arguments: str, command: str = "fail") -> Any:
     """What a command that raises ends with."""
     app = typer.Typer(cls=ToyCommands, pretty_exceptions_enable=False)
 
@@ -32,12 +35,13 @@ def invoked(raised: BaseException, *arguments: str) -> Any:
     def root(debug: bool = typer.Option(False, "--debug")) -> None:
         """Take options."""
 
-    @app.command()
+    @app.command("fail")
+    @app.command("look")
     def fail() -> None:
         """Raise."""
         raise raised
 
-    return CliRunner().invoke(app, [*arguments, "fail"])
+    return CliRunner().invoke(app, [*arguments, command])
 
 
 class TestErrors:
@@ -61,15 +65,25 @@ class TestErrors:
         error = ZeroDivisionError("x")
         assert invoked(error).exception is error
 
-    def test_an_interrupt_is_130(self) -> None:
-        """And says what a person can do now."""
+    def test_a_full_disk_is_one_line(self) -> None:
+        """Nobody needs a traceback to make room; other errors of the system keep theirs."""
+        done = invoked(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        assert (done.exit_code, done.stderr) == (1, "toy: cannot write: No space left on device\n")
+        other = OSError(errno.EBADF, "x")
+        assert invoked(other).exception is other
+
+    @pytest.mark.parametrize(
+        ("command", "said"), [("fail", "stopped by hand"), ("look", "saw nothing")]
+    )
+    def test_an_interrupt_is_130(self, command: str, said: str) -> None:
+        """And says what a person can do now, of this very command."""
         before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
         try:
-            done = invoked(KeyboardInterrupt())
+            done = invoked(KeyboardInterrupt(), command=command)
         finally:
             signal.signal(signal.SIGINT, before[0])
             signal.signal(signal.SIGTERM, before[1])
-        assert (done.exit_code, done.stderr) == (130, "toy: stopped by hand\n")
+        assert (done.exit_code, done.stderr) == (130, f"toy: {said}\n")
 
 
 class TestSettings:
@@ -188,3 +202,38 @@ class TestSignals:
         """After the command as before it."""
         for arguments in (("--debug", "fail"), ("fail", "--debug")):
             assert "ZeroDivisionError" in toy(*arguments).stderr
+
+
+class TestFullStdout:
+    SCRIPT = """
+import typer
+from dataprep.command_line import Commands, application, start
+
+class Toy(Commands):
+    program, interrupted = "toy", ""
+
+app = application(Toy, "Talks.")
+
+@app.command()
+def talk():
+    typer.echo("words")
+
+@app.command()
+def rest():
+    pass
+
+start(app, Toy)
+"""
+
+    def test_one_line(self) -> None:
+        """Not even the interpreter complains when it flushes what is left."""
+        with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
+            done = subprocess.run(
+                [sys.executable, "-c", self.SCRIPT, "talk"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        assert (done.returncode, done.stderr) == (1, "toy: cannot write: No space left on device\n")
