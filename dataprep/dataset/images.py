@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import SupportsIndex, overload
 
@@ -40,8 +41,9 @@ class Images(Sequence[Pixels]):
         """
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        return self._decoded(number, self._samples[number])
+        number = operator.index(index)
+        sample = self._samples[number]  # its own IndexError says more than range's
+        return self._decoded(range(len(self))[number], sample)
 
     def __iter__(self) -> Iterator[Pixels]:
         for number, sample in enumerate(self._samples):

@@ -52,6 +52,13 @@ def test_indices() -> None:
         images[3]
 
 
+@pytest.mark.parametrize("index", [120, -121])
+def test_out_of_range(uri_of_dataset: str, index: int) -> None:
+    """What is not there is answered as by the data set itself."""
+    with pytest.raises(IndexError, match=f"sample {index} of 120"):
+        dataprep.open(uri_of_dataset).images[index]
+
+
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
 def test_greyscale_is_repeated(form: str) -> None:
     """Greyscale has three equal channels."""
@@ -81,5 +88,7 @@ def test_where_it_lies(uri_of_dataset: str) -> None:
     dataset = dataprep.open(uri_of_dataset)
     place = dataset.place(3)
     broken = [replace(sample, image=b"\xff\xd8") for sample in dataset[:4]]
-    with pytest.raises(ImageError, match=f"sample 3 .{place.key} at byte {place.offset:,}"):
+    with pytest.raises(
+        ImageError, match=f"sample 3 .{uri_of_dataset}/{place.key} at byte {place.offset:,}"
+    ):
         Images(broken, dataset.images._name)[3]
