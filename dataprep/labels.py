@@ -133,15 +133,15 @@ class LabelSpace:
         return json.dumps({"schema": SCHEMA, "classes": rows}, indent=1).encode() + b"\n"
 
     @classmethod
-    def from_json(cls, data: bytes) -> LabelSpace:
-        """Read ``labels.json``.
+    def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:
+        """Read ``labels.json``; ``name`` is what errors call it.
 
         Raises:
             DatasetError: it is no such file.
             SchemaTooNew: written by a newer version.
         """
-        with malformed_as(DatasetError, "labels.json cannot be read"):
-            content = parse(data, "labels.json", SCHEMA)
+        with malformed_as(DatasetError, f"{name} cannot be read"):
+            content = parse(data, name, SCHEMA)
             return cls(
                 tuple(
                     Label(row["index"], unescape(row["synset"]), unescape(row["text"]))

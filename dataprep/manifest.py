@@ -106,6 +106,8 @@ class Manifest:
                 )
                 for key, value in content.pop("formats").items()
             }
+            if not formats:
+                raise ValueError("it has no formats")
             counts = SampleCounts(**content.pop("samples"))
             return cls(formats=formats, samples=counts, **content)
 

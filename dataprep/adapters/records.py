@@ -6,18 +6,15 @@ the image has to be found.
 
 from __future__ import annotations
 
-import io
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from dataprep import keys
 from dataprep.dataset import Dataset
+from dataprep.dataset.opening import present
 from dataprep.errors import CorruptRecord, TruncatedRecord
 from dataprep.formats import RecordOptions, get_format
 from dataprep.formats.records import Buffer
@@ -48,7 +45,7 @@ class Records:
         self._format_name = dataset.format
         self._record_options = dataset.manifest.record_options(dataset.format)
         self.shard_keys = [shard.key for shard in entry.shards]
-        self._shards, self._offsets, self._lengths, self.labels = _columns(dataset)
+        self._shards, self._offsets, self._lengths, self.labels = dataset.places
         # Samples stand in shard order: where the samples of each shard begin.
         self._first = np.searchsorted(self._shards, np.arange(len(self.shard_keys) + 1))
         self._handles: _Handles | None = None
@@ -73,7 +70,9 @@ class Records:
 
     def shard(self, number: int) -> bytes:
         """All bytes of one shard: one sequential read."""
-        return self._opened().store.get(self.shard_keys[number])
+        store, key = self._opened().store, self.shard_keys[number]
+        with present(store, key):
+            return store.get(key)
 
     def samples_of(self, number: int) -> range:
         """Which samples lie in a shard."""
@@ -137,7 +136,8 @@ class _Handles:
         try:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            self.store.head(key)  # raises what the store says to it
+            with present(self.store, key):
+                self.store.head(key)  # raises what the store says to it
             raise
 
     def find_image(self, record: Buffer, key: str, offset: int) -> Buffer:
@@ -209,15 +209,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, position + 1
         shift += 7
     return _NOWHERE
-
-
-def _columns(dataset: Dataset) -> tuple[Any, Any, Any, Any]:
-    """Shard, offset, length and label of each sample that was written, in their order."""
-    names = ["shard", f"{dataset.format}_offset", f"{dataset.format}_length", "label"]
-    content = io.BytesIO(dataset.store.get(keys.samples(dataset.split)))
-    table = pq.read_table(content, columns=["status", *names])
-    written = table.filter(pc.equal(table["status"], "written"))
-    shards, offsets, lengths, labels = (
-        written[name].to_numpy().astype(np.int64, copy=False) for name in names
-    )
-    return shards, offsets, lengths, labels

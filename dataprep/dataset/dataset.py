@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +14,13 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import keys
 from dataprep.dataset.images import Images
-from dataprep.dataset.opening import stored_manifest
+from dataprep.dataset.opening import location, present, stored_manifest
 from dataprep.dataset.shards import Shard
+from dataprep.dataset.table import StoredTable, stored_table
 from dataprep.errors import CorruptRecord, DatasetError, FormatMissing
 from dataprep.formats import Sample, get_format
 from dataprep.formats.records import RawRecord
@@ -38,6 +36,18 @@ class Place(NamedTuple):
     key: str
     offset: int
     length: int
+
+
+class Places(NamedTuple):
+    """Where each sample lies, by number, and its label counted from 0: int64 of shape (len,).
+
+    ``shards`` are numbers in the order of the manifest, offsets and lengths are in bytes.
+    """
+
+    shards: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    labels: NDArray[np.int64]
 
 
 class Dataset(Sequence[Sample]):
@@ -105,13 +115,16 @@ class Dataset(Sequence[Sample]):
     @cached_property
     def label_space(self) -> LabelSpace:
         """The classes, by label."""
-        return LabelSpace.from_json(self.store.get(keys.LABELS))
+        return LabelSpace.from_json(self._get(keys.LABELS), location(self.store, keys.LABELS))
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """``samples.parquet``: one row a source sample, those that failed included."""
-        table: pd.DataFrame = pq.read_table(io.BytesIO(self._stored_table)).to_pandas()
-        return table
+        """``samples.parquet``: one row a source sample, those that failed included.
+
+        Raises:
+            DatasetError: the table is missing, damaged, or not that of this split.
+        """
+        return self._table.frame()
 
     @cached_property
     def written(self) -> pd.DataFrame:
@@ -119,26 +132,23 @@ class Dataset(Sequence[Sample]):
 
         Their places are whole numbers, which ``samples`` cannot have where some are missing.
         """
-        table = pq.read_table(io.BytesIO(self._stored_table))
-        written: pd.DataFrame = table.filter(pc.equal(table["status"], "written")).to_pandas()
-        return written
+        return self._table.frame(written=True)
 
     @property
     def labels(self) -> Any:
         """0-based label of each sample: int64 of shape (len,)."""
-        return self._places[3]
+        return self.places.labels
 
     @cached_property
-    def _stored_table(self) -> bytes:
-        return self.store.get(keys.samples(self.split))
+    def _table(self) -> StoredTable:
+        return stored_table(self.store, self.manifest)
 
     @cached_property
-    def _places(self) -> tuple[NDArray[np.int64], ...]:
-        """Shard, offset, length and label of each sample; no other column is unpacked."""
+    def places(self) -> Places:
+        """Where all samples lie, and their labels; no other column of the table is unpacked."""
         names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
-        table = pq.read_table(io.BytesIO(self._stored_table), columns=["status", *names])
-        written = table.filter(pc.equal(table["status"], "written"))
-        return tuple(written[name].to_numpy().astype(np.int64, copy=False) for name in names)
+        columns = self._table.columns(names).columns
+        return Places(*(column.to_numpy().astype(np.int64, copy=False) for column in columns))
 
     @property
     def images(self) -> Images:
@@ -148,9 +158,9 @@ class Dataset(Sequence[Sample]):
     def place(self, index: SupportsIndex) -> Place:
         """Where a sample's record lies; raises IndexError where there is none."""
         number = self._number(index)
-        shards, offsets, lengths, _ = self._places
-        key = self._entry.shards[int(shards[number])].key
-        return Place(key, int(offsets[number]), int(lengths[number]))
+        places = self.places
+        key = self._entry.shards[int(places.shards[number])].key
+        return Place(key, int(places.offsets[number]), int(places.lengths[number]))
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Sample: ...
@@ -160,11 +170,13 @@ class Dataset(Sequence[Sample]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         key, offset, length = self.place(index)
-        data = self.store.get_range(key, offset, length)
-        records = list(self._format.read(data, f"{key} at {offset}"))
+        with present(self.store, key):
+            data = self.store.get_range(key, offset, length)
+        name = location(self.store, key)
+        records = list(self._format.read(data, f"{name} at {offset}"))
         if len(records) != 1:
             raise CorruptRecord(
-                f"{key}: {len(records)} records at byte {offset}, where sample "
+                f"{name}: {len(records)} records at byte {offset}, where sample "
                 f"{operator.index(index)} stands; run dataprep verify"
             )
         return self._decoded(records[0])
@@ -196,10 +208,14 @@ class Dataset(Sequence[Sample]):
         return self._samples_in(self._fetch(shard), shard.key)
 
     def _fetch(self, shard: Shard) -> bytes:
-        return self.store.get(shard.key)
+        return self._get(shard.key)
+
+    def _get(self, key: str) -> bytes:
+        with present(self.store, key):
+            return self.store.get(key)
 
     def _samples_in(self, data: bytes, key: str) -> Iterator[Sample]:
-        for record in self._format.read(data, key):
+        for record in self._format.read(data, location(self._store, key)):
             yield self._decoded(record)
 
     def _decoded(self, record: RawRecord) -> Sample:
@@ -215,7 +231,7 @@ class Dataset(Sequence[Sample]):
 
     def _name(self, number: int) -> str:
         key, offset, _ = self.place(number)
-        return f"sample {number:,} ({key} at byte {offset:,})"
+        return f"sample {number:,} ({location(self._store, key)} at byte {offset:,})"
 
 
 def open_dataset(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from dataprep import keys
@@ -25,10 +26,30 @@ def stored_manifest(store: Store, split: str) -> Manifest:
     """
     key = keys.manifest(split)
     try:
-        return Manifest.from_json(store.get(key), key)
+        return Manifest.from_json(store.get(key), location(store, key))
     except ObjectNotFound:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {what_is_there(store, split)}"
+        ) from None
+
+
+def location(store: Store, key: str) -> str:
+    """Where an object lies, in full."""
+    return f"{store.uri.rstrip('/')}/{key}"
+
+
+@contextlib.contextmanager
+def present(store: Store, key: str) -> Iterator[None]:
+    """Whatever word a store has for an object that is not there, as one that says where.
+
+    Raises:
+        ObjectNotFound: it is not there.
+    """
+    try:
+        yield
+    except ObjectNotFound:
+        raise ObjectNotFound(
+            f"{location(store, key)} is missing: dataprep verify {store.uri} says what else is"
         ) from None
 
 

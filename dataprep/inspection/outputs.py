@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from dataprep import keys
 from dataprep.dataset.opening import stored_manifest, what_is_there
-from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound
+from dataprep.dataset.table import stored_table
+from dataprep.errors import ManifestMissing
 from dataprep.inspection.summary import COLUMNS, SplitSummary, summarise
 from dataprep.inspection.target import splits_of
 from dataprep.stores import Store
@@ -34,7 +30,7 @@ def summaries(store: Store, split: str | None = None) -> tuple[SplitSummary | Un
 
     Raises:
         ManifestMissing: there is no data set, or the split that was asked for is not complete.
-        DatasetError: a table that is none.
+        DatasetError: a table that is missing, damaged or that of another split.
     """
     if split is not None:
         return (_summary(store, split),)
@@ -49,12 +45,5 @@ def summaries(store: Store, split: str | None = None) -> tuple[SplitSummary | Un
 
 def _summary(store: Store, split: str) -> SplitSummary:
     manifest = stored_manifest(store, split)
-    key = keys.samples(split)
     columns = [*COLUMNS, *(f"{name}_length" for name in manifest.formats)]
-    try:
-        table = pq.read_table(io.BytesIO(store.get(key)), columns=columns).to_pandas()
-    except ObjectNotFound:
-        raise DatasetError(f"{key} is missing: dataprep shard writes it again") from None
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise DatasetError(f"{key}: not a table of samples: {error}") from None
-    return summarise(manifest, table)
+    return summarise(manifest, stored_table(store, manifest).frame(columns))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dataprep.counted import counted
 from dataprep.dataset import Dataset
+from dataprep.dataset.opening import present
 from dataprep.errors import ConfigError, RecordError
 from dataprep.inspection.framing import SPANS, Span
 from dataprep.inspection.ranges import Ranges
@@ -151,7 +152,9 @@ def spread_evenly(count: int, wanted: int) -> list[int]:
 
 
 def _fetch(store: Store, key: str, place: Place) -> Record:
-    return read_record(store.get_range(key, place.offset, place.length), place)
+    with present(store, key):
+        data = store.get_range(key, place.offset, place.length)
+    return read_record(data, place)
 
 
 def _require(number: int, count: int, title: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import dataprep
-from dataprep.errors import DatasetError, ManifestMissing, SchemaTooNew
+from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, SchemaTooNew
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.s3 import S3Store
@@ -222,6 +222,30 @@ class TestOpening:
         changeable.put("train.manifest.json", b"{}")
         with pytest.raises(DatasetError, match=r"train\.manifest\.json: not a manifest"):
             dataprep.open(changeable.uri)
+
+    def test_no_formats(self, changeable: MemoryStore) -> None:
+        """Nor is one without a format a data set."""
+        content = json.loads(changeable.get("train.manifest.json"))
+        changeable.put("train.manifest.json", json.dumps({**content, "formats": {}}).encode())
+        with pytest.raises(DatasetError, match=f"{changeable.uri}/.*not a manifest.*no formats"):
+            dataprep.open(changeable.uri)
+
+    @pytest.mark.parametrize("key", ["labels.json", "tfrecord/train-00000"])
+    def test_an_object_is_missing(self, changeable: MemoryStore, key: str) -> None:
+        """What is missing is named in full, and so is what tells more."""
+        for info in list(changeable.list(key)):
+            changeable.delete(info.key)
+        dataset = dataprep.open(changeable.uri)
+        with pytest.raises(ObjectNotFound) as caught:
+            _ = dataset.label_space if key == "labels.json" else dataset[0]
+        assert str(caught.value).startswith(f"{changeable.uri}/{key}")
+        assert f"dataprep verify {changeable.uri}" in str(caught.value)
+
+    def test_labels_that_are_none(self, changeable: MemoryStore) -> None:
+        """Labels that cannot be read are named in full too."""
+        changeable.put("labels.json", b"[")
+        with pytest.raises(DatasetError, match=f"^{changeable.uri}/labels.json cannot be read"):
+            dataprep.open(changeable.uri).label_space  # noqa: B018
 
     def test_a_damaged_record(self, changeable: MemoryStore) -> None:
         """Reading a damaged record is an error that names the shard, never a wrong sample."""

@@ -52,3 +52,10 @@ def test_no_table(memory: MemoryStore, content: bytes | None) -> None:
         memory.put("train.samples.parquet", content)
     with pytest.raises(DatasetError, match=r"train\.samples\.parquet"):
         summaries(memory)
+
+
+def test_the_table_of_another_split(memory: MemoryStore) -> None:
+    """Figures of one split are never told under the name of another."""
+    memory.put("train.samples.parquet", memory.get("validation.samples.parquet"))
+    with pytest.raises(DatasetError, match=r"does not belong to train\.manifest\.json"):
+        summaries(memory, "train")

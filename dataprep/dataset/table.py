@@ -1,0 +1,122 @@
+"""``SPLIT.samples.parquet`` as it is stored, held against the manifest that stands beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dataprep import keys
+from dataprep.counted import counted
+from dataprep.dataset.opening import location
+from dataprep.errors import DatasetError, ObjectNotFound
+from dataprep.manifest import Manifest
+from dataprep.sample_table import SampleTable
+from dataprep.stores import Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """The table's bytes; columns are unpacked when they are asked for."""
+
+    name: str
+    remedy: str
+    content: bytes
+
+    @property
+    def names(self) -> set[str]:
+        """Of its columns.
+
+        Raises:
+            DatasetError: it is no table.
+        """
+        with self._readable():
+            return set(pq.read_schema(io.BytesIO(self.content)).names)
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """These columns of the samples that were written, which have a value in each.
+
+        Raises:
+            DatasetError: it is damaged, no table, or lacks a column or a value.
+        """
+        with self._readable():
+            table = pq.read_table(io.BytesIO(self.content), columns=["status", *names])
+            written = table.filter(pc.equal(table["status"], "written")).select(list(names))
+            if any(column.null_count for column in written.columns):
+                raise ValueError("a sample that was written lacks a value")
+            return written
+
+    def frame(self, names: Sequence[str] | None = None, *, written: bool = False) -> pd.DataFrame:
+        """One row a source sample, or a written one: these columns, or all.
+
+        Raises:
+            DatasetError: it is damaged, no table, or has not these columns.
+        """
+        with self._readable():
+            columns = None if names is None else list(names)
+            table = pq.read_table(io.BytesIO(self.content), columns=columns)
+            if written:
+                table = table.filter(pc.equal(table["status"], "written"))
+            frame: pd.DataFrame = table.to_pandas()
+            return frame
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            raise DatasetError(
+                f"{self.name}: damaged, or not a table of samples: {self.remedy}"
+            ) from error
+
+
+def stored_table(store: Store, manifest: Manifest) -> StoredTable:
+    """The table of a complete split, whose rows are those that the manifest counts.
+
+    Raises:
+        DatasetError: it is missing, no table, or that of another split or job.
+    """
+    name = location(store, keys.samples(manifest.split))
+    remedy = (
+        f"remove {keys.manifest(manifest.split)} and run dataprep finalize {store.uri}, "
+        "which writes both again"
+    )
+    try:
+        table = StoredTable(name, remedy, store.get(keys.samples(manifest.split)))
+    except ObjectNotFound:
+        raise DatasetError(f"{name} is missing: {remedy}") from None
+    why = _disagreement(table, manifest)
+    if why:
+        raise DatasetError(
+            f"{name} does not belong to {keys.manifest(manifest.split)}: {why}: {remedy}"
+        )
+    return table
+
+
+def _disagreement(table: StoredTable, manifest: Manifest) -> str:
+    """What tells it from the table that the manifest was written with, if anything."""
+    missing = set(SampleTable(list(manifest.formats)).table().column_names) - table.names
+    if missing:
+        return f"it has no column {min(missing)!r}"
+    lengths = [f"{name}_length" for name in manifest.formats]
+    written = table.columns(["shard", *lengths])
+    if len(written) != manifest.samples.written:
+        return f"it has {counted(len(written), 'sample')}, not {manifest.samples.written:,}"
+    sums = [(name, how) for name in lengths for how in ("count", "sum")]
+    rows = {row["shard"]: row for row in written.group_by("shard").aggregate(sums).to_pylist()}
+    for name, entry in manifest.formats.items():
+        for number, shard in enumerate(entry.shards):
+            row = rows.get(number, {})
+            found = row.get(f"{name}_length_count", 0), row.get(f"{name}_length_sum") or 0
+            if found != (shard.records, shard.bytes):
+                return (
+                    f"{shard.key} has {counted(shard.records, 'record')} of {shard.bytes:,} bytes, "
+                    f"and in the table {found[0]:,} of {found[1]:,}"
+                )
+    return ""
