@@ -7,6 +7,7 @@ read, so that of TFRecord's two checksums only the length's is held against it.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -15,6 +16,8 @@ from dataprep.formats import recordio, tfrecord
 
 _GZIP = b"\x1f\x8b"
 _OTHERS = (_GZIP, b"\xff\xd8\xff", b"PK", b"\x89PNG", b"PAR1", b"{")
+_TEXT = re.compile(rb"[\t\n\r -~]+")
+_INDEX = re.compile(rb"\d+[\t ]\d[\d.]*\s?")
 _NAMED = (("tfrecord", "tfrecord"), (".rec", "recordio"), ("-of-", "tfrecord"))
 
 
@@ -90,22 +93,29 @@ def format_of(head: bytes, name: str) -> str:
     """``tfrecord`` or ``recordio``, by the first 16 bytes; where they are damaged, by the name.
 
     Raises:
-        RecordError: neither.
+        RecordError: neither. Text is no damaged shard, whatever it is called: the length that a
+            shard begins with is not made of letters.
     """
     if head.startswith(recordio.MAGIC):
         return "recordio"
     with contextlib.suppress(RecordError):
         tfrecord.record_end(head[: tfrecord.HEADER_BYTES], 2**64, (name, 0, 0))
         return "tfrecord"
-    if not head.startswith(_OTHERS):
+    if not head.startswith(_OTHERS) and not _TEXT.fullmatch(head):
         for sign, form in _NAMED:
             if sign in name.rpartition("/")[2].lower():
                 return form
     if not head:
         return "tfrecord"  # a file without records
+    raise _neither(f"{name}: {_what_else(head)}")
+
+
+def _what_else(head: bytes) -> str:
     if head.startswith(_GZIP):
-        raise _neither(f"{name}: compressed with gzip: unpack it first")
-    raise _neither(f"{name}: neither TFRecord nor RecordIO: it begins with {head[:12]!r}")
+        return "compressed with gzip: unpack it first"
+    if _TEXT.fullmatch(head) and _INDEX.match(head):
+        return "lines of numbers, as an index has: name the shard that it belongs to"
+    return f"neither TFRecord nor RecordIO: it begins with {head[:12]!r}"
 
 
 def _neither(message: str) -> RecordError:

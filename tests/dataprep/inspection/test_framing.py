@@ -146,10 +146,16 @@ def test_an_empty_file() -> None:
         (b"\x1f\x8b\x08" + bytes(13), "compressed with gzip: unpack it first"),
         (b"\xff\xd8\xff\xe0" + bytes(12), "neither TFRecord nor RecordIO"),
         (b"hello, this is text", "neither TFRecord nor RecordIO: it begins with b'hello"),
+        (b"0 28952\n28952 31804\n", "lines of numbers, as an index has: name the shard"),
+        (b"0\t0\n1\t28528\n", "lines of numbers"),
+        (b"0 123456789012345678\n", "lines of numbers"),
+        (b"7 9\n", "lines of numbers"),
+        (b"0\t2.000000\tc2/n019", "lines of numbers"),
     ],
 )
-def test_something_else(head: bytes, said: str) -> None:
-    """What is neither is refused as a wrong request, with what it is."""
+@pytest.mark.parametrize("name", ["x", "index/tfrecord/train-00000-of-00003.idx", "a.tfrecord"])
+def test_something_else(head: bytes, said: str, name: str) -> None:
+    """What is neither is refused as a wrong request, whatever it is called."""
     with pytest.raises(RecordError, match=said) as caught:
-        format_of(head[:16], "x")
+        format_of(head[:16], name)
     assert caught.value.exit_code == 2
