@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataprep.formats.recordio import RecordIOWriter, read_recordio
     from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
     from dataprep.image import Converted, ImagePolicy, convert
+    from dataprep.inspection import inspect
     from dataprep.job import Part, PartSummary, Summary, finalize, shard, shard_part
     from dataprep.stores import StoreOptions
     from dataprep.verification import verify
@@ -46,6 +47,7 @@ _HOMES = {
     "TFRecordWriter": "dataprep.formats.tfrecord",
     "convert": "dataprep.image",
     "finalize": "dataprep.job",
+    "inspect": "dataprep.inspection",
     "open": "dataprep.dataset:open_dataset",
     "read_recordio": "dataprep.formats.recordio",
     "read_tfrecords": "dataprep.formats.tfrecord",
@@ -74,6 +76,7 @@ __all__ = [
     "__version__",
     "convert",
     "finalize",
+    "inspect",
     "open",
     "read_recordio",
     "read_tfrecords",

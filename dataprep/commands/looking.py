@@ -83,7 +83,7 @@ def inspect(
     ],
     split: Annotated[str | None, typer.Option(help="One split of an output.")] = None,
     format: Annotated[
-        str | None, typer.Option(help="tfrecord or recordio, of an output that has both.")
+        str | None, typer.Option(help="Of a record or picture, where an output has both.")
     ] = None,
     record: Annotated[
         int | None, typer.Option(metavar="N", help="All that one record holds, counted from 0.")
@@ -95,17 +95,26 @@ def inspect(
         Path | None,
         typer.Option(metavar="FILE", help="A picture of what is inside: .png or .jpg."),
     ] = None,
-    images: Annotated[int, typer.Option(min=1, max=1000, help="How many are on it.")] = 48,
+    images: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many are on it. (default: 48)")
+    ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
     """Look into a data set, a shard or a record, and read no more of it than that takes."""
-    from dataprep.inspection import Wanted
     from dataprep.inspection import inspect as run
 
-    wanted = Wanted(split, format, record, save, contact_sheet, images)
-    found = run(target, wanted, store_options(endpoint_url, set_))
+    found = run(
+        target,
+        split=split,
+        format=format,
+        record=record,
+        save=save,
+        contact_sheet=contact_sheet,
+        images=images,
+        options=store_options(endpoint_url, set_),
+    )
     if as_json:
         typer.echo(json.dumps(found.content))
     else:

@@ -56,7 +56,7 @@ def test_all_is_complete() -> None:
 
 def test_the_library_can_be_used_by_its_names() -> None:
     """The names that pipelines need are exported."""
-    needed = {"ShardConfig", "shard", "verify", "open", "Dataset", "Sample", "convert"}
+    needed = {"ShardConfig", "shard", "verify", "inspect", "open", "Dataset", "Sample", "convert"}
     needed |= {"TFRecordWriter", "read_tfrecords", "RecordIOWriter", "read_recordio"}
     assert needed <= set(dataprep.__all__)
 

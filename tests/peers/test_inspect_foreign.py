@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dataprep.inspection import Wanted, inspect
+from dataprep.inspection import inspect
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -86,7 +86,7 @@ def test_tensorflows_table(tensorflow: ModuleType, tfrecord: Path) -> None:
 
 def test_tensorflows_record(tfrecord: Path, tmp_path: Path) -> None:
     """One record's features by name and type, and its image byte for byte."""
-    found = inspect(tfrecord, Wanted(record=9, save=tmp_path / "x.png")).content
+    found = inspect(tfrecord, record=9, save=tmp_path / "x.png").content
     assert (tmp_path / "x.png").read_bytes() == image(9)
     assert {(field["name"], field["type"], field["count"]) for field in found["fields"]} == {
         ("image/encoded", "bytes", 1),
@@ -111,7 +111,7 @@ def test_mxnets_table(recordio: Path) -> None:
 
 def test_mxnets_record(recordio: Path, tmp_path: Path) -> None:
     """One record's header, and its image byte for byte."""
-    found = inspect(recordio, Wanted(record=6, save=tmp_path / "x.jpg")).content
+    found = inspect(recordio, record=6, save=tmp_path / "x.jpg").content
     fields = {field["name"]: field["shown"] for field in found["fields"]}
     assert (fields["flag"], fields["label"], fields["id"]) == ("2", "6, 0.5", "6")
     assert (tmp_path / "x.jpg").read_bytes() == image(6)
@@ -121,6 +121,6 @@ def test_a_sheet_of_both(tfrecord: Path, recordio: Path, tmp_path: Path) -> None
     """A picture of either is drawn."""
     for path in (tfrecord, recordio):
         sheet = tmp_path / f"{path.stem}.png"
-        assert inspect(path, Wanted(contact_sheet=sheet, images=20)).ok
+        assert inspect(path, contact_sheet=sheet, images=20).ok
         with Image.open(sheet) as drawn:
             assert drawn.width > 4 * 176

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dataprep
 from dataprep.cli import app
-from dataprep.inspection import Wanted, inspect
+from dataprep.errors import ConfigError
 from dataprep.stores.memory import MemoryStore
 
 
@@ -48,7 +48,7 @@ class TestOutput:
 
     def test_in_memory(self, memory: MemoryStore) -> None:
         """An output in memory is looked into like any other, within its process."""
-        assert inspect(memory.uri).content["splits"][0]["split"] == "train"
+        assert dataprep.inspect(memory.uri).content["splits"][0]["split"] == "train"
 
     @pytest.mark.parametrize("kind", ["missing", "empty", "other"])
     def test_nothing(self, tmp_path: Path, kind: str) -> None:
@@ -176,6 +176,9 @@ class TestRecord:
             (["--contact-sheet", "x.gif"], "ends in .png or .jpg"),
             (["--record", "1", "--format", "webdataset"], "it has tfrecord, recordio"),
             (["--record", "1", "--save", "no/such/folder/x.jpg"], "cannot be written"),
+            (["--format", "recordio"], "--format recordio needs --record or --contact-sheet"),
+            (["--images", "5"], "--images needs --contact-sheet"),
+            (["--images", "5", "--record", "1"], "--images needs --contact-sheet"),
         ],
     )
     def test_wrong_requests(self, folder: Path, arguments: list[str], said: str) -> None:
@@ -183,6 +186,15 @@ class TestRecord:
         code, out, err = run(folder, *arguments)
         assert (code, out) == (2, "")
         assert said in err
+        assert err.count("\n") == 1
+
+    @pytest.mark.parametrize("more", [[], ["--record", "1"]])
+    @pytest.mark.parametrize("option", ["--split", "--format"])
+    def test_a_shard_has_neither(self, shard: Path, option: str, more: list[str]) -> None:
+        """What chooses within an output is refused for a shard, not passed over."""
+        code, out, err = run(shard, option, "train", *more)
+        assert (code, out) == (2, "")
+        assert f"{option} train: {shard} is one shard" in err
         assert err.count("\n") == 1
 
 
@@ -246,9 +258,19 @@ class TestContactSheet:
         assert f"record 6 at byte {records[6]['offset']}" in err
 
 
+def test_no_images_at_all(folder: Path) -> None:
+    """Nothing is no number of images, by the library's way in too."""
+    with pytest.raises(ConfigError, match="--images 0"):
+        dataprep.inspect(folder, contact_sheet="x.png", images=0)
+
+
 def test_the_library_gives_the_same(folder: Path, tmp_path: Path) -> None:
     """What the command prints is what the function returns."""
-    found = inspect(folder, Wanted(record=3, save=tmp_path / "x.jpg"))
+    found = dataprep.inspect(folder, record=3, save=str(tmp_path / "x.jpg"))
     assert found.ok
-    assert found.text == run(folder, "--record", 3, "--save", tmp_path / "x.jpg")[1].rstrip("\n")
+    assert (
+        str(found)
+        == found.text
+        == run(folder, "--record", 3, "--save", tmp_path / "x.jpg")[1].rstrip("\n")
+    )
     assert Image.open(io.BytesIO((tmp_path / "x.jpg").read_bytes())).format == "JPEG"

@@ -34,44 +34,51 @@ DEFAULT_IMAGES = 48
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found: for people, for ``--json``, and whether anything is damaged."""
+    """What was found: in words, as ``--json`` prints it, and whether nothing is damaged."""
 
     text: str
     content: dict[str, Any]
     ok: bool = True
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to look at: all of it, one record, or a picture of many.
+class _Wanted:
+    """What ``inspect`` was asked for."""
 
-    Attributes:
-        split: of an output; all of them where none is named.
-        format: of an output; TFRecord if it has it.
-        record: the number of one record, from 0.
-        save: where that record's image goes.
-        contact_sheet: where a picture goes, ``.png`` or ``.jpg``.
-        images: how many are on it.
-    """
-
-    split: str | None = None
-    format: str | None = None
-    record: int | None = None
-    save: Path | None = None
-    contact_sheet: Path | None = None
-    images: int = DEFAULT_IMAGES
+    split: str | None
+    format: str | None
+    record: int | None
+    save: Path | None
+    contact_sheet: Path | None
+    images: int | None
 
 
 def inspect(
     target: str | os.PathLike[str],
-    wanted: Wanted | None = None,
+    *,
+    split: str | None = None,
+    format: str | None = None,
+    record: int | None = None,
+    save: str | os.PathLike[str] | None = None,
+    contact_sheet: str | os.PathLike[str] | None = None,
+    images: int | None = None,
     options: StoreOptions | None = None,
 ) -> Inspection:
     """Look into an output or a shard, reading no more than it takes.
 
+    The whole of it is told, unless one record or a picture of many is asked for.
+
     Args:
         target: an output, or one TFRecord or RecordIO file of anybody's: a path or URI.
-        wanted: what to look at; the whole of it unless told.
+        split: of an output; all of them where none is named.
+        format: in which of an output's formats a record or picture is read; TFRecord if it has it.
+        record: the number of one record, from 0.
+        save: where that record's image goes.
+        contact_sheet: where a picture goes, ``.png`` or ``.jpg``.
+        images: how many are on it; 48 unless told.
         options: endpoint, profile and the like.
 
     Raises:
@@ -80,25 +87,33 @@ def inspect(
         RecordError: the file is neither TFRecord nor RecordIO, or the one record is damaged.
         StoreError: it cannot be read.
     """
-    wanted = wanted or Wanted()
+    save = None if save is None else Path(save)
+    contact_sheet = None if contact_sheet is None else Path(contact_sheet)
+    wanted = _Wanted(split, format, record, save, contact_sheet, images)
     _refuse_nonsense(wanted)
     try:
         found = find_target(target, options)
     except StoreError as error:
         error.exit_code = 2  # nothing to look into can be reached: the request was wrong
         raise
-    if wanted.record is None and wanted.contact_sheet is None:
-        return _overview(found, wanted)
+    _refuse_what_is_of_the_other(found, wanted)
+    if record is None and contact_sheet is None:
+        return _overview(found, split)
     records = _records(found, wanted)
-    if wanted.record is not None:
-        return _one_record(records, wanted.record, wanted.save)
-    assert wanted.contact_sheet is not None  # noqa: S101  for the type checker
-    return _contact_sheet(records, _label_space(found), wanted.contact_sheet, wanted.images)
+    if record is not None:
+        return _one_record(records, record, save)
+    assert contact_sheet is not None  # noqa: S101  for the type checker
+    return _contact_sheet(records, _label_space(found), contact_sheet, images or DEFAULT_IMAGES)
 
 
-def _refuse_nonsense(wanted: Wanted) -> None:
+def _refuse_nonsense(wanted: _Wanted) -> None:
     if wanted.save is not None and wanted.record is None:
         raise ConfigError("--save needs --record N: the record whose image it stores")
+    if wanted.images is not None:
+        if wanted.contact_sheet is None:
+            raise ConfigError("--images needs --contact-sheet FILE: the picture that they are on")
+        if wanted.images < 1:
+            raise ConfigError(f"--images {wanted.images}: a picture has at least 1")
     if wanted.contact_sheet is not None:
         if wanted.record is not None:
             raise ConfigError("--contact-sheet and --record exclude each other: give one")
@@ -109,16 +124,30 @@ def _refuse_nonsense(wanted: Wanted) -> None:
             )
 
 
-def _overview(found: OutputTarget | ShardTarget, wanted: Wanted) -> Inspection:
+def _refuse_what_is_of_the_other(found: OutputTarget | ShardTarget, wanted: _Wanted) -> None:
+    if isinstance(found, ShardTarget):
+        for name, value in (("--split", wanted.split), ("--format", wanted.format)):
+            if value is not None:
+                raise ConfigError(
+                    f"{name} {value}: {found.uri} is one shard, no output: leave it out"
+                )
+    elif wanted.format is not None and wanted.record is None and wanted.contact_sheet is None:
+        raise ConfigError(
+            f"--format {wanted.format} needs --record or --contact-sheet: without them all "
+            "formats are told"
+        )
+
+
+def _overview(found: OutputTarget | ShardTarget, split: str | None) -> Inspection:
     if isinstance(found, OutputTarget):
-        splits = summaries(found.store, wanted.split)
+        splits = summaries(found.store, split)
         content = {"output": found.store.uri, "splits": [one.as_dict() for one in splits]}
         return Inspection(summary_text(splits), content)
     table = shard_table(found)
     return Inspection(table_text(table), table.as_dict(), table.fault is None)
 
 
-def _records(found: OutputTarget | ShardTarget, wanted: Wanted) -> Records:
+def _records(found: OutputTarget | ShardTarget, wanted: _Wanted) -> Records:
     if isinstance(found, ShardTarget):
         return ShardRecords(found)
     split = wanted.split or _split(found.store)
