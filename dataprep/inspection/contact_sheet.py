@@ -91,13 +91,18 @@ def _paste(
 
 
 def _cut(text: str, font: ImageFont.ImageFont | ImageFont.FreeTypeFont, width: int) -> str:
-    """The text as far as it fits, on one line and without control characters."""
+    """The text as far as it fits, on one line and without control characters.
+
+    What is left out is in the middle: names of files often differ at their ends alone.
+    """
     text = escape(text)
     if font.getlength(text) <= width:
         return text
-    while text and font.getlength(text + "…") > width:
-        text = text[:-1]
-    return text + "…"
+    for kept in range(len(text) - 1, 0, -1):
+        shorter = f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"
+        if font.getlength(shorter) <= width:
+            return shorter
+    return "…"
 
 
 def _wrapped(text: str, font: ImageFont.ImageFont | ImageFont.FreeTypeFont) -> list[str]:

@@ -75,6 +75,15 @@ def test_captions_keep_to_their_column(text: str, width: int) -> None:
     assert font.getlength(cut) <= max(width, font.getlength("…"))
 
 
+def test_long_names_keep_both_ends() -> None:
+    """Names that differ at their ends alone still do when they are cut."""
+    font = ImageFont.load_default(13)
+    cut = [_cut(f"ILSVRC2012_val_{number:08d}.JPEG", font, 176) for number in (1234, 1235)]
+    assert [name.partition("…")[2][-8:] for name in cut] == ["234.JPEG", "235.JPEG"]
+    assert all(name.startswith("ILSVRC") for name in cut)
+    assert _cut("short.JPEG", font, 176) == "short.JPEG"
+
+
 @pytest.mark.parametrize(("suffix", "form"), [(".png", "PNG"), (".JPG", "JPEG"), (".jpeg", "JPEG")])
 def test_suffixes(suffix: str, form: str) -> None:
     """The suffix says what the file becomes."""
