@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters.opened import require_open
 from dataprep.augment import Augmentation
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
@@ -65,10 +66,12 @@ def to_mxnet(
         cache_bytes: what remote shards may take there at a time; two must fit.
 
     Raises:
+        TypeError: no open data set, but a path for instance.
         ImportError: MXNet is not installed.
         ConfigError: the data set has another format, images that MXNet does not decode, or a path
             that it takes for something else, or the cache is too small.
     """
+    require_open(dataset, "recordio")
     if dataset.format != "recordio":
         raise ConfigError(
             f"MXNet reads recordio, not {dataset.format}: dataprep.open(..., format='recordio')"

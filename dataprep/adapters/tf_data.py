@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters.opened import require_open
 from dataprep.augment import Augmentation
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
@@ -51,9 +52,11 @@ def to_tf(
         prefetch: batches ahead; by default tf.data tunes it.
 
     Raises:
+        TypeError: no open data set, but a path for instance.
         ImportError: TensorFlow is not installed.
         ConfigError: the data set has another format, or images that this TensorFlow cannot decode.
     """
+    require_open(dataset, "tfrecord")
     if dataset.format != "tfrecord":
         raise ConfigError(
             f"tf.data reads tfrecord, not {dataset.format}: dataprep.open(..., format='tfrecord')"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters.opened import require_open
 from dataprep.augment import Transform
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
@@ -87,9 +88,11 @@ def to_torch(
         world_size: how many processes train together.
 
     Raises:
+        TypeError: no open data set, but a path for instance.
         ImportError: torch is not installed.
         ConfigError: no such rank.
     """
+    require_open(dataset)
     if not 0 <= rank < world_size:
         raise ConfigError(f"rank {rank} of {world_size}: ranks count from 0")
     import_framework("torch")
