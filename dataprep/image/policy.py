@@ -98,8 +98,9 @@ class ImagePolicy(BaseModel):
     check: Literal["decode", "header"] = "decode"
     """JPEGs that are stored as they are: ``decode`` makes sure that they can be decoded,
     ``header`` only that they begin and end as a JPEG does, at the speed of the disk."""
-    max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
-    """Images with more fail before they are decoded."""
+    max_pixels: Annotated[int, Field(ge=1)] = DEFAULT_MAX_PIXELS
+    """Images with more fail before they are decoded. At most 178,956,970, since Pillow opens
+    nothing larger."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
     """Files with more fail without being read."""
 
@@ -121,6 +122,21 @@ class ImagePolicy(BaseModel):
             raise ValueError(
                 f"give pixels from 1 to {MAX_SIDE:,}, as in 256, or [256, 192] for width and height"
             ) from None
+
+    @field_validator("subsampling", mode="before")
+    @classmethod
+    def _written_as_a_number(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, int) else value
+
+    @field_validator("max_pixels")
+    @classmethod
+    def _what_pillow_opens(cls, value: int) -> int:
+        if value > PILLOW_HARD_LIMIT:
+            raise ValueError(
+                f"at most {PILLOW_HARD_LIMIT:,}, since Pillow opens nothing larger: make such "
+                "images smaller first"
+            )
+        return value
 
     @field_validator("background", mode="before")
     @classmethod

@@ -57,7 +57,9 @@ def test_the_box() -> None:
         ({"min_size": -1}, "greater than or equal to 0"),
         ({"check": "none"}, "'decode' or 'header'"),
         ({"max_pixels": 0}, "greater than or equal to 1"),
-        ({"max_pixels": PILLOW_HARD_LIMIT + 1}, "less than or equal to"),
+        ({"max_pixels": PILLOW_HARD_LIMIT + 1}, "at most 178,956,970, since Pillow"),
+        ({"subsampling": 440}, "'420', '422', '444' or 'keep'"),
+        ({"subsampling": True}, "'420', '422', '444' or 'keep'"),
         ({"max_source_bytes": 0}, "greater than or equal to 1"),
         ({"sise": 256}, "Extra inputs"),
     ],
@@ -72,6 +74,12 @@ def test_colours() -> None:
     """A background is three numbers or six digits, and comes back as numbers."""
     for value in ("#102030", "102030", [16, 32, 48], (16, 32, 48)):
         assert ImagePolicy.model_validate({"background": value}).background == (16, 32, 48)
+
+
+@pytest.mark.parametrize("value", [420, 422, 444])
+def test_subsampling_as_a_number(value: int) -> None:
+    """What YAML and --set take for a number is the same choice as in quotes."""
+    assert ImagePolicy.model_validate({"subsampling": value}).subsampling == str(value)
 
 
 def test_where_bytes_are_the_same_everywhere() -> None:
