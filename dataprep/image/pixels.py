@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from dataprep.image import icc, png
 from dataprep.image.depth import is_deep
 from dataprep.image.notes import Note, Refusal
 from dataprep.image.policy import ImagePolicy
+from dataprep.image.unread import unread_kind
 
 Pixels = NDArray[np.uint8]
 """Pixels, uint8, of shape (height, width, channels): 1 (grey), 3 (RGB) or 4 (RGBA)."""
@@ -30,7 +32,11 @@ Pixels = NDArray[np.uint8]
 # Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 _ORIENTATION = 0x0112
-_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
+_PIXELS = re.compile(r"\((\d+) pixels\)")
+_TIFF = (b"II*\0", b"MM\0*")
+_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", *_TIFF)
+_BROKEN = "broken image: its header cannot be read"
+_BROKEN_TIFF = _BROKEN + " (a TIFF's; raw files of cameras, such as NEF, begin like one)"
 
 # Pillow warns of broken Exif and of images near its size limit; both are decided here.
 warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -60,7 +66,7 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
     """Decode with Pillow, colours, alpha and the like as the policy says.
 
     Raises:
-        NotAnImage: Pillow knows no such format.
+        NotAnImage: no format that is read.
         CorruptImage: the image ends early or is broken.
         UnsupportedImage: its samples have no fixed range (floating point, 32 bits).
         RefusedImage: the policy refuses images of its kind.
@@ -72,10 +78,14 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
             require_size(image.width, image.height, policy)
             return _honest(image, data, policy)
     except Image.DecompressionBombError as error:
-        raise ImageTooLarge(f"pixel bomb: {error}") from None
+        # Pillow's own limit, which max_pixels never exceeds; it tells the product alone.
+        found = _PIXELS.search(str(error))
+        raise _too_large(f"{int(found[1]):,}" if found else "its", policy) from None
     except UnidentifiedImageError:
+        if kind := unread_kind(data):
+            raise NotAnImage(kind) from None
         if data.startswith(_SIGNATURES):
-            raise CorruptImage("broken image: its header cannot be read") from None
+            raise CorruptImage(_BROKEN_TIFF if data.startswith(_TIFF) else _BROKEN) from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
     except (ImageError, MemoryError):
         raise
@@ -91,13 +101,15 @@ def require_size(width: int, height: int, policy: ImagePolicy) -> None:
         ImageTooSmall: a side below ``min_size``.
     """
     if width * height > policy.max_pixels:
-        raise ImageTooLarge(
-            f"{width} x {height} pixels are more than max_pixels allows ({policy.max_pixels:,})"
-        )
+        raise _too_large(f"{width} x {height}", policy)
     if min(width, height) < policy.min_size:
         raise ImageTooSmall(
             f"{width} x {height} pixels: its short side is below min_size ({policy.min_size:,})"
         )
+
+
+def _too_large(count: str, policy: ImagePolicy) -> ImageTooLarge:
+    return ImageTooLarge(f"{count} pixels are more than max_pixels allows ({policy.max_pixels:,})")
 
 
 def refused(what: str, kind: Refusal) -> RefusedImage:
