@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from dataprep.errors import SourceError
 from dataprep.labels import is_synset
 from dataprep.sources.protocol import Problem
+from dataprep.stores.protocol import LEAVES
 
 IMAGE_EXTENSIONS = frozenset(
     (
@@ -26,6 +27,9 @@ NOT_NAMED_AS_IMAGE = "not named as an image"
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 """Folders that are splits, not classes."""
 
+_REMEDIES = {
+    LEAVES: " (copy what they lead to with cp -rL, or list it: --kind listing takes absolute paths)"
+}
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 _CLUTTER = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
 
@@ -48,12 +52,12 @@ def is_clutter(name: str) -> bool:
 
 
 def commonest(problems: dict[int, Problem]) -> str:
-    """The commonest reason why entries are no samples, to append to an error."""
+    """The commonest reason why entries are no samples, with a remedy, to append to an error."""
     counts = Counter(problem.reason for problem in problems.values())
     if not counts:
         return ""
     reason, count = counts.most_common(1)[0]
-    return f"; {count:,} of its files: {reason}"
+    return f"; {count:,} of its files: {reason}{_REMEDIES.get(reason, '')}"
 
 
 def classify(

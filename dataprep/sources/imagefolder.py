@@ -20,6 +20,7 @@ from dataprep.sources.classes import (
 )
 from dataprep.sources.empty_folders import empty_folders
 from dataprep.sources.files import read_file
+from dataprep.sources.folder_links import doubled_folders
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -78,12 +79,16 @@ class ImageFolder:
             )
         # An object store has no folders without objects.
         root = self._store.root if isinstance(self._store, LocalStore) else None
+        samples = [name for row, name in enumerate(names) if row not in found]
         return Listing(
             names=names,
             sizes=np.array([entry.bytes for entry in entries], dtype=np.int64),
             classes=classes,
             problems=found,
-            notes=empty_folders(names, classes, found, root),
+            notes=(
+                *empty_folders(names, classes, found, root),
+                *(doubled_folders(samples, root) if root else ()),
+            ),
         )
 
     def _advise(self, folder: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.protocol import LEAVES, Buffer, ObjectInfo
 
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
@@ -207,7 +207,7 @@ def _listed(entry: os.DirEntry[str], key: str, problem: str | None) -> Iterator[
 def _link_problem(entry: os.DirEntry[str], above: tuple[str, ...]) -> str | None:
     target = os.path.realpath(entry.path)
     if not _is_within(target, above[0]):
-        return "symlink that leaves the source"
+        return LEAVES
     # Links in a circle end nowhere too; Path.exists would raise where it may not look.
     if not os.path.exists(entry.path):  # noqa: PTH110
         return "broken symlink"

@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+LEAVES = "symlink that leaves the source"
+"""The problem of a link to what lies elsewhere, and so was not asked for."""
+
 
 class ObjectInfo(NamedTuple):
     """An object as listed. ``etag`` is the server's, without quotes; local files have none.

@@ -118,13 +118,23 @@ def test_a_class_without_extensions(tmp_path: Path) -> None:
 
 
 def test_links_are_named_where_nothing_else_is_there(tmp_path: Path) -> None:
-    """A tree of links to another place is refused with that reason."""
+    """A tree of links to another place is refused with that reason, and with what to do."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "1.jpg").write_bytes(b"\xff\xd8\xff")
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "cat").symlink_to(tmp_path / "real")
-    with pytest.raises(SourceNotFound, match="symlink that leaves the source"):
+    with pytest.raises(SourceNotFound, match=r"symlink that leaves the source \(copy .* cp -rL"):
         ImageFolder(str(tmp_path / "links")).list()
+
+
+def test_a_class_that_is_a_link_to_another(tmp_path: Path) -> None:
+    """It is followed, and a note says that its images are samples twice."""
+    before = listing_of(tmp_path, "cat/1.jpg", "dog/2.jpg").notes
+    (tmp_path / "Katze").symlink_to("cat")
+    listing = ImageFolder(str(tmp_path)).list()
+    assert classes(listing)["Katze/1.jpg"] == "Katze"
+    assert "'Katze' and 'cat'" in " ".join(listing.notes)
+    assert not any("by links" in note for note in before)
 
 
 def test_caltech_folders(tmp_path: Path) -> None:
