@@ -10,6 +10,7 @@ is a comment.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
@@ -41,6 +42,8 @@ def text_of(data: bytes, name: str) -> str:
     Raises:
         ConfigError: it is not UTF-8.
     """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigError(f"{name} is in UTF-16: save it as UTF-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -134,7 +137,10 @@ def _of_lines(text: str, name: str) -> list[Pair]:
         where = f"{name}, line {number}"
         cells = [cell.strip() for cell in split(line, where)]
         if len(cells) > 2:
-            raise ConfigError(f"{where}: {len(cells)} columns, expected two")
+            raise ConfigError(
+                f"{where}: {len(cells)} columns, expected two: take the others out, or read the "
+                "table by --kind listing, with listing.path and listing.label"
+            )
         if not cells[0]:
             raise ConfigError(f"{where}: the first column is empty")
         found.append(Pair(f"line {number}", cells[0], cells[1] if len(cells) > 1 else None))

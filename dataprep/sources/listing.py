@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 from collections.abc import Sequence
 from functools import lru_cache
 
 from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import LabelSpace
-from dataprep.names import to_bytes
+from dataprep.names import escape, to_bytes
 from dataprep.sources.class_names import read_class_names, split_uri
 from dataprep.sources.files import read_file
 from dataprep.sources.listed import Listed, are_contiguous, no_number
@@ -16,7 +18,7 @@ from dataprep.sources.listing_tables import parse_parquet, parse_text_table
 from dataprep.sources.lst import parse_lst
 from dataprep.sources.options import ListingOptions
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
-from dataprep.sources.sizes import sizes_of
+from dataprep.sources.sizes import MISSING, sizes_of
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 
@@ -71,6 +73,7 @@ class ListingSource:
         for reasons in (rows.problems, refused):
             problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
         sizes = self._sizes(names, problems)
+        self._require_one_there(names, problems)
         classes, space, notes = self._classes(rows, problems)
         return Listing.sorted(
             names,
@@ -120,6 +123,18 @@ class ListingSource:
                 else:
                     sizes[row] = size
         return sizes
+
+    def _require_one_there(self, names: Sequence[str], problems: dict[int, Problem]) -> None:
+        """Refuse a listing of which nothing is there: its root is wrong, or its column of paths."""
+        missing = [row for row, problem in problems.items() if problem.reason == MISSING]
+        if missing and len(problems) == len(names):
+            root, key = split_name(names[min(missing)])
+            root = root or self._root
+            first = posixpath.join(root if "://" in root else os.path.abspath(root), key)  # noqa: PTH100
+            raise SourceNotFound(
+                f"nothing is there of what {self.uri} lists: {escape(first)} was looked for first; "
+                "relative paths begin at the listing, or where --set listing.root=FOLDER says"
+            )
 
     def _classes(
         self, rows: Listed, problems: dict[int, Problem]

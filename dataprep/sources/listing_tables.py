@@ -38,6 +38,26 @@ def parse_text_table(data: bytes, name: str, options: ListingOptions, delimiter:
     """
     if data.startswith(_UTF16):
         raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
+    try:
+        return _text_table(data, name, options, delimiter)
+    except SourceError as error:
+        if not (remedy := _other_delimiter(data, delimiter)):
+            raise
+        raise SourceError(f"{error}; or its columns are separated otherwise: {remedy}") from None
+
+
+def _other_delimiter(data: bytes, delimiter: str) -> str:
+    """The option for a table whose first line has another delimiter, and none of the usual."""
+    line = data.lstrip().partition(b"\n")[0]
+    if delimiter.encode() in line:
+        return ""
+    if b"\t" in line:
+        return "--set listing.format=tsv"
+    found = next((other for other in ";|," if other.encode() in line), "")
+    return f"--set 'listing.delimiter=\"{found}\"'" if found else ""
+
+
+def _text_table(data: bytes, name: str, options: ListingOptions, delimiter: str) -> Listed:
     parsing = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     names = _first_row(data, name, parsing, options.header)
     wanted = _wanted(names, name, options, options.header)

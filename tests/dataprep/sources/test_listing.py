@@ -80,6 +80,17 @@ def test_a_root_moves_relative_paths(photos: Path, tmp_path: Path) -> None:
     assert absolute.names == [f"{photos}/dogs/1.jpg"]
 
 
+def test_nothing_at_all_is_there(photos: Path, tmp_path: Path) -> None:
+    """A root that is wrong is refused with a whole path that was tried, and the key to set."""
+    text = "path,label\nphotos/cats/1.jpg,cat\ncats/9.jpg,cat\n"
+    for options, tried in (({}, photos), ({"root": str(tmp_path / "no")}, tmp_path / "no")):
+        with pytest.raises(SourceNotFound) as caught:
+            listed(photos, text, **options)
+        assert f"{tried}/photos/cats/1.jpg was looked for first" in str(caught.value)
+        assert "--set listing.root=FOLDER" in str(caught.value)
+    assert len(listed(photos, f"{text}cats/1.jpg,cat\n").problems) == 2
+
+
 def test_labels_that_are_numbers_stay_so(tmp_path: Path) -> None:
     """Twelve classes 0 to 11: label 10 is 10, not the second as in the order of names."""
     rows = []

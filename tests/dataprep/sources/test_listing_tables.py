@@ -251,3 +251,27 @@ def test_any_bytes_are_rows_or_a_clear_error(data: bytes) -> None:
         assert str(error).startswith("x.csv")  # noqa: PT017  any other error shall fail
     else:
         assert len(found.paths) == len(found.classes)
+
+
+@pytest.mark.parametrize(
+    ("data", "option"),
+    [
+        (b"path;label\na.jpg;cat\n", "--set 'listing.delimiter=\";\"'"),
+        (b"path;label\na,b.jpg;cat\n", "--set 'listing.delimiter=\";\"'"),
+        (b"path|label\na.jpg|cat\n", "--set 'listing.delimiter=\"|\"'"),
+        (b"path\tlabel\na.jpg\tcat\n", "--set listing.format=tsv"),
+    ],
+)
+def test_another_delimiter_is_named(data: bytes, option: str) -> None:
+    """A table whose columns are separated otherwise is refused with the option that reads it."""
+    with pytest.raises(SourceError) as caught:
+        text(data)
+    assert str(caught.value).endswith(f"its columns are separated otherwise: {option}")
+
+
+@pytest.mark.parametrize("data", [b"name\na.jpg\n", b"a;b,c\na.jpg,cat\n"])
+def test_no_other_delimiter_is_guessed(data: bytes) -> None:
+    """Where the first line has the usual one, or none at all, no word is lost on it."""
+    with pytest.raises(SourceError) as caught:
+        text(data)
+    assert "separated otherwise" not in str(caught.value)
