@@ -6,6 +6,7 @@ after Exif 2.32, 4.6.4; profiles in segments after ICC.1:2022, B.4.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,10 @@ from dataprep.errors import CorruptImage, UnsupportedImage
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
+SOS = 0xDA
+APP14 = 0xEE
+ADOBE = b"Adobe"
+ADOBE_TRANSFORM = 11  # where the colour transform stands in Adobe's segment
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _DECODABLE_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic, not lossless
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
@@ -90,10 +95,7 @@ def read_header(data: bytes) -> JpegHeader:
     jfif = False
     chunks: list[IccChunk] = []
     orientations: list[OrientationTag] = []
-    position = 2
-    while True:
-        marker, start, end = _segment(data, position)
-        position = end
+    for marker, start, end in segments(data):
         if marker in _SOF:
             frame = _frame(marker, data[start:end])
         elif marker == 0xE0 and data.startswith(b"JFIF\0", start):
@@ -102,10 +104,8 @@ def read_header(data: bytes) -> JpegHeader:
             orientations.extend(_orientations(data, start + 6, end))
         elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= 14:
             chunks.append(IccChunk(data[start + 12], data[start + 13], start + 14, end))
-        elif marker == 0xEE and data.startswith(b"Adobe", start) and end - start >= 12:
-            adobe = data[start + 11]
-        elif marker == 0xDA:
-            break
+        elif marker == APP14 and data.startswith(ADOBE, start) and end - start >= 12:
+            adobe = data[start + ADOBE_TRANSFORM]
     if frame is None:
         raise CorruptImage("corrupt JPEG: the first scan comes before the frame header")
     return JpegHeader(
@@ -169,8 +169,29 @@ def without_profile(data: bytes, header: JpegHeader) -> bytes:
     return b"".join([*parts, data[at:]])
 
 
-def _segment(data: bytes, position: int) -> tuple[int, int, int]:
-    """Marker code, start and end of the payload of the segment at ``position``."""
+class Segment(NamedTuple):
+    """A marker's code, and where the payload behind its length begins and ends."""
+
+    marker: int
+    start: int
+    end: int
+
+
+def segments(data: bytes) -> Iterator[Segment]:
+    """The segments up to the first scan's, which is the last.
+
+    Raises:
+        CorruptImage: they end early.
+    """
+    found = _segment(data, len(SOI))
+    while found.marker != SOS:
+        yield found
+        found = _segment(data, found.end)
+    yield found
+
+
+def _segment(data: bytes, position: int) -> Segment:
+    """The segment at ``position``, or behind what libjpeg skips there."""
     size = len(data)
     while True:
         # Fill bytes, and what libjpeg skips with a warning, may stand before a marker.
@@ -190,7 +211,7 @@ def _segment(data: bytes, position: int) -> tuple[int, int, int]:
     length = int.from_bytes(data[position : position + 2], "big")
     if length < 2 or position + length > size:
         raise CorruptImage("truncated JPEG: a header segment runs past the end of the file")
-    return marker, position + 2, position + length
+    return Segment(marker, position + 2, position + length)
 
 
 class _Frame(NamedTuple):

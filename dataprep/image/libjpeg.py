@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import simplejpeg
 
 from dataprep.errors import CorruptImage
-from dataprep.image import jpeg
+from dataprep.image import harmless
 from dataprep.image.notes import Note
 from dataprep.image.pixels import Pixels
 
-# What libjpeg warns of although every pixel was decoded: bytes it had to skip, and header
-# fields that decoders ignore. Any other warning means that pixels were lost.
-_HARMLESS = ("extraneous bytes before marker", "Invalid SOS parameters", "Unknown Adobe color")
 # Of the file, or of its pixels before an end marker.
 _ENDS_EARLY = "remature end of"
-# Of the profile's segments, not of the picture.
-_BAD_PROFILE = "bad ICC marker"
+# Each of a file's flaws costs it a few more decodes.
+_MOST_FLAWS = 8
 _FILLED = 128  # what libjpeg puts where it has no data
 _LEAST_SHARE = 0.01
 
@@ -44,34 +42,40 @@ def decode(
     Raises:
         CorruptImage: it is broken, or ends early.
     """
-    try:
-        return Decoded(_libjpeg(data, colorspace, least, strict=True), ())
-    except ValueError as error:
-        complaint = str(error)
-    if _BAD_PROFILE in complaint:
-        header = jpeg.read_header(data)
-        if header.icc_chunks:
-            whole = jpeg.without_profile(data, header)
-            return decode(whole, colorspace, least, keep_truncated=keep_truncated)
-    if any(harmless in complaint for harmless in _HARMLESS):
+    notes: tuple[Note, ...] = ()
+    for _ in range(_MOST_FLAWS + 1):
         try:
-            return Decoded(_libjpeg(data, colorspace, least, strict=False), ("recovered",))
+            return Decoded(_libjpeg(data, colorspace, least, strict=True), notes)
         except ValueError as error:
-            complaint = str(error)
-    if keep_truncated and _ENDS_EARLY in complaint:
-        return _kept(data, colorspace, least)
-    kind = "truncated" if "Premature end of JPEG" in complaint else "corrupt"
-    raise CorruptImage(f"{kind} JPEG: {complaint}")
+            warning = str(error)
+        mended = harmless.without(data, warning, partial(_warning, colorspace, least))
+        if mended is None:
+            break
+        data = mended
+        if not harmless.is_of_the_profile(warning):
+            notes = ("recovered",)
+    if keep_truncated and _ENDS_EARLY in warning:
+        return Decoded(_kept(data, colorspace, least), (*notes, "truncated_kept"))
+    kind = "truncated" if "Premature end of JPEG" in warning else "corrupt"
+    raise CorruptImage(f"{kind} JPEG: {warning}")
 
 
-def _kept(data: bytes, colorspace: str, least: tuple[int, int]) -> Decoded:
+def _kept(data: bytes, colorspace: str, least: tuple[int, int]) -> Pixels:
     try:
         pixels = _libjpeg(data, colorspace, least, strict=False)
     except ValueError as error:
         raise CorruptImage(f"corrupt JPEG: {error}") from None
     if (pixels != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
         raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
-    return Decoded(pixels, ("truncated_kept",))
+    return pixels
+
+
+def _warning(colorspace: str, least: tuple[int, int], data: bytes) -> str:
+    try:
+        _libjpeg(data, colorspace, least, strict=True)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _libjpeg(data: bytes, colorspace: str, least: tuple[int, int], *, strict: bool) -> Pixels:
