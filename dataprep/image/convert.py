@@ -52,6 +52,8 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
     header = jpeg.read_header(data)
     require_size(header.width, header.height, policy)
     notes = _wrongly_named(name, "JPEG", policy)
+    if not header.usual:
+        return _from_unusual_sampling(data, header, notes, policy)
     if header.channels == 4:
         return _from_four_colours(data, notes, policy)
     return _from_jpeg(data, header, notes, policy)
@@ -102,6 +104,19 @@ def _from_four_colours(data: bytes, notes: tuple[Note, ...], policy: ImagePolicy
     found = libjpeg.decode(data, "CMYK", keep_truncated=policy.truncated == "keep")
     whole = data + jpeg.EOI if "truncated_kept" in found.notes else data
     return _from_pillow(data, open_image(whole, policy), (*notes, *found.notes), policy)
+
+
+def _from_unusual_sampling(
+    data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
+) -> Converted:
+    """Pillow decodes it, and tells of a file that ends early, not of pixels that were lost."""
+    notes = (*notes, "subsampling_converted")
+    whole = data
+    if not jpeg.ends(data, header):
+        if policy.truncated == "fail":
+            raise CorruptImage("truncated JPEG: it has no end-of-image marker")
+        whole, notes = data + jpeg.EOI, (*notes, "truncated_kept")
+    return _from_pillow(data, open_image(whole, policy), notes, policy)
 
 
 def _from_pillow(

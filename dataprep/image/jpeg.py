@@ -25,13 +25,21 @@ _ORIENTATION = 0x0112
 _ICC = b"ICC_PROFILE\0"
 _ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
 _ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
-_SUBSAMPLING: dict[tuple[int, ...], str] = {
-    (0x11, 0x11, 0x11): "444",
-    (0x21, 0x11, 0x11): "422",
-    (0x22, 0x11, 0x11): "420",
-    (0x12, 0x11, 0x11): "440",
-    (0x41, 0x11, 0x11): "411",
+_SUBSAMPLING = {
+    b"\x11\x11\x11": "444",
+    b"\x21\x11\x11": "422",
+    b"\x22\x11\x11": "420",
+    b"\x12\x11\x11": "440",
+    b"\x41\x11\x11": "411",
 }
+# The same in other words, which TurboJPEG knows too.
+_ALSO_USUAL = frozenset(
+    {b"\x22\x12\x12", b"\x22\x21\x21"} | {bytes([same] * 3) for same in (0x12, 0x13, 0x21, 0x31)}
+)
+_OF_FOUR = frozenset(
+    {bytes([ink, 0x11, 0x11, ink]) for ink in (0x11, 0x12, 0x21, 0x22, 0x41)}
+    | {bytes([same] * 4) for same in (0x12, 0x21)}
+)
 _TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: all three are met for this tag
 
 
@@ -58,7 +66,8 @@ class IccChunk(NamedTuple):
 class JpegHeader:
     """What the segments before the first scan say. Sizes in pixels, as stored.
 
-    ``subsampling`` is such as ``420``, empty where it has no such name.
+    ``subsampling`` is such as ``420``, empty where it has no such name. ``usual`` says whether
+    TurboJPEG takes the sampling; libjpeg itself, which most decoders use, takes almost any.
     """
 
     width: int
@@ -67,6 +76,7 @@ class JpegHeader:
     orientations: tuple[OrientationTag, ...]
     icc_chunks: tuple[IccChunk, ...]
     subsampling: str
+    usual: bool
     scan_offset: int
 
     @property
@@ -114,7 +124,8 @@ def read_header(data: bytes) -> JpegHeader:
         colorspace=_colorspace(frame.components, jfif, adobe),
         orientations=tuple(orientations),
         icc_chunks=tuple(chunks),
-        subsampling=_SUBSAMPLING.get(tuple(frame.sampling), ""),
+        subsampling=_SUBSAMPLING.get(frame.sampling, ""),
+        usual=_is_usual(frame.sampling),
         scan_offset=end,
     )
 
@@ -235,6 +246,15 @@ def _frame(marker: int, payload: bytes) -> _Frame:
         raise UnsupportedImage(f"JPEG of {width} x {height} pixels")
     end = 6 + 3 * payload[5]
     return _Frame(width, height, payload[6:end:3], payload[7:end:3])
+
+
+def _is_usual(sampling: bytes) -> bool:
+    return (
+        len(sampling) == 1
+        or sampling in _SUBSAMPLING
+        or sampling in _ALSO_USUAL
+        or sampling in _OF_FOUR
+    )
 
 
 def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:

@@ -25,6 +25,7 @@ Note = Literal[
     "palette_converted",
     "recovered",
     "smaller_than_target",
+    "subsampling_converted",
     "too_small",
     "truncated_kept",
     "upscaled",

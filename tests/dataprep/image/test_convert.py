@@ -29,6 +29,7 @@ from dataprep.image.notes import Note
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels, draw_image
 from tests.dataprep.image.profiles import ink_profile, swapped_profile
+from tests.dataprep.image.samplings import unusual
 from tests.strategies import cut, mutated, trait_policies
 
 IMAGE = draw_image(5, 160, 120, detail=0.3)
@@ -281,6 +282,32 @@ def test_extraneous_bytes_are_tolerated_and_noted() -> None:
     assert resized.notes == ("recovered",)
 
 
+UNUSUAL = unusual(draw_image(5, 160, 128, detail=0.3))
+
+
+@pytest.mark.parametrize("check_by", ["decode", "header"])
+@pytest.mark.parametrize("size", [None, 60])
+def test_unusual_samplings_are_encoded_anew(size: int | None, check_by: str) -> None:
+    """What TurboJPEG does not take is decoded by Pillow, as other readers decode it."""
+    policy = ImagePolicy.model_validate({**SHARP, "size": size, "check": check_by})
+    found = convert(UNUSUAL, policy)
+    assert (found.action, found.notes) == ("reencoded", ("subsampling_converted",))
+    assert check(found.data) == (found.width, found.height, 3)
+    truth = convert(enc.pillow(show(UNUSUAL), "PNG"), policy)
+    assert found.data == truth.data
+
+
+@pytest.mark.parametrize("share", [0.4, 0.8])
+def test_unusual_samplings_that_end_early(share: float) -> None:
+    """Truncated like any other: failed, or kept as far as it goes."""
+    data = UNUSUAL[: int(len(UNUSUAL) * share)]
+    with pytest.raises(CorruptImage, match="truncated JPEG"):
+        convert(data)
+    kept = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
+    assert kept.notes == ("subsampling_converted", "truncated_kept")
+    assert np.abs(show(kept.data)[:32].astype(int) - show(UNUSUAL)[:32]).max() < 9
+
+
 def test_the_header_check_reads_no_pixels() -> None:
     """With check "header" a damaged file passes if it ends as a JPEG; a truncated one does not."""
     policy = ImagePolicy(check="header")
@@ -383,6 +410,7 @@ MORE_SEEDS = SEEDS | st.sampled_from(
         enc.rgba_png(SMALL),
         enc.pillow(SMALL, "WEBP", "RGBA"),
         enc.pillow(SMALL, "BMP"),
+        unusual(draw_image(3, 32, 32, detail=0.2)),
     ]
 )
 

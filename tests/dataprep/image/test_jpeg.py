@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import numpy as np
 import pytest
+import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from dataprep.errors import CorruptImage, ImageError, UnsupportedImage
 from dataprep.image.jpeg import ends, read_header, reset_orientation
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests.dataprep.image.samplings import sampled
 from tests.strategies import mutated
 
 IMAGE = draw_image(1, 48, 36, detail=0.3)
@@ -31,6 +34,26 @@ def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0) -> bytes:
     head = (b"MM\0*" if big else b"II*\0") + struct.pack(order + "I", 8)
     content = b"Exif\0\0" + head + directory + bytes(4)
     return PLAIN[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(content)) + content + PLAIN[2:]
+
+
+def taken(data: bytes) -> bool:
+    """Whether TurboJPEG takes the header."""
+    try:
+        simplejpeg.decode_jpeg_header(data, strict=False)
+    except (ValueError, KeyError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("plain", [PLAIN, enc.grey_jpeg(IMAGE), enc.adobe_cmyk_jpeg(IMAGE)])
+def test_usual_samplings_are_those_of_turbojpeg(plain: bytes) -> None:
+    """Of all that a frame may have: 1 to 4 each way, 10 blocks in all."""
+    factors = [16 * across + down for across in range(1, 5) for down in range(1, 5)]
+    first = read_header(plain)
+    for sampling in itertools.product(factors, repeat=first.channels):
+        if sum((factor >> 4) * (factor & 15) for factor in sampling) <= 10:
+            data = sampled(plain, bytes(sampling))
+            assert read_header(data).usual == taken(data), bytes(sampling).hex()
 
 
 def changed(before: bytes, after: bytes) -> list[int]:
