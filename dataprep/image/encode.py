@@ -14,12 +14,10 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from dataprep.errors import ImageTooLarge
 from dataprep.image.jpeg import with_profile
 from dataprep.image.pixels import Pixels
 from dataprep.image.policy import ImagePolicy
 
-_LARGEST_SIDE = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
 _SAMPLING = {
     "411": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_411,
     "420": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
@@ -36,20 +34,12 @@ def encode(
     """Encode as the policy says.
 
     Args:
-        pixels: uint8 (height, width, channels): grey, RGB, or RGBA where the encoding has alpha.
+        pixels: uint8 (height, width, channels): grey, RGB, or RGBA where the encoding has alpha,
+            of a size that it has.
         policy: encoding, quality and the like.
         subsampling: the source's, for a policy that keeps it; empty where it has none.
         profile: an ICC profile to embed.
-
-    Raises:
-        ImageTooLarge: the encoding has no such size.
     """
-    height, width = pixels.shape[:2]
-    most = _LARGEST_SIDE[policy.encoding]
-    if max(width, height) > most:
-        raise ImageTooLarge(
-            f"{width} x {height} pixels: {policy.encoding} holds at most {most:,} a side"
-        )
     if policy.encoding != "jpeg":
         return _by_pillow(pixels, policy, profile)
     if policy.subsampling != "keep":

@@ -37,29 +37,34 @@ def area_average(pixels: Pixels, width: int, height: int) -> Pixels:
 
     Exact: sums of areas are fractions with the denominator (source width x source height).
     """
-    source_height, source_width = pixels.shape[:2]
-    rows = [
-        _sums(pixels[top : top + _ROWS_AT_A_TIME], width, axis=1)
-        for top in range(0, source_height, _ROWS_AT_A_TIME)
-    ]
-    sums = _sums(np.concatenate(rows), height, axis=0)
+    source_height, source_width, channels = pixels.shape
     area = source_width * source_height
-    mean: Pixels = ((2 * sums + area) // (2 * area)).astype(np.uint8)
+    mean = np.empty((height, width, channels), np.uint8)
+    # Sums take eight times the room of pixels: a few rows of them at a time.
+    step = max(1, _ROWS_AT_A_TIME * height // max(height, source_height))
+    for top in range(0, height, step):
+        rows = range(top, min(top + step, height))
+        first, last = rows.start * source_height // height, -(-rows.stop * source_height // height)
+        across = _sums(pixels[first:last], range(width), width, source_width)
+        sums = _sums(across.swapaxes(0, 1), rows, height, source_height).swapaxes(0, 1)
+        mean[rows.start : rows.stop] = (2 * sums + area) // (2 * area)
     return mean
 
 
-def _sums(values: NDArray[np.integer], target: int, axis: int) -> NDArray[np.int64]:
-    """Integrals over ``target`` equal parts of an axis, times ``target``."""
-    size = values.shape[axis]
-    ends = np.arange(target + 1, dtype=np.int64) * size
+def _sums(values: NDArray[np.integer], parts: range, target: int, size: int) -> NDArray[np.int64]:
+    """Integrals over some of ``target`` equal parts of the second axis, times ``target``.
+
+    The axis is ``size`` long; ``values`` has of it what the parts cover.
+    """
+    ends = np.arange(parts.start, parts.stop + 1, dtype=np.int64) * size
     whole, part = ends // target, ends % target
-    moved = np.moveaxis(values, axis, 0)
+    whole -= whole[0]
+    moved = np.moveaxis(values, 1, 0)
     zero = np.zeros((1, *moved.shape[1:]), np.int64)
     before = np.concatenate([zero, np.cumsum(moved, axis=0, dtype=np.int64)])
     within = np.concatenate([moved, zero.astype(moved.dtype)])[whole].astype(np.int64)
-    column = (-1, *[1] * (moved.ndim - 1))
-    integral = before[whole] * target + within * part.reshape(column)
-    return np.moveaxis(np.diff(integral, axis=0), 0, axis)
+    integral = before[whole] * target + within * part[:, np.newaxis, np.newaxis]
+    return np.moveaxis(np.diff(integral, axis=0), 0, 1)
 
 
 def _image(pixels: Pixels) -> Image.Image:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dataprep.image.policy import ImagePolicy
+from dataprep.errors import ImageTooLarge
+from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy
+
+_LARGEST_SIDE = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
 
 
 class Geometry(NamedTuple):
@@ -50,6 +53,28 @@ def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
             new_width, new_height, min(new_width, box_width), min(new_height, box_height)
         )
     return Geometry(new_width, new_height, new_width, new_height)
+
+
+def require_feasible(width: int, height: int, geometry: Geometry, policy: ImagePolicy) -> None:
+    """Hold what an image of ``width`` x ``height`` is to become against what there can be.
+
+    Raises:
+        ImageTooLarge: a side that the encoding does not have, or more pixels on the way than
+            ``max_pixels`` and than readers take by default.
+    """
+    most = _LARGEST_SIDE[policy.encoding]
+    if max(geometry.crop_width, geometry.crop_height) > most:
+        raise ImageTooLarge(
+            f"{geometry.crop_width} x {geometry.crop_height} pixels: {policy.encoding} holds at "
+            f"most {most:,} a side"
+        )
+    # One side may be scaled up before the other is scaled down.
+    wide, high = max(width, geometry.width), max(height, geometry.height)
+    if wide * high > max(policy.max_pixels, DEFAULT_MAX_PIXELS):
+        raise ImageTooLarge(
+            f"{width} x {height} pixels would be scaled to {geometry.width} x {geometry.height}: "
+            "more than can be stored and read again"
+        )
 
 
 def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dataprep.image import icc
 from dataprep.image.encode import encode
-from dataprep.image.geometry import Geometry, falls_short, plan_geometry
+from dataprep.image.geometry import Geometry, falls_short, plan_geometry, require_feasible
 from dataprep.image.notes import Note
 from dataprep.image.pixels import Pixels
 from dataprep.image.policy import ImagePolicy
@@ -107,10 +107,16 @@ def reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
             fraction of it.
         source: where they come from.
         policy: size, encoding, and the like.
+
+    Raises:
+        ImageTooLarge: what it would become.
     """
     notes = _size_notes(source, policy)
     upright = pixels if source.turned else turn(pixels, _applied(source, policy))
-    fitted = fit(upright, source.geometry(policy), policy.filter)
+    geometry = source.geometry(policy)
+    height, width = upright.shape[:2]
+    require_feasible(width, height, geometry, policy)
+    fitted = fit(upright, geometry, policy.filter)
     if fitted.shape[2] == 1:
         # WebP has no greyscale.
         three = policy.greyscale == "rgb" or policy.encoding == "webp"

@@ -26,6 +26,7 @@ from dataprep.errors import (
 )
 from dataprep.image import Converted, ImagePolicy, Mode, check, convert
 from dataprep.image.notes import Note
+from dataprep.image.policy import Filter
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels, draw_image
 from tests.dataprep.image.profiles import ink_profile, swapped_profile
@@ -255,6 +256,16 @@ def test_limits() -> None:
     for data in (PLAIN, enc.pillow(IMAGE, "PNG"), enc.adobe_cmyk_jpeg(IMAGE)):
         with pytest.raises(ImageTooLarge, match="max_pixels"):
             convert(data, ImagePolicy(max_pixels=160 * 120 - 1))
+
+
+@pytest.mark.parametrize("filter", get_args(Filter))
+@pytest.mark.parametrize("encoding", ["jpeg", "png"])
+def test_what_would_become_too_large_is_not_scaled(filter: str, encoding: str) -> None:
+    """The geometry tells, whatever the filter."""
+    data = enc.pillow(np.zeros((5000, 1, 3), np.uint8), "PNG")
+    policy = {"size": 256, "upscale": True, "filter": filter, "encoding": encoding}
+    with pytest.raises(ImageTooLarge, match="256 x 1280000"):
+        convert(data, ImagePolicy.model_validate(policy))
 
 
 @pytest.mark.parametrize("data", [enc.bomb_jpeg(IMAGE, 65500), enc.bomb_png(65500)])

@@ -8,7 +8,14 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 
-from dataprep.image.geometry import Geometry, falls_short, plan_geometry, scaled
+from dataprep.errors import ImageTooLarge
+from dataprep.image.geometry import (
+    Geometry,
+    falls_short,
+    plan_geometry,
+    require_feasible,
+    scaled,
+)
 from dataprep.image.policy import ImagePolicy, Mode
 from tests.strategies import image_policies, sides
 
@@ -105,3 +112,33 @@ def test_falling_short_is_what_upscaling_would_change(
     assert falls_short(geometry, policy) == (
         geometry[2:] != plan_geometry(width, height, grown)[2:]
     )
+
+
+@pytest.mark.parametrize(("encoding", "most"), [("jpeg", 65_500), ("webp", 16_383)])
+def test_sides_that_an_encoding_does_not_have(encoding: str, most: int) -> None:
+    """The largest side may be, a larger one not; what is cut off is not stored."""
+    policy = ImagePolicy.model_validate({"encoding": encoding})
+    for width, height in ((most, 1), (1, most)):
+        require_feasible(width, height, Geometry(width, height, width, height), policy)
+    with pytest.raises(ImageTooLarge, match=f"{encoding} holds at most {most:,} a side"):
+        require_feasible(1, 1, Geometry(1, most + 1, 1, most + 1), policy)
+    require_feasible(1, 1, Geometry(1, most + 1, 1, most), policy)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "geometry", "fits"),
+    [
+        (10, 10, Geometry(9_459, 9_459, 10, 10), True),
+        (10, 10, Geometry(9_460, 9_460, 10, 10), False),
+        (1, 400_000, Geometry(256, 256, 256, 256), False),
+        (1, 300_000, Geometry(256, 256, 256, 256), True),
+    ],
+)
+def test_pixels_that_cannot_be_stored(
+    width: int, height: int, geometry: Geometry, fits: bool
+) -> None:
+    """No more on the way than readers take by default, or than are allowed of a source."""
+    if not fits:
+        with pytest.raises(ImageTooLarge, match="would be scaled to"):
+            require_feasible(width, height, geometry, ImagePolicy(max_pixels=1))
+    require_feasible(width, height, geometry, ImagePolicy(max_pixels=150_000_000))
