@@ -8,7 +8,12 @@ from PIL import Image
 
 from dataprep.image import png
 
-_BITS_PER_SAMPLE = 258  # TIFF 6.0, section 8
+# TIFF 6.0, section 8
+_BITS_PER_SAMPLE = 258
+_PHOTOMETRIC = 262
+_WHITE_IS_ZERO = 0
+_SAMPLE_FORMAT = 339  # section 19
+_SIGNED = 2
 _SIZ = b"\xff\x4f\xff\x51"  # JPEG 2000 begins with it: ITU-T T.800, A.5.1
 _SIZ_DEPTH = 2 + 2 + 2 + 2 + 32 + 2  # where the first component's depth stands in it
 _AV1C = b"av1C"  # AV1 in ISOBMFF, 2.3.3
@@ -23,8 +28,7 @@ def is_deep(image: Image.Image, data: bytes) -> bool:
         case "PNG":
             return png.depth(data) > 8
         case "TIFF":
-            tags: Any = getattr(image, "tag_v2", {})
-            return any(bits > 8 for bits in tags.get(_BITS_PER_SAMPLE, ()))
+            return any(bits > 8 for bits in _tag(image, _BITS_PER_SAMPLE, ()))
         case "PPM":
             return _ppm_maximum(data) > 255
         case "JPEG2000":
@@ -35,6 +39,28 @@ def is_deep(image: Image.Image, data: bytes) -> bool:
             return at >= 0 and bool((data[at + 6 : at + 7] or b"\0")[0] & _HIGH_BITDEPTH)
         case _:
             return False
+
+
+def is_signed(image: Image.Image) -> bool:
+    """Whether samples of a TIFF may be below 0."""
+    return _SIGNED in _tag(image, _SAMPLE_FORMAT, ())
+
+
+def largest_sample(image: Image.Image) -> int:
+    """What is white, or black where white is 0, in pixels of 16 bits: Pillow scales none but these.
+
+    12 bits of a TIFF stay as they are.
+    """
+    return 4_095 if 12 in _tag(image, _BITS_PER_SAMPLE, ()) else 65_535
+
+
+def white_is_zero(image: Image.Image) -> bool:
+    """Whether it is a TIFF that counts from white; where it has 16 bits, Pillow leaves it so."""
+    return bool(_tag(image, _PHOTOMETRIC, 1) == _WHITE_IS_ZERO)
+
+
+def _tag(image: Image.Image, tag: int, default: Any) -> Any:
+    return getattr(image, "tag_v2", {}).get(tag, default)
 
 
 def _ppm_maximum(data: bytes) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dataprep.errors import CorruptImage, UnsupportedImage
+from dataprep.image import sampling
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
@@ -25,22 +26,8 @@ _ORIENTATION = 0x0112
 _ICC = b"ICC_PROFILE\0"
 _ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
 _ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
-_SUBSAMPLING = {
-    b"\x11\x11\x11": "444",
-    b"\x21\x11\x11": "422",
-    b"\x22\x11\x11": "420",
-    b"\x12\x11\x11": "440",
-    b"\x41\x11\x11": "411",
-}
-# The same in other words, which TurboJPEG knows too.
-_ALSO_USUAL = frozenset(
-    {b"\x22\x12\x12", b"\x22\x21\x21"} | {bytes([same] * 3) for same in (0x12, 0x13, 0x21, 0x31)}
-)
-_OF_FOUR = frozenset(
-    {bytes([ink, 0x11, 0x11, ink]) for ink in (0x11, 0x12, 0x21, 0x22, 0x41)}
-    | {bytes([same] * 4) for same in (0x12, 0x21)}
-)
 _TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: all three are met for this tag
+_SIGNED_SIZES = {6: 1, 8: 2, 9: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +111,8 @@ def read_header(data: bytes) -> JpegHeader:
         colorspace=_colorspace(frame.components, jfif, adobe),
         orientations=tuple(orientations),
         icc_chunks=tuple(chunks),
-        subsampling=_SUBSAMPLING.get(frame.sampling, ""),
-        usual=_is_usual(frame.sampling),
+        subsampling=sampling.name(frame.sampling),
+        usual=sampling.is_usual(frame.sampling),
         scan_offset=end,
     )
 
@@ -248,15 +235,6 @@ def _frame(marker: int, payload: bytes) -> _Frame:
     return _Frame(width, height, payload[6:end:3], payload[7:end:3])
 
 
-def _is_usual(sampling: bytes) -> bool:
-    return (
-        len(sampling) == 1
-        or sampling in _SUBSAMPLING
-        or sampling in _ALSO_USUAL
-        or sampling in _OF_FOUR
-    )
-
-
 def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
     """The stored colour space, by the rules libjpeg follows."""
     match len(components):
@@ -290,7 +268,12 @@ def _orientations(data: bytes, tiff: int, end: int) -> list[OrientationTag]:
     count = min(number(directory, 2), (end - directory - 2) // 12)
     found = []
     for entry in range(directory + 2, directory + 2 + 12 * count, 12):
-        size = _TIFF_SIZES.get(number(entry + 2, 2))
-        if number(entry, 2) == _ORIENTATION and size and number(entry + 4, 4) == 1:
-            found.append(OrientationTag(number(entry + 8, size), entry + 8, size, big))
+        if number(entry, 2) != _ORIENTATION:
+            continue
+        kind, one = number(entry + 2, 2), number(entry + 4, 4) == 1
+        size = _TIFF_SIZES.get(kind) or _SIGNED_SIZES.get(kind)
+        value = number(entry + 8, size) if size else 0
+        # Some decoders follow a tag of a wrong type or count too.
+        if size and (1 <= value <= 8 or (one and kind in _TIFF_SIZES)):
+            found.append(OrientationTag(value, entry + 8, size, big))
     return found

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageChops, ImageFile, UnidentifiedImageError
+from PIL import Image, ImageChops, ImageFile, TiffImagePlugin, UnidentifiedImageError
 
 from dataprep.errors import (
     CorruptImage,
@@ -21,7 +21,7 @@ from dataprep.errors import (
     UnsupportedImage,
 )
 from dataprep.image import icc, png
-from dataprep.image.depth import is_deep
+from dataprep.image.depth import is_deep, is_signed, largest_sample, white_is_zero
 from dataprep.image.notes import Note, Refusal
 from dataprep.image.policy import ImagePolicy
 from dataprep.image.unread import unread_kind
@@ -32,6 +32,7 @@ Pixels = NDArray[np.uint8]
 # Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 _ORIENTATION = 0x0112
+_XMP = ("xmp", "XML:com.adobe.xmp")
 _PIXELS = re.compile(r"\((\d+) pixels\)")
 _TIFF = (b"II*\0", b"MM\0*")
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", *_TIFF)
@@ -84,6 +85,11 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
     except UnidentifiedImageError:
         if kind := unread_kind(data):
             raise NotAnImage(kind) from None
+
+        if data.startswith(_TIFF) and _is_of_unknown_samples(data):
+            raise UnsupportedImage(
+                "TIFF with samples of a kind that Pillow does not read"
+            ) from None
         if data.startswith(_SIGNATURES):
             raise CorruptImage(_BROKEN_TIFF if data.startswith(_TIFF) else _BROKEN) from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
@@ -91,6 +97,17 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
         raise
     except Exception as error:  # noqa: BLE001  decoders raise whatever they like
         raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
+
+
+def _is_of_unknown_samples(tiff: bytes) -> bool:
+    """Whether the header is sound: what identifies images does not tell."""
+    try:
+        TiffImagePlugin.TiffImageFile(io.BytesIO(tiff)).close()
+    except SyntaxError as error:
+        return "unknown" in str(error)
+    except Exception:  # noqa: BLE001  decoders raise whatever they like
+        return False
+    return False
 
 
 def require_size(width: int, height: int, policy: ImagePolicy) -> None:
@@ -121,9 +138,9 @@ def _honest(image: Image.Image, data: bytes, policy: ImagePolicy) -> Opened:
     container, mode = image.format or "unknown", image.mode
     notes = _traits(image, container, data, policy)
     turned = container == "TIFF"
-    tag = image.getexif().get(_ORIENTATION, 1) if turned else None
+    tag = _orientation(image) if turned else None
     notes += _loaded(image, policy)
-    tag = image.getexif().get(_ORIENTATION, 1) if tag is None else tag  # may lie behind the pixels
+    tag = _orientation(image) if tag is None else tag  # may lie behind the pixels
     profile = image.info.get("icc_profile") or None
     if container == "JPEG" and mode == "CMYK" and "adobe" not in image.info:
         # Pillow takes every CMYK JPEG for Adobe's, which is stored inverted.
@@ -144,6 +161,13 @@ def _honest(image: Image.Image, data: bytes, policy: ImagePolicy) -> Opened:
     )
 
 
+def _orientation(image: Image.Image) -> Any:
+    """Exif's. Pillow would take XMP's where Exif has none."""
+    for xmp in _XMP:
+        image.info.pop(xmp, None)
+    return image.getexif().get(_ORIENTATION, 1)
+
+
 def _traits(image: Image.Image, container: str, data: bytes, policy: ImagePolicy) -> list[Note]:
     """What the header tells, before a pixel is decoded. Raises RefusedImage."""
     notes: list[Note] = []
@@ -152,8 +176,9 @@ def _traits(image: Image.Image, container: str, data: bytes, policy: ImagePolicy
         if policy.animation == "fail":
             raise refused(f"{frames} frames", "animation")
         notes.append("first_frame_kept")
-    if image.mode == "F":
-        raise UnsupportedImage("floating-point samples have no fixed range to scale from")
+    if image.mode == "F" or is_signed(image):
+        kind = "floating-point" if image.mode == "F" else "signed"
+        raise UnsupportedImage(f"{kind} samples have no fixed range to scale from")
     if is_deep(image, data):
         if policy.depth == "fail":
             raise refused("more than 8 bits a sample", "depth")
@@ -240,9 +265,12 @@ def _managed(
 def _scaled_to_8_bits(image: Image.Image) -> Image.Image:
     """16 bits to 8 by scaling the range, never by clipping it."""
     samples: NDArray[Any] = np.asarray(image).astype(np.int64)
-    if samples.size and (samples.min() < 0 or samples.max() > 65_535):
+    most = largest_sample(image)
+    if samples.size and (samples.min() < 0 or samples.max() > most):
         raise UnsupportedImage("32-bit samples have no fixed range to scale from")
-    scaled = (samples * 255 + 32_767) // 65_535
+    scaled = (samples * 255 + most // 2) // most
+    if white_is_zero(image):
+        scaled = 255 - scaled
     eight = Image.fromarray(scaled.astype(np.uint8))
     if isinstance(transparent := image.info.get("transparency"), int):
         alpha = np.where(samples == transparent, 0, 255).astype(np.uint8)

@@ -73,7 +73,7 @@ class ImagePolicy(BaseModel):
     """Whether WebP keeps every pixel."""
     orientation: Literal["ignore", "apply"] = "ignore"
     """Exif's: left alone, as the decoders of training code do, or applied. No stored file has
-    another than 1."""
+    another Exif orientation than 1."""
     icc: Literal["drop", "keep", "srgb"] = "drop"
     """Colour profiles: left out of what is encoded, embedded in it, or applied so that all pixels
     are sRGB."""

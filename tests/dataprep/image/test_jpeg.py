@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import struct
 
+import cv2
 import numpy as np
 import pytest
-import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,45 +14,24 @@ from dataprep.errors import CorruptImage, ImageError, UnsupportedImage
 from dataprep.image.jpeg import ends, read_header, reset_orientation
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
-from tests.dataprep.image.samplings import sampled
 from tests.strategies import mutated
 
 IMAGE = draw_image(1, 48, 36, detail=0.3)
 PLAIN = enc.jpeg(IMAGE)
-BYTE, SHORT, LONG = 1, 3, 4
+BYTE, SHORT, LONG, SSHORT, SLONG = 1, 3, 4, 8, 9
 
 
-def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0) -> bytes:
+def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0, count: int = 1) -> bytes:
     """PLAIN with an orientation of any TIFF type and byte order, between ``others`` entries."""
     order = ">" if big else "<"
-    code = {BYTE: "B", SHORT: "H", LONG: "I"}[kind]
+    code = {BYTE: "B", SHORT: "H", LONG: "I", SSHORT: "h", SLONG: "i"}[kind]
     held = struct.pack(order + code, value).ljust(4, b"\xaa")
     other = struct.pack(order + "HHII", 0x0100, LONG, 1, 0x0112)
-    entry = struct.pack(order + "HHI", 0x0112, kind, 1) + held
+    entry = struct.pack(order + "HHI", 0x0112, kind, count) + held
     directory = struct.pack(order + "H", 1 + 2 * others) + other * others + entry + other * others
     head = (b"MM\0*" if big else b"II*\0") + struct.pack(order + "I", 8)
     content = b"Exif\0\0" + head + directory + bytes(4)
     return PLAIN[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(content)) + content + PLAIN[2:]
-
-
-def taken(data: bytes) -> bool:
-    """Whether TurboJPEG takes the header."""
-    try:
-        simplejpeg.decode_jpeg_header(data, strict=False)
-    except (ValueError, KeyError):
-        return False
-    return True
-
-
-@pytest.mark.parametrize("plain", [PLAIN, enc.grey_jpeg(IMAGE), enc.adobe_cmyk_jpeg(IMAGE)])
-def test_usual_samplings_are_those_of_turbojpeg(plain: bytes) -> None:
-    """Of all that a frame may have: 1 to 4 each way, 10 blocks in all."""
-    factors = [16 * across + down for across in range(1, 5) for down in range(1, 5)]
-    first = read_header(plain)
-    for sampling in itertools.product(factors, repeat=first.channels):
-        if sum((factor >> 4) * (factor & 15) for factor in sampling) <= 10:
-            data = sampled(plain, bytes(sampling))
-            assert read_header(data).usual == taken(data), bytes(sampling).hex()
 
 
 def changed(before: bytes, after: bytes) -> list[int]:
@@ -85,6 +63,21 @@ def test_every_orientation_tag_is_reset() -> None:
     assert header.orientation == 6
     mended = read_header(reset_orientation(twice, header))
     assert [tag.value for tag in mended.orientations] == [1, 1]
+
+
+@pytest.mark.parametrize(("kind", "count"), [(SHORT, 0), (SHORT, 2), (SSHORT, 1), (SLONG, 1)])
+@pytest.mark.parametrize("big", [False, True])
+def test_tags_that_are_none_by_exif(kind: int, count: int, big: bool) -> None:
+    """A tag of another type or count is read and reset, since some decoders follow it."""
+    data = exif_jpeg(kind, 6, big=big, count=count)
+    header = read_header(data)
+    assert header.orientation == 6
+    mended = reset_orientation(data, header)
+    assert mended == exif_jpeg(kind, 1, big=big, count=count)
+    found = cv2.imdecode(np.frombuffer(mended, np.uint8), cv2.IMREAD_COLOR)
+    assert np.asarray(found).shape == IMAGE.shape
+    of_no_value = exif_jpeg(kind, 9, big=big, count=count)
+    assert read_header(of_no_value).orientations == ()
 
 
 @pytest.mark.parametrize("value", [0, 9, 255])

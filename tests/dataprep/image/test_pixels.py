@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, PngImagePlugin
 
 from dataprep.errors import CorruptImage, ImageTooLarge, NotAnImage, UnsupportedImage
 from dataprep.image.pixels import Opened, open_image
@@ -194,7 +194,7 @@ def test_samples_without_a_range_are_unsupported() -> None:
         opened(floats)
     for value in (-1, 65_536):
         wide = saved(Image.fromarray(np.full((8, 8), value, np.int32)), "TIFF")
-        with pytest.raises(UnsupportedImage, match="32-bit"):
+        with pytest.raises(UnsupportedImage, match="signed"):
             opened(wide)
 
 
@@ -295,3 +295,69 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(
         open_image(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_799))
     with pytest.raises(CorruptImage):
         open_image(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_800))
+
+
+def tiff(pixels: bytes, bits: int, photometric: int, form: int = 1) -> bytes:
+    """A little-endian TIFF of one row of four samples, written by hand."""
+    entries = [
+        *((256, 4), (257, 1), (258, bits), (259, 1), (262, photometric), (273, 8)),
+        *((277, 1), (278, 1), (279, len(pixels)), (339, form)),
+    ]
+    directory = b"".join(struct.pack("<HHII", tag, 3, 1, value) for tag, value in entries)
+    head = b"II*\0" + struct.pack("<I", 8 + len(pixels))
+    return head + pixels + struct.pack("<H", len(entries)) + directory + bytes(4)
+
+
+TWELVE = bytes.fromhex("000800fff001")  # 0, 2048, 4095, 1
+SIXTEEN = struct.pack("<4H", 0, 32_768, 65_535, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (tiff(TWELVE, 12, 1), [0, 128, 255, 0]),
+        (tiff(SIXTEEN, 16, 1), [0, 128, 255, 0]),
+        (tiff(SIXTEEN, 16, 0), [255, 127, 0, 255]),
+        (tiff(bytes([0, 128, 255, 1]), 8, 0), [255, 127, 0, 254]),
+    ],
+    ids=["12", "16", "16 from white", "8 from white"],
+)
+def test_deep_grey_tiffs(data: bytes, wanted: list[int]) -> None:
+    """Scaled by their own depth, and counted from white where the file says so."""
+    assert opened(data).pixels.ravel().tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (tiff(bytes(5), 10, 1), "does not read"),
+        (tiff(bytes(7), 14, 1), "does not read"),
+        (tiff(SIXTEEN, 16, 1, form=2), "signed samples"),
+    ],
+)
+def test_tiffs_of_other_samples(data: bytes, message: str) -> None:
+    """A sound file that cannot be read is not called broken."""
+    with pytest.raises(UnsupportedImage, match=message):
+        opened(data)
+    with pytest.raises(CorruptImage):
+        opened(data[:60])
+
+
+XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF", "AVIF"])
+def test_xmp_is_not_followed(kind: str) -> None:
+    """The orientation is Exif's, in every container."""
+    buffer = io.BytesIO()
+    options: dict[str, object] = {"xmp": XMP}
+    if kind == "PNG":
+        text = PngImagePlugin.PngInfo()
+        text.add_itxt("XML:com.adobe.xmp", XMP.decode())
+        options = {"pnginfo": text}
+    if kind == "TIFF":
+        options = {"tiffinfo": {700: XMP}}
+    Image.fromarray(IMAGE).save(buffer, kind, **options)
+    assert Image.open(io.BytesIO(buffer.getvalue())).getexif()[0x0112] == 6
+    found = opened(buffer.getvalue())
+    assert (found.orientation, found.pixels.shape) == (1, IMAGE.shape)
