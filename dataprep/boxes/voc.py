@@ -30,8 +30,11 @@ class Drawn(NamedTuple):
 def parse_voc(data: bytes) -> Drawn:
     """What one file holds.
 
+    A name space is read over. Boxes of an object's parts (a person's head) are not its own.
+
     Raises:
-        ValueError: not XML, hostile, too large, or without the numbers that make a box.
+        ValueError: not XML, hostile, too large, no annotation, or without the numbers that make a
+            box.
     """
     if len(data) > LARGEST_BYTES:
         raise ValueError(f"{len(data):,} bytes are no annotation")
@@ -41,16 +44,19 @@ def parse_voc(data: bytes) -> Drawn:
         raise ValueError(f"hostile XML: {type(error).__name__}") from None
     except (ParseError, LookupError, ValueError, RecursionError) as error:
         raise ValueError(f"not XML: {error}") from None
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    if root.tag != "annotation":
+        raise ValueError(f"<{root.tag[:40]}> is no annotation")
     sides, names = [], []
     for drawn in root.iter("object"):
-        for box in drawn.iter("bndbox"):
+        for box in drawn.findall("bndbox"):
             left, top, right, bottom = (
                 _number(box, key) for key in ("xmin", "ymin", "xmax", "ymax")
             )
             sides.append((left, top, right, bottom))
             names.append((drawn.findtext("name") or "").strip())
-    size = root.find("size")
-    width, height = (0, 0) if size is None else (_pixels(size, key) for key in ("width", "height"))
+    width, height = (_pixels(root, f"size/{key}") for key in ("width", "height"))
     if not (width and height):
         width = height = 0
     return Drawn(width, height, tuple(sides), tuple(names))
@@ -67,8 +73,11 @@ def _number(element: Element, key: str) -> float:
     return value
 
 
-def _pixels(element: Element, key: str) -> int:
-    value = _number(element, key)
+def _pixels(root: Element, key: str) -> int:
+    """A side of the image; 0 where it is not given."""
+    if not (root.findtext(key) or "").strip():
+        return 0
+    value = _number(root, key)
     if value < 0 or not value.is_integer():
-        raise ValueError(f"<size> has a {key} of {value:g}")
+        raise ValueError(f"<{key}> is {value:g}, not a number of pixels")
     return int(value)

@@ -43,15 +43,48 @@ def test_an_image_without_objects_has_no_boxes() -> None:
     assert parse_voc(b"<annotation/>") == Drawn(0, 0, (), ())
 
 
-@pytest.mark.parametrize("size", [b"<size/>", b"<size><width>0</width><height>0</height></size>"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        b"",
+        b"<size/>",
+        b"<size><width>5</width></size>",
+        b"<size><width/><height>5</height></size>",
+        b"<size><width>0</width><height>0</height></size>",
+    ],
+)
 def test_a_size_that_is_not_told(size: bytes) -> None:
-    """Without one, or with 0 x 0, pixels are those of the image; an empty one is broken."""
-    data = b"<annotation>" + size + b"</annotation>"
-    if size == b"<size/>":
-        with pytest.raises(ValueError, match="<width> is ''"):
-            parse_voc(data)
-    else:
-        assert parse_voc(data) == Drawn(0, 0, (), ())
+    """Without both sides, or with 0 x 0, pixels are those of the image; boxes stay."""
+    told = b"<size><width>500</width><height>375</height><depth>3</depth></size>"
+    assert parse_voc(ILSVRC.replace(told, size)) == parse_voc(ILSVRC)._replace(width=0, height=0)
+
+
+@pytest.mark.parametrize("width", [b"wide", b"-5", b"5.5"])
+def test_a_size_that_is_none(width: bytes) -> None:
+    """A size that is told wrongly is not guessed."""
+    with pytest.raises(ValueError, match="width> is"):
+        parse_voc(ILSVRC.replace(b"<width>500<", b"<width>" + width + b"<"))
+
+
+def test_parts_are_not_the_object() -> None:
+    """Pascal VOC's people have heads and hands, with boxes of their own."""
+    part = b"<part><name>head</name>" + ILSVRC[ILSVRC.index(b"<bndbox") :].partition(b"</object")[0]
+    data = ILSVRC.replace(b"</object>", part + b"</part></object>", 1)
+    assert data.count(b"<bndbox>") == 3
+    assert parse_voc(data) == parse_voc(ILSVRC)
+
+
+def test_a_name_space_is_read_over() -> None:
+    """Elements are known by their names."""
+    data = ILSVRC.replace(b"<annotation>", b'<annotation xmlns="http://host.robots.ox.ac.uk/VOC">')
+    assert parse_voc(data) == parse_voc(ILSVRC)
+
+
+@pytest.mark.parametrize("data", [b"<html><body>404</body></html>", b"<object/>"])
+def test_what_is_no_annotation(data: bytes) -> None:
+    """A page that says that there is nothing is not an image without boxes."""
+    with pytest.raises(ValueError, match="is no annotation"):
+        parse_voc(data)
 
 
 @pytest.mark.parametrize("side", [b"", b"five", b"nan", b"inf", b"-1e99", b"0x10"])
@@ -85,7 +118,7 @@ def test_no_file_is_opened_for_an_annotation(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_harmless() -> None:
     """A tower of elements is read or refused, and nothing falls over."""
-    tower = b"<a>" * 50_000 + b"</a>" * 50_000
+    tower = b"<annotation>" + b"<a>" * 50_000 + b"</a>" * 50_000 + b"</annotation>"
     assert parse_voc(tower) == Drawn(0, 0, (), ())
 
 
