@@ -18,6 +18,7 @@ class Spool:
 
     def __init__(self, record_format: RecordFormat, options: RecordOptions) -> None:
         self.format = record_format
+        self._label_offset = options.label_offset
         self._bytes = bytearray()
         self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), options)
 
@@ -31,7 +32,13 @@ class Spool:
         """Put the shard, then the files that index it; ``place`` is split, shard, shards."""
         name = self.format.name
         entries = [
-            IndexEntry(row.number, row.label, *row.records[name][:2], row.source, row.values or ())
+            IndexEntry(
+                row.number,
+                row.label + self._label_offset,
+                *row.records[name][:2],
+                row.source,
+                row.values or (),
+            )
             for row in rows
             if row.records
         ]

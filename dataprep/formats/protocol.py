@@ -78,6 +78,7 @@ class RecordOptions:
 class IndexEntry(NamedTuple):
     """Where a record stands. ``name`` is the escaped source name, ``length`` in bytes.
 
+    ``label`` is what the record has: the class plus the format's offset.
     ``values`` are all labels of a sample that has several, as ``Sample`` has them.
     """
 

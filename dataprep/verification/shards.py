@@ -61,9 +61,14 @@ class ShardCheck:
             record_format = get_format(name)
             rows = [row for row in self._receipt.rows if name in (row.records or {})]
             yield from self._data_faults(name, record_format, stored.file, rows)
+            first = self._options[name].label_offset
             entries = [
                 IndexEntry(
-                    row.number, row.label, *_place(row, name)[:2], row.source, row.values or ()
+                    row.number,
+                    first + row.label,
+                    *_place(row, name)[:2],
+                    row.source,
+                    row.values or (),
                 )
                 for row in rows
             ]

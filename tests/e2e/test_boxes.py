@@ -321,4 +321,8 @@ def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
     (found,) = dataprep.verify(tmp_path / "out", depth="deep")
     assert found.ok, str(found)
     listed = next((tmp_path / "out" / "index" / "recordio").glob("*.lst")).read_text()
-    assert all(len(line.split("\t")) == 5 for line in listed.splitlines())
+    records = dataprep.open(tmp_path / "out", format="recordio")
+    by_number = {sample.number: sample for sample in records}
+    for number, *labels, _ in (line.split("\t") for line in listed.splitlines()):
+        first, *others = by_number[int(number)].values
+        assert [float(label) for label in labels] == [first + 1, *others]
