@@ -56,6 +56,16 @@ def is_sound(profile: bytes, *, thoroughly: bool = False) -> bool:
     return True
 
 
+def describes(profile: bytes, *, inks: bool, grey: bool, thoroughly: bool = False) -> bool:
+    """Whether it is sound and of an image's colour space: four inks, grey, or else RGB.
+
+    One of RGB describes grey too.
+    """
+    found = space(profile)
+    fits = inks == (found == "CMYK") and (grey or found != "GRAY")
+    return fits and is_sound(profile, thoroughly=thoroughly)
+
+
 def is_other_than_srgb(profile: bytes) -> bool:
     """Whether colours by this profile are others than sRGB's; of a broken one they are not."""
     return is_sound(profile, thoroughly=True) and not _is_srgb(profile)

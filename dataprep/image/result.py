@@ -17,6 +17,8 @@ from dataprep.image.resize import fit, turn
 
 Action = Literal["passthrough", "retagged", "reencoded"]
 
+_INKS = ("CMYK", "YCCK")
+_GREY_WITH_ALPHA = ("LA", "La")
 _COLORSPACES = {1: "Grayscale", 3: "RGB", 4: "RGBA"}
 
 
@@ -92,7 +94,7 @@ def as_it_is(
     if action == "retagged":
         notes.append("orientation_reset")
     if source.profile is not None:
-        sound = icc.is_sound(source.profile, thoroughly=policy.icc == "srgb")
+        sound = _is_described(source, source.profile, channels, policy)
         notes.append("icc_kept" if sound else "icc_broken")
     if channels == 1:
         notes.append("greyscale_kept")
@@ -126,22 +128,35 @@ def reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
         # WebP has no alpha that is opaque everywhere (libwebp, WebPPictureHasTransparency).
         fitted = np.ascontiguousarray(fitted[:, :, :3])
     channels = fitted.shape[2]
-    profile = _embedded(source.profile, channels, policy, notes)
+    profile = _embedded(source, pixels.shape[2], channels, policy, notes)
     data = encode(fitted, policy, subsampling=source.subsampling, profile=profile)
     return _converted(data, channels, "reencoded", source, policy, notes)
 
 
 def _embedded(
-    profile: bytes | None, channels: int, policy: ImagePolicy, notes: list[Note]
+    source: Source, decoded: int, stored: int, policy: ImagePolicy, notes: list[Note]
 ) -> bytes | None:
-    if profile is None:
+    """The profile to embed. ``decoded`` and ``stored`` are channels."""
+    if source.profile is None:
         return None
-    if policy.icc == "keep" and icc.embeddable(profile, channels):
-        notes.append("icc_kept")
-        return profile
-    broken = policy.icc == "keep" and not icc.is_sound(profile)
-    notes.append("icc_broken" if broken else "icc_dropped")
-    return None
+    if policy.icc != "keep":
+        notes.append("icc_dropped")
+        return None
+    if not _is_described(source, source.profile, decoded, policy):
+        notes.append("icc_broken")
+        return None
+    embedded = icc.embeddable(source.profile, stored)
+    notes.append("icc_kept" if embedded else "icc_dropped")
+    return source.profile if embedded else None
+
+
+def _is_described(source: Source, profile: bytes, channels: int, policy: ImagePolicy) -> bool:
+    return icc.describes(
+        profile,
+        inks=source.colorspace in _INKS,
+        grey=channels == 1 or source.colorspace in _GREY_WITH_ALPHA,
+        thoroughly=policy.icc != "drop",
+    )
 
 
 def _applied(source: Source, policy: ImagePolicy) -> int:

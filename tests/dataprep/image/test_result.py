@@ -201,6 +201,39 @@ def test_webp_has_no_grey() -> None:
     assert (found.channels, "greyscale_to_rgb" in found.notes) == (3, True)
 
 
+FOREIGN = {
+    "cut": OTHER[:200],
+    "of grey": profiles.grey_profile(),
+    "of inks": profiles.ink_profile(),
+    "rubbish": b"rubbish" * 40,
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("size", [None, 60])
+def test_profiles_that_cannot_be_the_images(name: str, kind: str, size: int | None) -> None:
+    """They are treated as none and counted as broken; a file that is stored as it is keeps them."""
+    data = enc.pillow(IMAGE, kind, icc_profile=FOREIGN[name])
+    found = converted(data, icc="keep", encoding=kind.lower(), size=size)
+    assert found.notes == ("icc_broken",)
+    assert ("icc_profile" in shown(found.data).info) == (size is None)
+
+
+def test_profiles_of_other_colours_than_inks() -> None:
+    """A profile of RGB in a CMYK file is none."""
+    sink = io.BytesIO()
+    Image.new("CMYK", (40, 40)).save(sink, "JPEG", icc_profile=OTHER)
+    assert "icc_broken" in converted(sink.getvalue(), icc="keep").notes
+
+
+def test_a_grey_profile_beside_alpha() -> None:
+    """It describes the image, but not what is stored."""
+    data = enc.pillow(IMAGE, "PNG", "LA", icc_profile=profiles.grey_profile())
+    found = converted(data, icc="keep", encoding="png", alpha="keep")
+    assert (found.channels, "icc_dropped" in found.notes) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("background", "channels"), [([0, 0, 255], 3), ("#804020", 3), ([7, 7, 7], 1)]
 )
