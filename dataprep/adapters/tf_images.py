@@ -16,6 +16,10 @@ from dataprep.errors import ConfigError
 
 tf: Any = import_framework("tensorflow")
 
+# ISO/IEC 15948, 11.2.2
+_PNG_COLOUR_TYPE = 25
+_PNG_ALPHA = 4
+
 
 def preparation(augmentation: Augmentation, seed: int, encoding: str = "JPEG") -> Any:
     """A function of ((encoded image, label), draw) to (image, label); see ``with_draws``.
@@ -42,16 +46,36 @@ def preparation(augmentation: Augmentation, seed: int, encoding: str = "JPEG") -
 
 
 def _decoder(encoding: str) -> Callable[[Any], Any]:
-    """A function of an encoded image to uint8 (height, width, 3)."""
+    """A function of an encoded image to uint8 (height, width, 3), on white where transparent."""
     if encoding == "PNG":
-        return lambda encoded: tf.io.decode_png(encoded, channels=3)
+        return _decode_png
     if encoding == "WEBP" and hasattr(tf.io, "decode_webp"):
-        # Of its one frame, without alpha, which it cannot be asked to leave out.
-        return lambda encoded: tf.io.decode_webp(encoded)[0, :, :, :3]
+        return lambda encoded: _on_white(tf.io.decode_webp(encoded)[0])
     raise ConfigError(
         f"TensorFlow {tf.__version__} does not decode {encoding}: install TensorFlow 2.21, or "
         "read this data set with dataprep.to_torch"
     )
+
+
+def _decode_png(encoded: Any) -> Any:
+    kind = tf.io.decode_raw(tf.strings.substr(encoded, _PNG_COLOUR_TYPE, 1), tf.uint8)[0]
+    return tf.cond(
+        tf.bitwise.bitwise_and(kind, _PNG_ALPHA) > 0,
+        lambda: _on_white(tf.io.decode_png(encoded, channels=4)),
+        lambda: tf.io.decode_png(encoded, channels=3),
+    )
+
+
+def _on_white(pixels: Any) -> Any:
+    """RGB of RGBA, rounded as Pillow rounds it for the other adapters."""
+    colours, alpha = pixels[..., :3], pixels[..., 3:]
+
+    def laid() -> Any:
+        share = tf.cast(alpha, tf.int32)
+        sums = tf.cast(colours, tf.int32) * share + 255 * (255 - share)
+        return tf.cast((sums + 127) // 255, tf.uint8)
+
+    return tf.cond(tf.reduce_min(alpha) < 255, laid, lambda: colours)
 
 
 def _part(

@@ -14,6 +14,7 @@ from PIL import Image
 from dataprep.adapters.frameworks import import_framework
 from dataprep.augment import Augmentation
 from dataprep.augment.crops import EVALUATION_SHARE
+from dataprep.augment.decode import decode_whole
 from dataprep.errors import ConfigError
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
@@ -78,12 +79,27 @@ def test_chance_repeats(prepare: Callable[..., Any], kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "mode"), [("PNG", "L"), ("PNG", "RGBA"), ("WEBP", "RGBA")])
 def test_three_channels_always(prepare: Callable[..., Any], kind: str, mode: str) -> None:
-    """Grey becomes three equal ones, alpha is left out."""
+    """Grey becomes three equal ones, also with alpha."""
     plain = Augmentation(size=32, random=False, normalise=False)
     found = prepare(encoded(kind, mode), kind, plain)
     assert found.shape == (32, 32, 3)
     if mode == "L":
         assert np.ptp(found, axis=2).max() == 0
+
+
+@pytest.mark.parametrize("kind", ENCODINGS)
+def test_what_is_transparent_lies_on_white(prepare: Callable[..., Any], kind: str) -> None:
+    """Every colour at every alpha is to the bit what the other adapters make of it."""
+    colours, alpha = np.mgrid[0:256, 0:256].astype(np.uint8)
+    pixels = np.stack([colours, 255 - colours, colours, alpha], axis=-1)
+    sink = io.BytesIO()
+    Image.fromarray(pixels).save(sink, kind, **ENCODINGS[kind])
+    side = round(256 * EVALUATION_SHARE)
+    plain = Augmentation(size=side, random=False, normalise=False)
+    found = prepare(sink.getvalue(), kind, plain)
+    top = (256 - side) // 2
+    wanted = decode_whole(sink.getvalue())[top : top + side, top : top + side]
+    assert np.array_equal(found, wanted)
 
 
 def test_a_decoder_that_is_not_there(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
