@@ -20,7 +20,7 @@ from dataprep.errors import (
     RefusedImage,
     UnsupportedImage,
 )
-from dataprep.image import icc, png
+from dataprep.image import icc, png, tiff
 from dataprep.image.depth import is_deep, is_signed, largest_sample, white_is_zero
 from dataprep.image.notes import Note, Refusal
 from dataprep.image.policy import ImagePolicy
@@ -34,8 +34,7 @@ FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000"
 _ORIENTATION = 0x0112
 _XMP = ("xmp", "XML:com.adobe.xmp")
 _PIXELS = re.compile(r"\((\d+) pixels\)")
-_TIFF = (b"II*\0", b"MM\0*")
-_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", *_TIFF)
+_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", *tiff.SIGNATURES)
 _BROKEN = "broken image: its header cannot be read"
 _BROKEN_TIFF = _BROKEN + " (a TIFF's; raw files of cameras, such as NEF, begin like one)"
 
@@ -85,13 +84,12 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
     except UnidentifiedImageError:
         if kind := unread_kind(data):
             raise NotAnImage(kind) from None
-
-        if data.startswith(_TIFF) and _is_of_unknown_samples(data):
+        if data.startswith(tiff.SIGNATURES) and _is_of_unknown_samples(data):
             raise UnsupportedImage(
                 "TIFF with samples of a kind that Pillow does not read"
             ) from None
         if data.startswith(_SIGNATURES):
-            raise CorruptImage(_BROKEN_TIFF if data.startswith(_TIFF) else _BROKEN) from None
+            raise CorruptImage(_BROKEN_TIFF if data.startswith(tiff.SIGNATURES) else _BROKEN) from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
     except (ImageError, MemoryError):
         raise
@@ -99,12 +97,12 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
         raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
 
 
-def _is_of_unknown_samples(tiff: bytes) -> bool:
+def _is_of_unknown_samples(data: bytes) -> bool:
     """Whether the header is sound: what identifies images does not tell."""
     try:
-        TiffImagePlugin.TiffImageFile(io.BytesIO(tiff)).close()
+        TiffImagePlugin.TiffImageFile(io.BytesIO(data)).close()
     except SyntaxError as error:
-        return "unknown" in str(error)
+        return "unknown" in str(error) and tiff.has_whole_directory(data)
     except Exception:  # noqa: BLE001  decoders raise whatever they like
         return False
     return False
