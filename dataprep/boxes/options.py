@@ -47,7 +47,8 @@ class BoxOptions(BaseModel):
 
     units: Literal["relative", "pixels"] = "relative"
     """Of the sides in a CSV file: shares of the image, or pixels of it as it is stored. XML files
-    have pixels, and the size of the image that these are of."""
+    have pixels, and the size of the image that these are of, as a CSV file with the columns `width`
+    and `height` has it."""
 
     columns: BoxNames = BoxNames()
     """What the columns of a CSV file with a header are called."""

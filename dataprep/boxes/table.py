@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dataprep.boxes.annotations import SCHEMA, SIDES, without_extension
 from dataprep.boxes.options import BoxOptions
@@ -22,20 +23,24 @@ from dataprep.errors import ConfigError
 
 _KAGGLE = ["ImageId", "PredictionString"]
 _PLAIN = ("filename", *SIDES, "label")
+_SIZE = ["width", "height"]
+_OTHER_SEPARATORS = ";\t|"
 
 
 def parse_boxes(data: bytes, options: BoxOptions, name: str) -> pa.Table:
     """The annotations in a CSV file, boxes in the order of its lines.
 
     Raises:
-        ConfigError: a column is missing or a line is no box; it names the line.
+        ConfigError: a column is missing or stands twice, or a line is no box; it names the line.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     first = _first_line(data)
+    if len(first) == 1 and any(separator in first[0] for separator in _OTHER_SEPARATORS):
+        raise ConfigError(f"{name} is not separated by commas: its first line is {first[0]!r}")
     if first == _KAGGLE:
-        return _grouped(_of_kaggle(_read(data, 0, name), name), "pixels", name)
+        return _grouped(_of_kaggle(_with_header(_read(data, name)), name), "pixels", name)
     if _has_header(first):
-        table = _read(data, 0, name)
+        table = _with_header(_read(data, name))
         names = {key: _latin(column) for key, column in options.columns.model_dump().items()}
         wanted = {names[key]: key for key in _PLAIN if key != "label" or names[key] in table}
         if missing := [column for column in wanted if column not in table]:
@@ -44,9 +49,12 @@ def parse_boxes(data: bytes, options: BoxOptions, name: str) -> pa.Table:
                 f"has {', '.join(repr(_text(column)) for column in table.columns)}; name them by "
                 "boxes.columns"
             )
-        table = table[list(wanted)].rename(columns=wanted)
-        return _grouped(table, options.units, name, first_line=2)
-    table = _read(data, None, name)
+        told = _SIZE if options.units == "pixels" and {*_SIZE} <= {*table.columns} else []
+        table = table[[*wanted, *told]].rename(columns=wanted)
+        if not table.columns.is_unique:
+            raise ConfigError(f"{name} has two columns of one name: {', '.join(first)}")
+        return _grouped(table, options.units, name)
+    table = _read(data, name)
     if table.shape[1] not in (5, 6):
         raise ConfigError(
             f"{name} has {table.shape[1]} columns and no header: five or six are expected, "
@@ -77,43 +85,48 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read(data: bytes, header: int | None, name: str) -> pd.DataFrame:
+def _read(data: bytes, name: str) -> pd.DataFrame:
+    """All lines but blank ones, which are not missing in the index."""
     try:
-        return pd.read_csv(
+        table = pd.read_csv(
             io.BytesIO(data),
-            header=header,
+            header=None,
             dtype=str,
             keep_default_na=False,
             skipinitialspace=True,
             skip_blank_lines=False,
             encoding="latin-1",  # a character a byte, since names may be in any encoding
-        )
+        ).fillna("")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         raise ConfigError(
             f"{name}: not a CSV file of boxes: {' '.join(str(error).split())}"
         ) from None
+    table = table[(table != "").any(axis=1)]
+    if table.empty:
+        raise ConfigError(f"{name}: not a CSV file of boxes: it has blank lines only")
+    return table
+
+
+def _with_header(table: pd.DataFrame) -> pd.DataFrame:
+    names = [value.strip() for value in table.iloc[0]]
+    return table.iloc[1:].set_axis(names, axis=1)
 
 
 def _of_kaggle(table: pd.DataFrame, name: str) -> pd.DataFrame:
     tokens = [text.split() for text in table["PredictionString"]]
     counts = np.array([len(boxes) for boxes in tokens], np.int64)
     if (wrong := np.flatnonzero(counts % 5)).size:
-        _refuse(name, int(wrong[0]) + 2, "no fives of synset and sides in pixels")
+        _refuse(name, table.index[wrong[0]] + 1, "no fives of synset and sides in pixels")
     flat = np.array([token for boxes in tokens for token in boxes], dtype=object).reshape(-1, 5)
     images = np.repeat(table["ImageId"].to_numpy(object), counts // 5)
     columns = {"filename": images, "label": flat[:, 0]}
-    return pd.DataFrame({**columns, **{side: flat[:, i + 1] for i, side in enumerate(SIDES)}})
+    sides = {side: flat[:, i + 1] for i, side in enumerate(SIDES)}
+    return pd.DataFrame({**columns, **sides}, index=np.repeat(table.index, counts // 5))
 
 
-def _grouped(table: pd.DataFrame, units: str, name: str, first_line: int = 1) -> pa.Table:
+def _grouped(table: pd.DataFrame, units: str, name: str) -> pa.Table:
     """One row an image, in the order in which images first occur."""
-    sides = np.empty((len(table), 4), np.float32)
-    for i, side in enumerate(SIDES):
-        numbers = pd.to_numeric(table[side], errors="coerce").to_numpy(np.float64)
-        if (wrong := np.flatnonzero(~(np.abs(numbers) < 2**24))).size:
-            line = int(wrong[0])
-            _refuse(name, line + first_line, f"{side} is {table[side].iloc[line]!r}, not a number")
-        sides[:, i] = numbers
+    sides = np.stack([_numbers(table, side, name) for side in SIDES], axis=1).astype(np.float32)
     if units == "relative" and len(sides) and float(np.median(sides[:, 2:])) > 1.5:
         raise ConfigError(
             f"{name}: its boxes look like pixels, not like shares of the image: give "
@@ -123,7 +136,7 @@ def _grouped(table: pd.DataFrame, units: str, name: str, first_line: int = 1) ->
     order = np.argsort(codes, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(keys)))])
     labels = table["label"].str.strip() if "label" in table else pd.Series([""] * len(table))
-    size = np.full(len(keys), 1 if units == "relative" else 0, np.int32)
+    sizes = _sizes(table, units, codes, len(keys), name)
 
     def lists(values: Any) -> pa.Array:
         return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), values)
@@ -131,14 +144,41 @@ def _grouped(table: pd.DataFrame, units: str, name: str, first_line: int = 1) ->
     return pa.Table.from_arrays(
         [
             pa.array([key.encode("latin-1") for key in keys], pa.binary()),
-            pa.array(size),
-            pa.array(size),
+            *(pa.array(size) for size in sizes),
             *(lists(pa.array(np.ascontiguousarray(sides[order, i]))) for i in range(4)),
             lists(pa.array([_text(text) for text in labels.to_numpy(object)[order]], pa.string())),
             pa.nulls(len(keys), pa.string()),
         ],
         schema=SCHEMA,
     )
+
+
+def _numbers(table: pd.DataFrame, column: str, name: str) -> NDArray[np.float64]:
+    numbers = pd.to_numeric(table[column], errors="coerce").to_numpy(np.float64)
+    if (wrong := np.flatnonzero(~(np.abs(numbers) < 2**24))).size:
+        said = table[column].iloc[wrong[0]]
+        _refuse(name, table.index[wrong[0]] + 1, f"{column} is {said!r}, not a number")
+    return numbers
+
+
+def _sizes(
+    table: pd.DataFrame, units: str, codes: NDArray[np.intp], images: int, name: str
+) -> list[NDArray[np.int32]]:
+    """Width and height of the image that its boxes were drawn on, 0 where that is not told."""
+    if not {*_SIZE} <= {*table.columns}:
+        return [np.full(images, 1 if units == "relative" else 0, np.int32)] * 2
+    sizes = []
+    for side in _SIZE:
+        told = _numbers(table, side, name).astype(np.int32)
+        size = np.zeros(images, np.int32)
+        size[codes[::-1]] = told[::-1]
+        if (wrong := np.flatnonzero((size[codes] != told) | (told < 1))).size:
+            line = table.index[wrong[0]] + 1
+            _refuse(
+                name, line, f"{side} is {told[wrong[0]]}, that of its image {size[codes[wrong[0]]]}"
+            )
+        sizes.append(size)
+    return sizes
 
 
 def _latin(text: str) -> str:

@@ -72,6 +72,27 @@ def test_kaggles_own() -> None:
     assert second["ymin"] == [2, 6]
 
 
+DETECTION = (
+    b"filename,width,height,class,xmin,ymin,xmax,ymax\n"
+    b"a.jpg,500,375,dog,5,6,70,80\n"
+    b"\n"
+    b"b.jpg,640,480,cat,1,2,3,4\n"
+    b"a.jpg,500,375,dog,1,1,2,2\n"
+)
+
+
+def test_sizes_of_what_boxes_were_drawn_on() -> None:
+    """The table of TensorFlow's object detection has them; blank lines are read over."""
+    columns = {"label": "class"}
+    first, second = parsed(DETECTION, units="pixels", columns=columns)
+    assert (first["width"], first["height"], first["xmin"]) == (500, 375, [5, 1])
+    assert (second["width"], second["height"], second["name"]) == (640, 480, ["cat"])
+    for size in (b"500,0", b"500,374", b"x,375"):
+        data = DETECTION.replace(b"500,375,dog,1", size + b",dog,1")
+        with pytest.raises(ConfigError, match=r"line 5: (height|width) is"):
+            parsed(data, units="pixels", columns=columns)
+
+
 def test_names_that_are_not_utf8() -> None:
     """Bytes of a name survive."""
     assert parsed(b"caf\xe9.jpg,0,0,1,1\n")[0]["key"] == b"caf\xe9"
@@ -89,6 +110,12 @@ def test_names_that_are_not_utf8() -> None:
         (b"a.jpg,10,20,300,400\n", r"look like pixels.*boxes\.units=pixels"),
         (b'a.jpg,0,0,1,1\n"b', "not a CSV file"),
         (b"", "not a CSV file"),
+        (b",,,,\n", "blank lines only"),
+        (b"a.jpg,0,0,1,1\n\n\nb.jpg,0,zero,1,1\n", "line 4: ymin is 'zero'"),
+        (b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1,5\n", "Expected 5 fields in line 2, saw 6"),
+        (b"filename,xmin,xmin,ymin,xmax,ymax\na.jpg,0,0,0,1,1\n", "two columns of one name"),
+        (b"filename;xmin;ymin;xmax;ymax\na.jpg;0;0;1;1\n", "not separated by commas"),
+        (b"a.jpg\t0\t0\t1\t1\n", "not separated by commas"),
     ],
 )
 def test_lines_that_are_no_boxes(data: bytes, message: str) -> None:
