@@ -1,6 +1,6 @@
 """What was made: the manifest.
 
-Schema history: 1, the first.
+Schema history: 1, the first. ``table`` came later; manifests of before are read without it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ class FormatEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TableEntry:
+    """``SPLIT.samples.parquet`` in the manifest."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class SampleCounts:
     """Every sample of the source, once. ``passthrough`` includes those only retagged."""
 
@@ -66,6 +74,7 @@ class Manifest:
     formats: Mapping[str, FormatEntry]
     samples: SampleCounts
     warnings: Mapping[str, int]
+    table: TableEntry | None = None
     schema: int = SCHEMA
 
     def record_options(self, format_name: str) -> RecordOptions:
@@ -109,7 +118,8 @@ class Manifest:
             if not formats:
                 raise ValueError("it has no formats")
             counts = SampleCounts(**content.pop("samples"))
-            return cls(formats=formats, samples=counts, **content)
+            table = TableEntry(**found) if (found := content.pop("table", None)) else None
+            return cls(formats=formats, samples=counts, table=table, **content)
 
 
 def in_bounds(shard_bytes: int) -> bool:

@@ -87,6 +87,6 @@ def _missing(
         whose += f" and {len(numbers) - _SHOWN:,} more" if len(numbers) > _SHOWN else ""
     return ShardsMissing(
         f"{job.split}: {len(lacking):,} of {counted(job.shards, 'shard')} are not stored in "
-        f"{store.uri}: number {shown}{more}{whose}. Wait for these parts, or run them again: what "
-        "is stored is kept"
+        f"{store.uri}, or not whole: number {shown}{more}{whose}. Wait for these parts, or run "
+        "them again: what is stored whole is kept"
     )

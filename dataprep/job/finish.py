@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
 from dataprep.counted import counted
-from dataprep.errors import JobError, TooManyFailures
+from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFailures
 from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, TableEntry
 from dataprep.ordered import in_order
-from dataprep.receipt import Receipt
+from dataprep.receipt import Receipt, StoredFile, stored_files
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures
-from dataprep.stores import Store
+from dataprep.stores import ObjectInfo, Store
 from dataprep.versions import informing
 
 _EXAMPLES = 3
 _STORE_THREADS = 16
 
 
-def stored_shards(store: Store, job: JobFile) -> list[int]:
-    """The shards of which everything is in the store, the receipt included."""
-    stored = {info.key for info in store.list()}
-    return [i for i in range(job.shards) if stored.issuperset(_keys_of(job, i))]
+def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
+    """The shards of which everything is in the store, with the sizes and ETags of its receipt.
+
+    One listing, and the head of each receipt; no shard is read.
+    """
+    listed = {info.key: info for info in store.list()}
+
+    def whole(shard: int) -> bool:
+        key = keys.receipt(job.split, shard, job.shards)
+        wanted = {*_files_of(job, shard)}
+        if not listed.keys() >= {key, *wanted}:
+            return False
+        try:
+            files = stored_files(store.get(key), key)
+        except (ObjectNotFound, CorruptRecord):
+            return False
+        return {file.key for file in files} == wanted and all(
+            _is_as_told(listed[file.key], file) for file in files
+        )
+
+    shards = range(job.shards) if among is None else among
+    found = in_order(lambda shard: (shard, whole(shard)), shards, _STORE_THREADS)
+    return [shard for shard, is_whole in found if is_whole]
 
 
-def _keys_of(job: JobFile, shard: int) -> Iterator[str]:
-    """Everything that a finished shard leaves in the store."""
+def _is_as_told(info: ObjectInfo, file: StoredFile) -> bool:
+    return info.bytes == file.bytes and not (info.etag and file.etag and info.etag != file.etag)
+
+
+def _files_of(job: JobFile, shard: int) -> Iterator[str]:
+    """What a finished shard leaves in the store, besides its receipt."""
     place = (job.split, shard, job.shards)
-    yield keys.receipt(*place)
     for name in job.label_offsets:
         record_format = get_format(name)
         yield keys.data(name, record_format.extension, *place)
@@ -48,12 +71,17 @@ def read_back(
     """Every receipt as it is stored, its rows in the table.
 
     Raises:
-        JobError: a receipt belongs to another job.
+        JobError: a receipt that is none, or belongs to another job.
     """
 
     def read(shard: int) -> Receipt:
         key = keys.receipt(job.split, shard, job.shards)
-        receipt = Receipt.from_json(store.get(key), key)
+        try:
+            receipt = Receipt.from_json(store.get(key), key)
+        except CorruptRecord as error:
+            raise JobError(
+                f"{error}. Delete it and run dataprep shard again: it makes that shard anew"
+            ) from None
         if receipt.fingerprint != job.fingerprint:
             raise JobError(f"{key} belongs to another job: start anew with --overwrite")
         return receipt
@@ -98,6 +126,7 @@ def finish(
             + "; ".join(f"{name}: {reason}" for name, reason in examples)
         )
     formats = manifest.format_entries(receipts, job.label_offsets)
+    stored_table = table.to_parquet()
     finished = Manifest(
         split=job.split,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -108,8 +137,9 @@ def finish(
         formats=formats,
         samples=counts,
         warnings=table.warnings(formats),
+        table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    store.put(keys.samples(job.split), table.to_parquet())
+    store.put(keys.samples(job.split), stored_table)
     store.put(keys.manifest(job.split), finished.to_json())
     store.tidy()
     return finished

@@ -19,7 +19,7 @@ import numpy as np
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.errors import DatasetError, ObjectNotFound
+from dataprep.errors import CorruptRecord, DatasetError, ObjectNotFound
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
 from dataprep.names import escape, unescape
@@ -115,7 +115,7 @@ def _failed_of(store: Store, job: JobFile) -> Callable[[int], list[str]]:
         key = keys.receipt(job.split, shard, job.shards)
         try:
             rows = Receipt.from_json(store.get(key), key).rows
-        except ObjectNotFound:
+        except (ObjectNotFound, CorruptRecord):  # that shard is made again anyway
             return []
         return [unescape(row.source) for row in rows if row.status == "failed"]
 

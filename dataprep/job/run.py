@@ -115,9 +115,10 @@ def _run_part(prepared: Prepared, split: str, part: Part, display: progress.Disp
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     mine = part.of(range(job.shards))
-    work = _Work(prepared, split, mine, stored_shards(store, job))
+    work = _Work(prepared, split, mine, stored_shards(store, job, mine))
     work.do(display)
     seconds = time.monotonic() - started_s
+    lacking = job.shards - len(stored_shards(store, job))
     return PartSummary(
         split=split,
         output=store.uri,
@@ -125,8 +126,8 @@ def _run_part(prepared: Prepared, split: str, part: Part, display: progress.Disp
         shards=job.shards,
         made_shards=len(work.missing),
         kept_shards=len(mine) - len(work.missing),
-        lacking=job.shards - len(stored_shards(store, job)),
-        complete=split in prepared.manifests,
+        lacking=lacking,
+        complete=split in prepared.manifests and not lacking,
         samples=work.samples,
         failed=work.failed,
         seconds=seconds,

@@ -8,7 +8,7 @@ from typing import Any
 
 from dataprep import keys
 from dataprep.config import ShardConfig
-from dataprep.errors import ObjectNotFound, OutputConflict
+from dataprep.errors import DatasetError, ObjectNotFound, OutputConflict, SchemaTooNew
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.plans import VALIDATION, SplitPlan
@@ -30,13 +30,21 @@ def stored_job(store: Store, split: str) -> JobFile | None:
 
 
 def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
-    """The manifest of this very job, if it is complete."""
+    """The manifest of this very job, if it is complete, and its table of samples there.
+
+    What cannot be read counts as not there: it is made anew from the receipts.
+    """
     key = keys.manifest(split)
     try:
         found = Manifest.from_json(store.get(key), key)
-    except ObjectNotFound:
+        table = store.head(keys.samples(split))
+    except SchemaTooNew:
+        raise
+    except (ObjectNotFound, DatasetError):
         return None
-    return found if found.fingerprint == job.fingerprint else None
+    if found.fingerprint != job.fingerprint or (found.table and found.table.bytes != table.bytes):
+        return None
+    return found
 
 
 def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -14,6 +15,7 @@ from dataprep.manifest import (
     Manifest,
     SampleCounts,
     ShardEntry,
+    TableEntry,
     format_entries,
     in_bounds,
     out_of_bounds,
@@ -41,6 +43,7 @@ MANIFEST = Manifest(
     formats={"tfrecord": entry(MB, 2 * MB)},
     samples=SampleCounts(20, 18, 1, 1, 8, 10),
     warnings={"recovered": 2},
+    table=TableEntry(5_000, "bb"),
 )
 
 
@@ -49,7 +52,7 @@ def test_the_manifest_is_as_documented() -> None:
     content = json.loads(MANIFEST.to_json())
     assert list(content) == [
         *("schema", "split", "created", "fingerprint", "config", "run", "versions", "formats"),
-        *("samples", "warnings"),
+        *("samples", "warnings", "table"),
     ]
     assert content["schema"] == 1
     assert content["formats"]["tfrecord"].keys() == {"label_offset", "records", "bytes", "shards"}
@@ -92,7 +95,15 @@ def test_other_content_is_no_manifest(data: bytes) -> None:
     assert message.startswith("train.manifest.json: ")
 
 
-@pytest.mark.parametrize("key", [*json.loads(MANIFEST.to_json())])
+def test_manifests_of_before_do_not_know_their_table() -> None:
+    """A manifest without the table's checksum is read as well."""
+    content = json.loads(MANIFEST.to_json())
+    del content["table"]
+    found = Manifest.from_json(json.dumps(content).encode(), "m")
+    assert found == dataclasses.replace(MANIFEST, table=None)
+
+
+@pytest.mark.parametrize("key", [key for key in json.loads(MANIFEST.to_json()) if key != "table"])
 def test_every_key_is_needed(key: str) -> None:
     """A manifest that lacks a key is none."""
     content = json.loads(MANIFEST.to_json())

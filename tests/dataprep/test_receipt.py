@@ -86,3 +86,17 @@ def test_receipts_of_before_do_not_know_how_large_images_are() -> None:
     assert content["samples"].pop("image_bytes") == [7]
     (found,) = Receipt.from_json(json.dumps(content).encode(), "x").rows
     assert found.image_bytes == 0
+
+
+@given(receipt=receipts())
+def test_the_files_of_a_receipt_without_its_samples(receipt: Receipt) -> None:
+    """What a receipt says of its objects, the shards first and their indexes behind each."""
+    expected = [f for shard in receipt.formats.values() for f in (shard.file, *shard.indexes)]
+    assert stored_files(receipt.to_json(), "r") == tuple(expected)
+
+
+@given(length=st.integers(min_value=0, max_value=len(RECEIPT.to_json()) - 2))
+def test_a_receipt_that_is_cut_short_has_no_files(length: int) -> None:
+    """However much of it is left, it is no receipt."""
+    with pytest.raises(CorruptRecord, match="^r: not a receipt"):
+        stored_files(RECEIPT.to_json()[:length], "r")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,23 @@ import pytest
 
 import dataprep
 from dataprep.config import load
-from dataprep.errors import ConfigError, JobError, OutputConflict, TooManyFailures
-from dataprep.job import Summary
+from dataprep.errors import (
+    ConfigError,
+    JobError,
+    OutputConflict,
+    ShardsMissing,
+    TooManyFailures,
+)
+from dataprep.job import Summary, finalize
 from dataprep.job.forecasting import forecast
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
 
 
-def run(source: Path, output: Path, *, overwrite: bool = False, **more: Any) -> list[Summary]:
+def run(
+    source: Path, output: Path | str, *, overwrite: bool = False, **more: Any
+) -> list[Summary]:
     """Shard into small shards on threads."""
     values = {"source": source, "output": output, "image.size": 64, "shard_size": "1MB", **more}
     return list(dataprep.shard(load(None, values), overwrite=overwrite))
@@ -80,6 +92,73 @@ def test_a_lost_file_is_made_again(tree: Path, tmp_path: Path, kind: str) -> Non
     (summary,) = run(tree, tmp_path)
     assert summary.made_shards == 1
     assert files(tmp_path) == before
+
+
+def cut(path: Path) -> None:
+    """Leave the first half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [cut, lambda path: path.write_bytes(b"")], ids=["cut", "empty"])
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "no manifest"])
+@pytest.mark.parametrize("kind", ["tfrecord", "index/tfrecord", "receipts"])
+def test_a_damaged_file_is_made_again(
+    tree: Path, tmp_path: Path, kind: str, finished: bool, damage: Callable[[Path], None]
+) -> None:
+    """A shard of which a file has another size than was stored is never taken for complete."""
+    run(tree, tmp_path)
+    before = files(tmp_path)
+    if not finished:
+        (tmp_path / "train.manifest.json").unlink()
+    damage(min((tmp_path / kind).iterdir()))
+    with pytest.raises(ShardsMissing, match="or not whole: number 0"):
+        finalize(tmp_path, "train")
+    (summary,) = run(tree, tmp_path)
+    assert summary.made_shards == 1
+    assert files(tmp_path) == before
+    assert all(found.ok for found in dataprep.verify(tmp_path))
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, cut], ids=["missing", "cut"])
+@pytest.mark.parametrize("name", ["train.samples.parquet", "train.manifest.json"])
+def test_a_damaged_table_is_written_again(
+    tree: Path, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    """The table of samples and the manifest come back from the receipts, and no shard is made."""
+    run(tree, tmp_path)
+    before = files(tmp_path)
+    damage(tmp_path / name)
+    (summary,) = run(tree, tmp_path)
+    assert summary.made_shards == 0
+    assert files(tmp_path) == before
+    assert all(found.ok for found in dataprep.verify(tmp_path))
+
+
+def test_a_receipt_changed_within(tree: Path, tmp_path: Path) -> None:
+    """A receipt that shows its damage only when it is read whole is named, and what to do."""
+    run(tree, tmp_path)
+    (tmp_path / "train.manifest.json").unlink()
+    receipt = min((tmp_path / "receipts").iterdir())
+    receipt.write_bytes(receipt.read_bytes().replace(b'"status":[', b'"status":{'))
+    with pytest.raises(JobError, match=rf"^receipts/{receipt.name}: not a receipt.*Delete it"):
+        run(tree, tmp_path)
+    receipt.unlink()
+    assert run(tree, tmp_path)[0].made_shards == 1
+    assert all(found.ok for found in dataprep.verify(tmp_path))
+
+
+def test_another_etag_is_another_shard(tree: Path, bucket: str, s3_server: MotoServer) -> None:
+    """On S3 a shard of the same size whose ETag is not that of the receipt is made again."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    output = f"s3://{bucket}/out"
+    run(tree, output, store=options)
+    store = S3Store(output, options)
+    key = min(info.key for info in store.list("tfrecord/"))
+    data = store.get(key)
+    store.put(key, data[:-1] + b"x")
+    (summary,) = run(tree, output, store=options)
+    assert summary.made_shards == 1
+    assert store.get(key) == data
 
 
 def test_refused_links_count_before_any_work(tree: Path, tmp_path: Path) -> None:
