@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 LABELS = "labels.json"
 _JOB = re.compile(r"([A-Za-z0-9_]+)\.job\.json")
+_OF_A_SPLIT = re.compile(
+    r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet|retried\.json)"
+    r"|receipts/(?P<shard_of>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
+)
 
 
 def numbered(split: str, shard: int, shards: int) -> str:
@@ -59,6 +63,15 @@ def split_of_job(key: str) -> str | None:
     """The split whose job file ``key`` is, if it is one."""
     match = _JOB.fullmatch(key)
     return match[1] if match else None
+
+
+def splits(found: Iterable[str]) -> set[str]:
+    """The splits of which there is more among these keys than a plan, which a job begins with.
+
+    A split whose job file was lost is one of them.
+    """
+    matches = (match for key in found if (match := _OF_A_SPLIT.fullmatch(key)))
+    return {match["split"] or match["shard_of"] for match in matches}
 
 
 def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:

@@ -97,7 +97,7 @@ def splits_of(store: Store) -> list[str]:
         found = {info.key for info in store.list()}
     except ObjectNotFound:
         found = set()
-    splits = sorted({split for key in found if (split := keys.split_of_job(key))})
+    splits = sorted(keys.splits(found))
     if splits:
         return splits
     instead = f"it has {len(found):,} other objects" if found else "there is nothing"

@@ -47,9 +47,9 @@ def write_down(
                 raise Overtaken
         store.put(key, data)
 
-    claim(keys.LABELS, labels, lambda: bool(splits_with_jobs(store)))
+    claim(keys.LABELS, labels, lambda: bool(stored_splits(store)))
     for split, data in plans.items():
-        claim(keys.plan(split), data, lambda: bool(splits_with_jobs(store) & {*jobs}))
+        claim(keys.plan(split), data, lambda: bool(stored_splits(store) & {*jobs}))
     for split, data in jobs.items():
         if not store.create(keys.job(split), data) and _bytes(store, keys.job(split)) != data:
             raise Overtaken
@@ -62,6 +62,6 @@ def _bytes(store: Store, key: str) -> bytes | None:
         return None
 
 
-def splits_with_jobs(store: Store) -> set[str]:
-    """Splits whose job file is in the store."""
-    return {split for info in store.list() if (split := keys.split_of_job(info.key))}
+def stored_splits(store: Store) -> set[str]:
+    """Splits of which a job file, a table or a receipt is in the store."""
+    return keys.splits(info.key for info in store.list())

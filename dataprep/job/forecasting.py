@@ -29,7 +29,7 @@ from dataprep.forecast import (
 from dataprep.job.box_plans import find_boxes
 from dataprep.job.charges import cost_of, requests_of
 from dataprep.job.choice import choose_engine
-from dataprep.job.claims import splits_with_jobs
+from dataprep.job.claims import stored_splits
 from dataprep.job.cluster import Cluster
 from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
@@ -124,7 +124,7 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
     own = request.own_labels()
     try:
         there = sum(1 for _ in store.list())
-        taken = sorted(splits_with_jobs(store) & {*request.splits})
+        taken = sorted(stored_splits(store) & {*request.splits})
         label_space = label_space_for(request, store, remarks.warnings.append)
     except ObjectNotFound as error:
         if "://" in request.config.output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.config import ShardConfig
@@ -26,6 +27,7 @@ from dataprep.job.retry import forget, located, retries
 from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.stored import (
     content_of_split,
+    lost_plans,
     refuse_leftovers,
     remove_split,
     require_same,
@@ -98,6 +100,8 @@ def _found(
         )
     if not found:
         return None
+    if lost := lost_plans(store, found):
+        _put_back(request, store, found, lost, note)
     label_space = stored_labels(store, found)
     plans = {split: stored_plan(store, split, found[split]) for split in found}
     again = {
@@ -127,12 +131,56 @@ def _ready(store: Store) -> None:
 
 def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
-    config, listing, source = request.config, request.listing, request.source
     remove = splits_to_remove(store, request.splits) if overwrite else []
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
+    made = _planned(request, store, label_space, note)
+    try:
+        for split in remove:
+            remove_split(store, split)
+        job_files = {split: job.to_json() for split, job in made.jobs.items()}
+        patience_s = (0.0,) if overwrite else claims.PATIENCE_S
+        claims.write_down(store, made.labels, made.encoded, job_files, patience_s)
+    except StoreError as error:
+        error.exit_code = 2  # the first write shows whether writing is allowed at all
+        raise
+    return Prepared(request.config, request.source, store, label_space, made.jobs, made.plans, {})
+
+
+def _put_back(
+    request: Request, store: Store, found: Mapping[str, JobFile], lost: Sequence[str], note: Note
+) -> None:
+    """Write labels and plans again that are gone, if they come out as the jobs know them."""
+    note(f"gone from {store.uri}: {' and '.join(lost)}; planning again, to put that back")
+    own = keys.LABELS in lost
+    label_space = request.own_labels() if own else label_space_for(request, store, note)
+    made = _planned(request, store, label_space, note)
+    for split, job in found.items():
+        digests = [hashlib.sha256(d).hexdigest() for d in (made.labels, made.encoded[split])]
+        if digests != [job.labels_sha256, job.plan_sha256]:
+            raise OutputConflict(
+                f"gone from {store.uri}: {' and '.join(lost)}. This source and config give another: "
+                "put the old one back, or start anew with --overwrite"
+            )
+    contents = {keys.LABELS: made.labels, **{keys.plan(s): d for s, d in made.encoded.items()}}
+    for key in lost:
+        store.create(key, contents[key])
+
+
+class _Planned(NamedTuple):
+    """Plans and job files, and what is stored of labels and plans."""
+
+    plans: dict[str, SplitPlan]
+    jobs: dict[str, JobFile]
+    labels: bytes
+    encoded: dict[str, bytes]
+
+
+def _planned(request: Request, store: Store, label_space: LabelSpace, note: Note) -> _Planned:
+    """What will be made of what; nothing is written."""
+    config, listing, source = request.config, request.listing, request.source
     note(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
@@ -163,16 +211,7 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
         )
         for split, split_plan in plans.items()
     }
-    try:
-        for split in remove:
-            remove_split(store, split)
-        job_files = {split: job.to_json() for split, job in jobs.items()}
-        patience_s = (0.0,) if overwrite else claims.PATIENCE_S
-        claims.write_down(store, labels_json, encoded, job_files, patience_s)
-    except StoreError as error:
-        error.exit_code = 2  # the first write shows whether writing is allowed at all
-        raise
-    return Prepared(config, source, store, label_space, jobs, plans, {})
+    return _Planned(plans, jobs, labels_json, encoded)
 
 
 def _require_space(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dataprep import keys
 from dataprep.counted import counted
+from dataprep.errors import ObjectNotFound, OutputConflict
 from dataprep.job import claims
 from dataprep.job.request import Request
 from dataprep.labels import LabelSpace
@@ -19,11 +20,17 @@ def label_space_for(
 
     Raises:
         OutputConflict: this source has classes that the output's label space lacks, or asks for
-            other labels.
+            other labels; or labels.json is gone.
     """
-    if not claims.splits_with_jobs(store) - {*request.splits, *remove}:
+    if not claims.stored_splits(store) - {*request.splits, *remove}:
         return request.own_labels()
-    shared = LabelSpace.from_json(store.get(keys.LABELS))
+    try:
+        shared = LabelSpace.from_json(store.get(keys.LABELS))
+    except ObjectNotFound:
+        raise OutputConflict(
+            f"{keys.LABELS} is gone from {store.uri}, which holds other splits: put it back, or "
+            "run the job again that began this output"
+        ) from None
     require_given(request, shared, note)
     shared.require(request.own_labels().index, request.config.split)
     return shared

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys
 from dataprep.config import ShardConfig
-from dataprep.errors import DatasetError, ObjectNotFound, OutputConflict, SchemaTooNew
+from dataprep.errors import (
+    DataprepError,
+    DatasetError,
+    ObjectNotFound,
+    OutputConflict,
+    SchemaTooNew,
+)
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.plans import VALIDATION, SplitPlan
@@ -21,12 +27,19 @@ from dataprep.versions import determining
 
 
 def stored_job(store: Store, split: str) -> JobFile | None:
-    """The job file of a split, if there is one."""
+    """The job file of a split, if there is one. Raises OutputConflict where it is damaged."""
     key = keys.job(split)
     try:
         return JobFile.from_json(store.get(key), key)
     except ObjectNotFound:
         return None
+    except SchemaTooNew:
+        raise
+    except DatasetError as error:
+        raise OutputConflict(
+            f"{error}: nobody can tell what the shards in {store.uri} belong to. Put {key} back, "
+            "use another --output, or --overwrite to start anew"
+        ) from None
 
 
 def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
@@ -47,6 +60,12 @@ def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
     return found
 
 
+def lost_plans(store: Store, splits: Iterable[str]) -> list[str]:
+    """Labels and plans that are gone although a job was written with them."""
+    wanted = {keys.LABELS, *map(keys.plan, splits)}
+    return sorted(wanted - {info.key for info in store.list()})
+
+
 def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
     """The labels that the jobs were planned with. Raises OutputConflict."""
     try:
@@ -57,7 +76,8 @@ def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
     if any(digest != job.labels_sha256 for job in jobs.values()):
         raise OutputConflict(
             f"{keys.LABELS} in {store.uri} is not the one that the job was planned with: put it "
-            "back, or start anew with --overwrite"
+            "back, or delete it and run again: it is written anew where the source still gives it; "
+            "otherwise start anew with --overwrite"
         )
     return LabelSpace.from_json(data)
 
@@ -72,7 +92,8 @@ def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
     if hashlib.sha256(data).hexdigest() != job.plan_sha256:
         raise OutputConflict(
             f"{key} in {store.uri} is not the plan that {keys.job(split)} was written with: "
-            "start anew with --overwrite"
+            "put it back, or delete it and run again: it is written anew where the source still "
+            "gives it; otherwise start anew with --overwrite"
         )
     return SplitPlan.from_parquet(data)
 
@@ -164,12 +185,14 @@ def _source_differences(
 def splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
     """The splits to overwrite, and a validation split that was taken from one of them.
 
-    If it stayed, its samples would be in both.
+    If it stayed, its samples would be in both. A job file that cannot be read says nothing.
     """
     taken = []
     for split in splits:
-        job = stored_job(store, split)
-        other = stored_job(store, VALIDATION)
+        try:
+            job, other = stored_job(store, split), stored_job(store, VALIDATION)
+        except OutputConflict:
+            continue
         if job and other and job.config.get("validation") and job.source == other.source:
             taken.append(VALIDATION)
     return list(dict.fromkeys([*splits, *taken]))
@@ -189,9 +212,39 @@ def remove_split(store: Store, split: str) -> None:
 
 
 def refuse_leftovers(store: Store, split: str) -> None:
-    """Refuse receipts of which nobody knows to what plan they belong."""
-    if any(keys.belongs_to(split, info.key, ()) for info in store.list("receipts/")):
+    """Refuse files in the split's places of which nobody knows to what plan they belong.
+
+    Labels and a plan alone are what a run leaves that is killed before its job file.
+    """
+    stored = {info.key for info in store.list()}
+    found = {key for key in stored if keys.belongs_to(split, key, format_names())}
+    begun: dict[str, Callable[[bytes], object]] = {
+        keys.LABELS: LabelSpace.from_json,
+        keys.plan(split): SplitPlan.from_parquet,
+    }
+    strange = found - begun.keys()
+    strange |= {key for key in begun.keys() & stored if not _reads(store, key, begun[key])}
+    # Asked last: another part may have written its job, and shards, since this one looked.
+    if strange and stored_job(store, split) is None:
         raise OutputConflict(
-            f"{store.uri} holds shards of split {split!r}, but not its {keys.job(split)}: "
-            "--overwrite to start anew, or use another --output"
+            f"{store.uri} holds {_shown(sorted(strange))}, but no {keys.job(split)} to which that "
+            "belongs: put it back, use another --output, or --overwrite to remove split "
+            f"{split!r} and start anew"
         )
+
+
+def _reads(store: Store, key: str, read: Callable[[bytes], object]) -> bool:
+    try:
+        data = store.get(key)
+    except ObjectNotFound:  # removed meanwhile
+        return True
+    try:
+        read(data)
+    except (DataprepError, OSError, ValueError, LookupError):
+        return False
+    return True
+
+
+def _shown(found: Sequence[str]) -> str:
+    more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
+    return ", ".join(found[:3]) + more

@@ -64,15 +64,17 @@ def splits_in(store: Store) -> list[str]:
     """The splits that an output holds, complete or not, sorted.
 
     Raises:
-        ManifestMissing: there is no job at all.
+        ManifestMissing: there is none at all.
     """
     try:
-        found = sorted({s for info in store.list() if (s := keys.split_of_job(info.key))})
+        found = sorted(keys.splits(info.key for info in store.list()))
     except StoreError as error:
         error.exit_code = 2  # nothing to verify can be reached: the request was wrong
         raise
     if not found:
-        raise ManifestMissing(f"no data set in {store.uri!r}: no *.job.json there")
+        raise ManifestMissing(
+            f"{store.uri!r} holds no output of dataprep shard: no *.job.json there"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord, SchemaTooNew
-from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
+from dataprep.receipt import Receipt, Row, StoredFile, StoredShard, stored_files
 from tests.strategies import json_values, mutated, receipts
 
 PLACED = Row(0, "a.jpg", 1, "cats", "written", width=8, records={"tfrecord": (0, 90, 7)})
@@ -98,5 +98,5 @@ def test_the_files_of_a_receipt_without_its_samples(receipt: Receipt) -> None:
 @given(length=st.integers(min_value=0, max_value=len(RECEIPT.to_json()) - 2))
 def test_a_receipt_that_is_cut_short_has_no_files(length: int) -> None:
     """However much of it is left, it is no receipt."""
-    with pytest.raises(CorruptRecord, match="^r: not a receipt"):
+    with pytest.raises(CorruptRecord, match=r"^r: not a receipt"):
         stored_files(RECEIPT.to_json()[:length], "r")

@@ -27,9 +27,7 @@ from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 
 
-def run(
-    source: Path, output: Path | str, *, overwrite: bool = False, **more: Any
-) -> list[Summary]:
+def run(source: Path, output: Path | str, *, overwrite: bool = False, **more: Any) -> list[Summary]:
     """Shard into small shards on threads."""
     values = {"source": source, "output": output, "image.size": 64, "shard_size": "1MB", **more}
     return list(dataprep.shard(load(None, values), overwrite=overwrite))
@@ -70,17 +68,98 @@ def test_overwriting_without_validation_removes_what_was_held_out(
     assert (found.split, found.samples) == ("train", 120)
 
 
-@pytest.mark.parametrize("damage", ["changed", "missing"])
-def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path, damage: str) -> None:
+def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path) -> None:
     """labels.json is held against the job before anything is made with it."""
     run(tree, tmp_path)
     labels = tmp_path / "labels.json"
     content = json.loads(labels.read_bytes())
     content["classes"][0]["text"] = "something else"
-    labels.write_text(json.dumps(content)) if damage == "changed" else labels.unlink()
+    labels.write_text(json.dumps(content))
     next((tmp_path / "receipts").iterdir()).unlink()
     with pytest.raises(OutputConflict, match=r"labels\.json.*--overwrite"):
         run(tree, tmp_path)
+
+
+@pytest.mark.parametrize("lost", [["labels.json"], ["train.plan.parquet"], ["*.json", "*.par*"]])
+def test_lost_labels_and_plans_are_put_back(tree: Path, tmp_path: Path, lost: list[str]) -> None:
+    """They are planned again, if this gives the very bytes that the job knows."""
+    output, other = tmp_path / "out", tmp_path / "other"
+    run(tree, output, validation="20%")
+    before = files(output)
+    gone = {path for pattern in lost for path in output.glob(pattern)}
+    for path in gone - {*output.glob("*.job.json")}:
+        path.unlink()
+    shutil.copytree(tree, other)
+    shutil.copytree(next(other.iterdir()), other / "n99999999")
+    with pytest.raises(OutputConflict, match="give another: put the old one"):
+        run(other, output, validation="20%")
+    assert [summary.made_shards for summary in run(tree, output, validation="20%")] == [0, 0]
+    assert files(output) == before
+    assert all(found.ok for found in dataprep.verify(output))
+
+
+def test_lost_labels_of_several_splits(tree: Path, tmp_path: Path) -> None:
+    """The job that began the output puts them back; another split is not begun without them."""
+    run(tree, tmp_path)
+    run(tree, tmp_path, split="test")
+    before = files(tmp_path)
+    (tmp_path / "labels.json").unlink()
+    with pytest.raises(OutputConflict, match=r"labels\.json is gone"):
+        run(tree, tmp_path, split="more")
+    run(tree, tmp_path, split="test")
+    assert files(tmp_path) == before
+
+
+FOREIGN = [
+    "labels.json",
+    "train.plan.parquet",
+    "train.samples.parquet",
+    "train.manifest.json",
+    "tfrecord/train-00000-of-00001",
+    "tfrecord/train-00000-of-00003",
+    "index/tfrecord/train-00000-of-00003.idx",
+]
+
+
+@pytest.mark.parametrize("key", FOREIGN)
+def test_somebody_elses_files_are_refused(tree: Path, tmp_path: Path, key: str) -> None:
+    """Files in the split's places without its job file are named, and stay as they are."""
+    (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / key).write_bytes(b"mine")
+    (tmp_path / "notes.txt").write_bytes(b"mine")
+    before = files(tmp_path)
+    with pytest.raises(OutputConflict, match=rf"holds {key}, but no train\.job\.json") as caught:
+        run(tree, tmp_path)
+    assert caught.value.exit_code == 2
+    assert files(tmp_path) == before
+    run(tree, tmp_path, overwrite=True)
+    assert all(found.ok for found in dataprep.verify(tmp_path))
+
+
+def test_a_lost_job_file(tree: Path, tmp_path: Path) -> None:
+    """Its split is refused, and its labels stay under it when another split is made."""
+    run(tree, tmp_path)
+    (tmp_path / "train.job.json").unlink()
+    before = files(tmp_path)
+    with pytest.raises(OutputConflict, match=r"but no train\.job\.json.*put it back"):
+        run(tree, tmp_path)
+    fewer = tmp_path / "fewer"
+    shutil.copytree(tree, fewer)
+    shutil.rmtree(min(fewer.iterdir()))
+    run(fewer, tmp_path, split="test")
+    assert files(tmp_path)["labels.json"] == before["labels.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"schema": 1}'])
+def test_a_damaged_job_file(tree: Path, tmp_path: Path, content: bytes) -> None:
+    """It is refused with what to do, and overwriting is one way."""
+    run(tree, tmp_path)
+    before = files(tmp_path)
+    (tmp_path / "train.job.json").write_bytes(content)
+    with pytest.raises(OutputConflict, match=r"^train\.job\.json: .*back.*--output.*--overwrite"):
+        run(tree, tmp_path)
+    run(tree, tmp_path, overwrite=True)
+    assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("kind", ["tfrecord", "index/tfrecord"])

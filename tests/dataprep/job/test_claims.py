@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from dataprep.job.claims import Overtaken, splits_with_jobs, write_down
+from dataprep.job.claims import Overtaken, stored_splits, write_down
 from dataprep.stores import Buffer, ObjectInfo
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects
@@ -47,7 +47,7 @@ def test_the_job_file_goes_last(store: Recorded) -> None:
     write_down(store, b"labels", *JOB)
     assert store.written == list(WRITTEN)
     assert objects(store) == WRITTEN
-    assert splits_with_jobs(store) == {"train"}
+    assert stored_splits(store) == {"train"}
 
 
 def test_the_same_again_writes_nothing(store: Recorded) -> None:
@@ -79,7 +79,7 @@ def test_another_split_with_the_same_labels(store: Recorded) -> None:
     """A second split that gives the same labels joins the first."""
     write_down(store, b"labels", *JOB)
     write_down(store, b"labels", {"validation": b"p"}, {"validation": b"j"})
-    assert splits_with_jobs(store) == {"train", "validation"}
+    assert stored_splits(store) == {"train", "validation"}
 
 
 def test_what_was_left_before_a_job_file_is_replaced(store: Recorded) -> None:
