@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dataprep.errors import ConfigError
 
 _WRITTEN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_MOST = 999_999
 
 
 class Part(NamedTuple):
@@ -34,8 +35,8 @@ class Part(NamedTuple):
         match = _WRITTEN.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):
             raise ConfigError(
-                f"--part {text!r}: write I/N with I from 0 to N-1, as in --part 0/4 for the "
-                "first of four"
+                f"--part {text!r}: write I/N with I from 0 to N-1 and N at most {_MOST:,}, as in "
+                "--part 0/4 for the first of four"
             )
         return cls(int(match[1]), int(match[2]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,16 +22,15 @@ from dataprep.job.plans import (
     sample_rows,
 )
 from dataprep.job.remarks import bytes_to_write, lack_of_space, oddities
+from dataprep.job.removal import note_removal, remove_split, splits_to_remove
 from dataprep.job.request import Request, requested
-from dataprep.job.retry import forget, located, retries
+from dataprep.job.retry import forget, located, require_limit, retries
 from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.stored import (
     content_of_split,
     lost_plans,
     refuse_leftovers,
-    remove_split,
     require_same,
-    splits_to_remove,
     stored_job,
     stored_labels,
     stored_manifest,
@@ -108,12 +107,14 @@ def _found(
         split: retries(store, job, plans[split], failed=retry_failed)
         for split, job in found.items()
     }
-    require_same(config, found, request.listing, label_space, plans, again)
+    require_same(store, config, found, request.listing, label_space, plans, again)
     if set(found) != set(splits):
         return None
     require_given(request, label_space, note)
     if any(again.values()):
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
+    if retry_failed:
+        require_limit(store, again, config.max_failures)
     for split, job in found.items() if retry_failed else ():
         forget(store, job, again[split], request.listing, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
@@ -137,6 +138,7 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
     made = _planned(request, store, label_space, note)
+    note_removal(store, request.splits, remove, note)
     try:
         for split in remove:
             remove_split(store, split)
@@ -161,8 +163,8 @@ def _put_back(
         digests = [hashlib.sha256(d).hexdigest() for d in (made.labels, made.encoded[split])]
         if digests != [job.labels_sha256, job.plan_sha256]:
             raise OutputConflict(
-                f"gone from {store.uri}: {' and '.join(lost)}. This source and config give another: "
-                "put the old one back, or start anew with --overwrite"
+                f"gone from {store.uri}: {' and '.join(lost)}. This source and config give "
+                "another: put the old one back, or start anew with --overwrite"
             )
     contents = {keys.LABELS: made.labels, **{keys.plan(s): d for s, d in made.encoded.items()}}
     for key in lost:

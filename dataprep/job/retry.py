@@ -19,13 +19,15 @@ import numpy as np
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.errors import CorruptRecord, DatasetError, ObjectNotFound
+from dataprep.errors import CorruptRecord, DatasetError, ObjectNotFound, TooManyFailures
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
+from dataprep.manifest import Manifest
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
+from dataprep.shares import allowed_failures
 from dataprep.sources import Listing
 from dataprep.stores import Store
 
@@ -67,6 +69,28 @@ def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Ret
         plan.names[i] for i in range(plan.samples, len(plan.names)) if plan.statuses[i] == "failed"
     }
     return Retries(sizes, tuple(shards), frozenset(names | refused), len(refused))
+
+
+def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) -> None:
+    """Refuse to take a finished split apart that would not be finished if its samples fail again.
+
+    Raises:
+        TooManyFailures: more samples failed than ``limit`` allows; nothing was changed.
+    """
+    for split, again in found.items():
+        try:
+            counts = Manifest.from_json(store.get(keys.manifest(split)), split).samples
+        except (ObjectNotFound, DatasetError):
+            continue
+        allowed = allowed_failures(limit, counts.total)
+        if again.shards and counts.failed > allowed:
+            error = TooManyFailures(
+                f"{split} is complete with {counted(counts.failed, 'failed sample')}, and "
+                f"--max-failures {limit} allows {allowed:,}: if they failed again it would be "
+                f"complete no more. Nothing was changed; give --max-failures {counts.failed}"
+            )
+            error.exit_code = 2
+            raise error
 
 
 def forget(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from dataprep import keys
 from dataprep.config import ShardConfig
+from dataprep.counted import counted
 from dataprep.errors import (
     DataprepError,
     DatasetError,
@@ -17,13 +18,15 @@ from dataprep.errors import (
 )
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
-from dataprep.job.plans import VALIDATION, SplitPlan
-from dataprep.job.retry import Retries
+from dataprep.job.plans import SplitPlan
+from dataprep.job.retry import Retries, retries
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.versions import determining
+
+_RESIZED = "of another size"
 
 
 def stored_job(store: Store, split: str) -> JobFile | None:
@@ -62,8 +65,15 @@ def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
 
 def lost_plans(store: Store, splits: Iterable[str]) -> list[str]:
     """Labels and plans that are gone although a job was written with them."""
-    wanted = {keys.LABELS, *map(keys.plan, splits)}
-    return sorted(wanted - {info.key for info in store.list()})
+    return [key for key in (keys.LABELS, *map(keys.plan, splits)) if not _is_there(store, key)]
+
+
+def _is_there(store: Store, key: str) -> bool:
+    try:
+        store.head(key)
+    except ObjectNotFound:
+        return False
+    return True
 
 
 def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
@@ -99,12 +109,13 @@ def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
 
 
 def require_same(
+    store: Store,
     config: ShardConfig,
     jobs: Mapping[str, JobFile],
     listing: Listing,
     label_space: LabelSpace,
     plans: Mapping[str, SplitPlan],
-    retries: Mapping[str, Retries],
+    again: Mapping[str, Retries],
 ) -> None:
     """Refuse to go on with jobs that were planned from something else.
 
@@ -116,9 +127,11 @@ def require_same(
         here = determining(same_everywhere=config.image.same_everywhere)
         found += differences(job.versions, dict(here))
         if job.source["sha256"] != digest:
-            changed = _source_differences(listing, label_space, plans, retries)
-            found += changed or (
-                [] if retries[split] else ["source: other classes, labels or places"]
+            groups = _source_differences(listing, label_space, plans, again)
+            if not found and groups.keys() == {_RESIZED}:
+                _offer_retry(store, config, jobs, plans, groups[_RESIZED])
+            found += [_group_shown(names, what) for what, names in groups.items()] or (
+                [] if again[split] else ["source: other classes, labels or places"]
             )
         if found:
             more = f"; and {len(found) - 8} more" if len(found) > 8 else ""
@@ -127,6 +140,28 @@ def require_same(
                 f"{'; '.join(found[:8])}{more}. Take these back to resume it, use another "
                 "--output, or --overwrite to start anew"
             )
+
+
+def _offer_retry(
+    store: Store,
+    config: ShardConfig,
+    jobs: Mapping[str, JobFile],
+    plans: Mapping[str, SplitPlan],
+    changed: Set[str],
+) -> None:
+    """Say how to go on where all that changed are files that had failed."""
+    failed: set[str] = set()
+    for split, job in jobs.items():
+        failed |= retries(store, job, plans[split], failed=True).names
+    if changed <= failed:
+        raise OutputConflict(
+            f"{config.output}: {_group_shown(changed, _RESIZED)}, all of which failed before: "
+            "--retry-failed makes their shards again and leaves the others as they are"
+        )
+
+
+def _group_shown(names: Set[str], what: str) -> str:
+    return f"source: {counted(len(names), 'file')} {what}, such as {min(names)!r}"
 
 
 def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
@@ -154,61 +189,29 @@ def _source_differences(
     listing: Listing,
     label_space: LabelSpace,
     plans: Mapping[str, SplitPlan],
-    retries: Mapping[str, Retries],
-) -> list[str]:
+    again: Mapping[str, Retries],
+) -> dict[str, set[str]]:
+    """Names by what became of them."""
     before: dict[str, int] = {}
     labels: dict[str, int] = {}
     mended: set[str] = set()
     for split, stored in plans.items():
         before |= zip(stored.names, stored.sizes.tolist(), strict=True)
         labels |= zip(stored.names[: stored.samples], stored.labels.tolist(), strict=False)
-        before |= retries[split].sizes
-        mended |= retries[split].names
+        before |= again[split].sizes
+        mended |= again[split].names
     now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     classes = dict(zip(listing.names, listing.classes, strict=True))
     both = now.keys() & before.keys()
     groups = {
         "new": now.keys() - before.keys(),
         "gone": before.keys() - now.keys(),
-        "of another size": {n for n in both if now[n] != before[n]} - mended,
+        _RESIZED: {n for n in both if now[n] != before[n]} - mended,
         "of another class": {
             n for n in both & labels.keys() if label_space.index.get(classes[n], -1) != labels[n]
         },
     }
-    return [
-        f"source: {len(names):,} files {what}, such as {min(names)!r}"
-        for what, names in groups.items()
-        if names
-    ]
-
-
-def splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
-    """The splits to overwrite, and a validation split that was taken from one of them.
-
-    If it stayed, its samples would be in both. A job file that cannot be read says nothing.
-    """
-    taken = []
-    for split in splits:
-        try:
-            job, other = stored_job(store, split), stored_job(store, VALIDATION)
-        except OutputConflict:
-            continue
-        if job and other and job.config.get("validation") and job.source == other.source:
-            taken.append(VALIDATION)
-    return list(dict.fromkeys([*splits, *taken]))
-
-
-def remove_split(store: Store, split: str) -> None:
-    """Remove a split, the manifest first: a reader never meets half of it.
-
-    The job file goes last: a removal cut short is no new output, but one to go on removing.
-    """
-    store.delete(keys.manifest(split))
-    found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
-    ranks = {"receipts": 0, "": 2}
-    for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
-        store.delete(key)
-    store.delete(keys.job(split))
+    return {what: names for what, names in groups.items() if names}
 
 
 def refuse_leftovers(store: Store, split: str) -> None:

@@ -25,6 +25,7 @@ from dataprep.job.forecasting import forecast
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
+from tests import commandline
 
 
 def run(source: Path, output: Path | str, *, overwrite: bool = False, **more: Any) -> list[Summary]:
@@ -66,6 +67,16 @@ def test_overwriting_without_validation_removes_what_was_held_out(
     run(tree, output, overwrite=True)
     (found,) = dataprep.verify(output)
     assert (found.split, found.samples) == ("train", 120)
+
+
+def test_an_overwrite_says_what_it_removes(tree: Path, tmp_path: Path) -> None:
+    """Each split that goes is named, above all one that was not asked for."""
+    output = tmp_path / "out"
+    job = ("shard", "--source", str(tree), "--output", str(output), "--size", "64")
+    assert "removes" not in commandline.dataprep(*job, "--overwrite", "--validation", "10%").err
+    said = commandline.dataprep(*job, "--overwrite").err
+    assert f"--overwrite removes split 'train' of {output}\n" in said
+    assert f"'validation' of {output}, which was taken from the same source" in said
 
 
 def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ class TestRefused:
         assert done.code == 2
         assert done.out == ""
         (line,) = done.complaints
-        assert f" files {kind}, such as {name!r}" in line
+        assert f"{kind}, such as {name!r}" in line
         assert objects(output) == before
 
     def test_a_plan_changed_by_hand(self, tree: Path, output: Path, shard: Shard) -> None:

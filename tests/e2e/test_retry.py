@@ -113,7 +113,13 @@ def test_a_mended_file_of_another_size(
     mend(source, held)
     refused = shard(source, output)
     assert refused.code == 2
-    assert "files of another size" in refused.complaints[0]
+    assert "source: 3 files of another size" in refused.complaints[0]
+    assert "all of which failed before: --retry-failed makes" in refused.complaints[0]
+    sound = next(name for name in shards_of(output) if name not in victims)
+    data = (source / sound).read_bytes()
+    (source / sound).write_bytes(data + b"\0")
+    assert "--retry-failed" not in shard(source, output).complaints[0]
+    (source / sound).write_bytes(data)
     retried = shard(source, output, "--retry-failed")
     assert retried.code == 0, retried.err
     assert set(statuses(output).values()) == {"written"}
@@ -147,6 +153,22 @@ def test_a_file_that_fails_again(source: Path, tmp_path: Path, victims: list[str
         assert done.one_object["splits"][0]["samples"]["failed"] == 2
     mend(source, held)
     assert shard(source, output, "--retry-failed").code == 0
+    assert set(statuses(output).values()) == {"written"}
+
+
+def test_a_limit_that_was_forgotten(source: Path, tmp_path: Path, victims: list[str]) -> None:
+    """A complete split is not taken apart under a limit that its failures are above."""
+    output = tmp_path / "out"
+    held = break_some(source, victims, resize=True)
+    assert shard(source, output, "--max-failures", "3").code == 0
+    before = objects(output)
+    refused = shard(source, output, "--retry-failed", "--max-failures", "1%")
+    assert refused.code == 2
+    assert "complete with 3 failed samples, and --max-failures 1% allows 1" in refused.err
+    assert "--max-failures 3" in refused.complaints[0]
+    assert objects(output) == before
+    mend(source, held)
+    assert shard(source, output, "--retry-failed", "--max-failures", "3").code == 0
     assert set(statuses(output).values()) == {"written"}
 
 
@@ -192,7 +214,7 @@ def test_another_change_is_still_refused(source: Path, tmp_path: Path, victims: 
     (source / sound).write_bytes((source / sound).read_bytes() + b"\0")
     done = shard(source, output, "--retry-failed")
     assert done.code == 2
-    assert f"1 files of another size, such as {sound!r}" in done.complaints[0]
+    assert f"1 file of another size, such as {sound!r}" in done.complaints[0]
     assert objects(output) == before
 
 
@@ -240,7 +262,7 @@ def test_killed_while_it_retries(
     mend(source, held)
     killed = commandline.dataprep(
         *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
-        *("--workers", "1"),
+        *("--workers", "1", "--max-failures", "9"),
         env=gate.kills_at(place, 1),
     )
     assert killed.code == -signal.SIGKILL
