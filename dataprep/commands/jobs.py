@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dataprep.command_line import one_line
 from dataprep.commands.job_options import takes_a_job
 from dataprep.commands.options import (
     EndpointUrl,
@@ -18,6 +19,10 @@ from dataprep.commands.options import (
     refuse,
     store_options,
 )
+from dataprep.errors import DataprepError, DatasetError, JobError
+
+if TYPE_CHECKING:
+    from dataprep.job import Summary
 
 
 @takes_a_job
@@ -49,7 +54,10 @@ def shard(
     config: Any,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite/--resume", help="Remove this split first, or go on with it."),
+        typer.Option(
+            "--overwrite/--resume",
+            help="Remove this split first, and a validation split taken from it; or go on with it.",
+        ),
     ] = False,
     retry_failed: Annotated[
         bool,
@@ -74,10 +82,19 @@ def shard(
         typer.echo(dump(config), nl=False)
         return
     if part is not None:
-        if overwrite or retry_failed:
+        if overwrite:
+            also = ", and the same of validation" if config.validation is not None else ""
+            refuse(
+                "--part goes with neither --overwrite nor --retry-failed: parts would remove each "
+                "other's shards. To start anew use another --output, or first delete "
+                f"{config.split}.manifest.json, then every other {config.split}.* and every "
+                f"{config.split}-* in the folders of this one{also}"
+            )
+        if retry_failed:
             refuse(
                 "--part goes with neither --overwrite nor --retry-failed: parts would undo each "
-                "other's work; run that once, without --part"
+                "other's work. Run --retry-failed once, without --part: it makes only the shards "
+                "in which a sample failed"
             )
         _answer(each_part(config, Part.parse(part), progress.choose()), part_text, as_json)
         return
@@ -129,18 +146,37 @@ def finalize(
     options = store_options(endpoint_url, set_)
     splits = [split] if split else splits_in(open_store(output, options))
     display = progress.choose()
-    summaries = [
-        run(
-            output,
-            name,
-            max_failures=max_failures,
-            parts=parts,
-            options=options,
-            note=display.note,
-        )
-        for name in splits
-    ]
-    typer.echo(summary_json(summaries) if as_json else summary_text(summaries))
+    summaries: list[Summary] = []
+    errors: dict[str, DataprepError] = {}
+    for name in splits:
+        try:
+            summaries.append(
+                run(
+                    output,
+                    name,
+                    max_failures=max_failures,
+                    parts=parts,
+                    options=options,
+                    note=display.note,
+                )
+            )
+        except (JobError, DatasetError) as error:  # the other splits may be ready
+            errors[name] = error
+    if as_json:
+        incomplete = {name: str(error) for name, error in errors.items()}
+        typer.echo(summary_json(summaries, incomplete))
+    elif summaries:
+        typer.echo(summary_text(summaries))
+    _complain([*errors.values()])
+
+
+def _complain(errors: Sequence[DataprepError]) -> None:
+    """One line each; the last is raised, with the worst exit code of them."""
+    for error in errors[:-1]:
+        typer.echo(f"dataprep: {one_line(str(error))}", err=True)
+    if errors:
+        errors[-1].exit_code = max(error.exit_code for error in errors)
+        raise errors[-1]
 
 
 def _check_limit(max_failures: str) -> None:

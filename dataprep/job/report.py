@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dataprep.counted import counted
 from dataprep.errors import DataprepError, TooManyFailures
@@ -13,9 +14,14 @@ from dataprep.manifest import OUT_OF_BOUNDS, spread
 _MOST_FAILURES = 10
 
 
-def summary_json(summaries: Sequence[Summary | PartSummary]) -> str:
-    """One JSON object for all splits."""
-    return json.dumps({"splits": [summary.as_dict() for summary in summaries]})
+def summary_json(
+    summaries: Sequence[Summary | PartSummary], incomplete: Mapping[str, str] | None = None
+) -> str:
+    """One JSON object for all splits, with those that could not be completed, and why."""
+    content: dict[str, Any] = {"splits": [summary.as_dict() for summary in summaries]}
+    if incomplete:
+        content["incomplete"] = [{"split": name, "why": why} for name, why in incomplete.items()]
+    return json.dumps(content)
 
 
 def stopped_json(summaries: Sequence[Summary | PartSummary], error: DataprepError) -> str:

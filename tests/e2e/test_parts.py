@@ -144,6 +144,27 @@ def test_with_a_validation_split(tree: Path, tmp_path: Path) -> None:
     assert comparable(objects(output)) == comparable(objects(tmp_path / "one"))
 
 
+def test_finalize_names_what_each_split_lacks(tree: Path, tmp_path: Path) -> None:
+    """Every split is tried: those that are whole are completed, the others all named."""
+    output = tmp_path / "out"
+    job = ("--source", tree, "--output", output, "--shard-size", "1MB", "--part", "0/1")
+    assert commandline.dataprep("shard", *job, "--validation", "30%").code == 0
+    assert commandline.dataprep("shard", *job, "--split", "another").code == 0
+    for name in ("train", "another"):
+        min((output / "receipts").glob(f"{name}-*")).unlink()
+    for options in ([], ["--json"]):
+        done = commandline.dataprep("finalize", output, *options)
+        assert done.code == 1
+        another, train = done.complaints
+        assert another.startswith("dataprep: another: 1 of ")
+        assert train.startswith("dataprep: train: 1 of ")
+    found = done.one_object
+    assert [one["split"] for one in found["splits"]] == ["validation"]
+    assert [one["split"] for one in found["incomplete"]] == ["another", "train"]
+    assert "number 0" in found["incomplete"][0]["why"]
+    assert {path.name for path in output.glob("*.manifest.json")} == {"validation.manifest.json"}
+
+
 def test_on_s3(tree: Path, bucket: str, s3_server: MotoServer, tmp_path: Path) -> None:
     """Parts that start together on S3 give what one run gives there, to the byte."""
     place = ("--endpoint-url", s3_server.url)
@@ -209,8 +230,10 @@ class TestFailures:
     ("arguments", "said"),
     [
         (["--part", "2/2"], "I from 0 to N-1"),
-        (["--part", "0/2", "--overwrite"], "--part goes with neither"),
-        (["--part", "0/2", "--retry-failed"], "--part goes with neither"),
+        (["--part", "0/2", "--overwrite"], "first delete train.manifest.json, then every other"),
+        (["--part", "0/2", "--validation", "9%", "--overwrite"], "and the same of validation"),
+        (["--part", "0/2", "--retry-failed"], "Run --retry-failed once, without --part"),
+        (["--part", "1/1000000"], "N at most 999,999"),
         (["--overwrite", "--retry-failed"], "exclude each other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -222,6 +245,18 @@ def test_what_cannot_be(tree: Path, tmp_path: Path, arguments: list[str], said: 
     assert done.code == 2
     assert said in done.complaints[0]
     assert not output.exists()
+
+
+def test_parts_of_a_new_job_where_an_old_one_was(tree: Path, tmp_path: Path) -> None:
+    """What the refusal of --overwrite says to delete is enough for parts to begin anew."""
+    output, other = tmp_path / "out", tmp_path / "other"
+    assert commandline.dataprep("shard", "--source", tree, "--output", output, *JOB).code == 0
+    assert commandline.dataprep(*part(tree, other, "0/1", "--seed", "4")).code == 0
+    for path in (*output.glob("train.*"), *output.glob("**/train-*")):
+        path.unlink()
+    done = commandline.dataprep(*part(tree, output, "0/1", "--seed", "4"))
+    assert done.code == 0, done.err
+    assert comparable(objects(output)) == comparable(objects(other))
 
 
 def test_nothing_to_finalize(tmp_path: Path) -> None:
