@@ -74,6 +74,11 @@ class StoredShard:
     records: int
     indexes: tuple[StoredFile, ...]
 
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """All of them, the shard first."""
+        return self.file, *self.indexes
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -151,7 +156,7 @@ def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
     if samples and data.endswith(b"}}\n"):
         data = head + b',"samples":' + _NO_SAMPLES + b"}"
     shards = Receipt.from_json(data, name).formats.values()
-    return tuple(file for shard in shards for file in (shard.file, *shard.indexes))
+    return tuple(file for shard in shards for file in shard.files)
 
 
 def _rows(samples: dict[str, Any]) -> list[Row]:

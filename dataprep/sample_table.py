@@ -7,6 +7,7 @@ gigabytes that as many objects would.
 from __future__ import annotations
 
 import io
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -118,6 +119,20 @@ class SampleTable:
             return bool(pq.read_table(io.BytesIO(stored)).equals(self.table()))
         except (pa.ArrowException, OSError):
             return False
+
+    def differing_shards(self, stored: bytes) -> list[int]:
+        """The shards whose rows ``stored`` has otherwise; none where more than rows differ."""
+        found, wanted = pq.read_table(io.BytesIO(stored)), self.table()
+        if len(found) != len(wanted) or not found.schema.equals(wanted.schema):
+            return []
+        differing, start = [], 0
+        for shard, rows in itertools.groupby(wanted["shard"].to_pylist()):
+            count = sum(1 for _ in rows)
+            same = found.slice(start, count).equals(wanted.slice(start, count))
+            start += count
+            if shard is not None and not same:
+                differing.append(shard)
+        return differing
 
     def _part(self, rows: Sequence[Row], shard: int | None) -> pa.Table:
         columns: dict[str, pa.Array] = {}

@@ -35,7 +35,7 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
 
     def whole(shard: int) -> bool:
         key = keys.receipt(job.split, shard, job.shards)
-        wanted = {*_files_of(job, shard)}
+        wanted = {*keys_of_shard(job, shard)}
         if not listed.keys() >= {key, *wanted}:
             return False
         try:
@@ -55,7 +55,7 @@ def _is_as_told(info: ObjectInfo, file: StoredFile) -> bool:
     return info.bytes == file.bytes and not (info.etag and file.etag and info.etag != file.etag)
 
 
-def _files_of(job: JobFile, shard: int) -> Iterator[str]:
+def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
     """What a finished shard leaves in the store, besides its receipt."""
     place = (job.split, shard, job.shards)
     for name in job.label_offsets:

@@ -59,6 +59,12 @@ class Account:
             self._records.setdefault(name, Counter()).update(counts)
             self._wanted.setdefault(name, Counter()).update(wanted)
 
+    def agrees(self, receipt: Receipt) -> bool:
+        """Whether a receipt by itself is as the plan has it."""
+        alone = Account(self.job, self.plan, self.labels, self.retried)
+        alone.add(receipt, {})
+        return next(alone.faults(), None) is None
+
     def faults(self) -> Iterator[Fault]:
         """What does not add up; classes last."""
         found = [*self._faults, *self._name_faults(), *self._label_faults()]
@@ -134,7 +140,7 @@ class Account:
                 what = f"{name} is in {self._receipts(self._extra[name])} instead"
             else:
                 what = f"{name} is in the plan of this shard and in no receipt"
-            yield Fault(self._receipt(shards[0]), what)
+            yield self._fault(shards[0], what)
         for name, shards in self._extra.items():
             if name in self._missing:
                 continue
@@ -142,7 +148,7 @@ class Account:
                 what = f"{name} is there although {self._receipt(homes[name])} has it: twice"
             else:
                 what = f"{name} is not in {keys.plan(self.job.split)}"
-            yield from (Fault(self._receipt(shard), what) for shard in shards)
+            yield from (self._fault(shard, what) for shard in shards)
 
     def _homes(self) -> dict[str, int]:
         if not self._extra.keys() - self._missing.keys():
@@ -171,7 +177,11 @@ class Account:
         return f"class {label} ({escape(self.labels.labels[label].synset) if known else 'unknown'})"
 
     def _say(self, shard: int, what: str) -> None:
-        self._faults.append(Fault(self._receipt(shard), what))
+        self._faults.append(self._fault(shard, what))
+
+    def _fault(self, shard: int, what: str) -> Fault:
+        key = self._receipt(shard)
+        return Fault(key, what, remedy=key)
 
     def _receipt(self, shard: int) -> str:
         return keys.receipt(self.job.split, shard, self.job.shards)

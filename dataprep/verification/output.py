@@ -5,10 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from dataprep import keys
-from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, RecordError, StoreError
+from dataprep.errors import (
+    DatasetError,
+    ManifestMissing,
+    ObjectNotFound,
+    RecordError,
+    SchemaTooNew,
+    StoreError,
+)
 from dataprep.formats import format_names
+from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import noted
@@ -18,10 +27,16 @@ from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.accounts import Account, LabelCounts, receipt_labels
-from dataprep.verification.duplicates import COLUMNS, within
+from dataprep.verification.duplicates import COLUMNS, Duplicates, within
 from dataprep.verification.faults import Depth, Fault, Verification
 from dataprep.verification.shards import ShardCheck, quick_faults
-from dataprep.verification.tables import expected_keys, out_of_bounds, table_faults
+from dataprep.verification.tables import (
+    TableCheck,
+    expected_keys,
+    out_of_bounds,
+    plan_faults,
+    stored_manifest,
+)
 
 
 def verify(
@@ -86,13 +101,30 @@ def verify_split(
     on_shard: Callable[[int], None] | None,
 ) -> Verification:
     """Verify one split; see ``verify``."""
-    job = JobFile.from_json(store.get(keys.job(split)), keys.job(split))
+    try:
+        job = JobFile.from_json(store.get(keys.job(split)), keys.job(split))
+    except (ObjectNotFound, DatasetError) as error:
+        return _without_job(store, split, depth, error)
+    return _verify_job(store, job, depth, workers, on_shard)
+
+
+def _verify_job(
+    store: Store,
+    job: JobFile,
+    depth: Depth,
+    workers: int,
+    on_shard: Callable[[int], None] | None,
+) -> Verification:
+    split = job.split
     names = format_names()
     sizes = {
         info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key, names)
     }
 
     retried, faults = _retried(store, job)
+    manifest, manifest_faults = stored_manifest(store, job)
+    faults.extend([*plan_faults(store, job), *manifest_faults])
+    entries = {e.key: e for f in manifest.formats.values() for e in f.shards} if manifest else {}
     account = _account(store, job, retried)
     # Samples that lie within archives or records may bring a name of their own.
     named = account is not None and not account.plan.containers
@@ -101,10 +133,11 @@ def verify_split(
         receipt, found = _receipt(store, job, shard)
         if receipt is None:
             return None, found, {}
-        found.extend(quick_faults(store, receipt, sizes))
+        found.extend(quick_faults(store, receipt, sizes, entries, depth))
+        trusted = account is None or (receipt.shard < job.shards and account.agrees(receipt))
         labels = receipt_labels(receipt.rows, list(receipt.formats))
         if depth != "quick":
-            check = ShardCheck(store, receipt, job, depth, named=named)
+            check = ShardCheck(store, receipt, job, depth, entries, named=named, trusted=trusted)
             found.extend(check.faults())
             labels = check.labels
         if on_shard:
@@ -124,9 +157,12 @@ def verify_split(
     if account is not None:
         faults.extend(account.faults())
     duplicates = within(split, table.table().select(COLUMNS).to_pandas())
-    faults.extend(table_faults(store, job, receipts, table))
+    if manifest is not None and len(receipts) == job.shards:
+        damaged = {fault.key for fault in faults if fault.key.startswith("receipts/")}
+        check = TableCheck(store, job, manifest, table, damaged)
+        faults.extend(check.faults(receipts, quick=depth == "quick"))
     strangers = sorted(sizes.keys() - expected_keys(job, receipts))
-    faults.extend(Fault(key, "does not belong to this data set") for key in strangers)
+    faults.extend(Fault(key, "does not belong to this data set", remedy=key) for key in strangers)
     stored = [entry for receipt in receipts for entry in receipt.formats.values()]
     return Verification(
         output=store.uri,
@@ -162,7 +198,7 @@ def _retried(store: Store, job: JobFile) -> tuple[dict[str, int], list[Fault]]:
     try:
         return noted(store, job), []
     except DatasetError as error:
-        return {}, [Fault(keys.retried(job.split), str(error))]
+        return {}, [Fault.of(error, keys.retried(job.split))]
 
 
 def _receipt(store: Store, job: JobFile, shard: int) -> tuple[Receipt | None, list[Fault]]:
@@ -171,12 +207,29 @@ def _receipt(store: Store, job: JobFile, shard: int) -> tuple[Receipt | None, li
     try:
         receipt = Receipt.from_json(store.get(key), key)
     except ObjectNotFound:
-        return None, [Fault(key, "missing: this shard was never finished; run shard again")]
-    except (RecordError, DatasetError) as error:
-        return None, [Fault(key, str(error))]
+        return None, [Fault(key, "missing: this shard was never finished", remedy="")]
+    except RecordError as error:
+        return None, [Fault.of(error, key, remedy=key)]
+    except DatasetError as error:
+        return None, [Fault.of(error, key)]
     if receipt.fingerprint != job.fingerprint:
-        return receipt, [Fault(key, "belongs to another job")]
+        return receipt, [Fault(key, "belongs to another job", remedy=key)]
     if (receipt.split, receipt.shard, receipt.shards) != (job.split, shard, job.shards):
         number = keys.numbered(receipt.split, receipt.shard, receipt.shards)
-        return receipt, [Fault(key, f"is the receipt of {number}")]
+        return receipt, [Fault(key, f"is the receipt of {number}", remedy=key)]
+    named = {file.key for stored in receipt.formats.values() for file in stored.files}
+    if named != {*keys_of_shard(job, shard)}:
+        strange = ", ".join(sorted(named - {*keys_of_shard(job, shard)})) or "too few"
+        return None, [Fault(key, f"names other objects than its shard's: {strange}", remedy=key)]
     return receipt, []
+
+
+def _without_job(store: Store, split: str, depth: Depth, error: Exception) -> Verification:
+    """Of a split whose job file cannot be read nothing can be told."""
+    key = keys.job(split)
+    fault = Fault.of(error, key)
+    if not isinstance(error, SchemaTooNew):
+        what = "missing" if isinstance(error, ObjectNotFound) else fault.what
+        fault = replace(fault, what=f"{what}. Put it back, or start anew with --overwrite")
+    none = Duplicates(split, "", ())
+    return Verification(store.uri, split, depth, (), 0, 0, 0, (fault,), (), none)

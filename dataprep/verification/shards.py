@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
+from dataprep import keys
 from dataprep.counted import counted
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
 from dataprep.formats.records import RawRecord, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
+from dataprep.manifest import ShardEntry
 from dataprep.names import to_bytes, unescape
 from dataprep.receipt import Receipt, Row, StoredFile
 from dataprep.stores import Store
@@ -22,36 +24,74 @@ from dataprep.verification.faults import Depth, Fault
 _MOST_FAULTS_A_SHARD = 20
 
 
-def quick_faults(store: Store, receipt: Receipt, sizes: Mapping[str, int]) -> Iterator[Fault]:
-    """Sizes as listed, and the ETag where the store has one."""
+def quick_faults(
+    store: Store,
+    receipt: Receipt,
+    sizes: Mapping[str, int],
+    entries: Mapping[str, ShardEntry],
+    depth: Depth,
+) -> Iterator[Fault]:
+    """Sizes as listed, and the ETag where the store has one.
+
+    ``entries`` is what the manifest says of shards by key; it can tell who of two is wrong.
+    Of what is read anyway only the size of the shard is looked at.
+    """
     for stored in receipt.formats.values():
         for file in (stored.file, *stored.indexes):
-            if file.key not in sizes:
-                yield Fault(file.key, "missing: run shard again, it makes this shard anew")
-            elif sizes[file.key] != file.bytes:
-                yield Fault(
-                    file.key, f"has {sizes[file.key]:,} bytes, the receipt says {file.bytes:,}"
-                )
-            elif file.etag:
-                etag = store.head(file.key).etag
-                if etag and etag != file.etag:
-                    yield Fault(file.key, f"ETag is {etag}, the receipt says {file.etag}")
+            size = sizes.get(file.key)
+            entry = entries.get(file.key)
+            if size is None:
+                yield Fault(file.key, "missing", remedy="")
+            elif file is not stored.file and depth != "quick":
+                continue
+            elif size != file.bytes and entry is not None and entry.bytes == size:
+                what = f"says that {file.key} has {file.bytes:,} bytes, it has {size:,}"
+                yield Fault(receipt_key(receipt), what, remedy="")
+            elif size != file.bytes:
+                what = f"has {size:,} bytes, the receipt says {file.bytes:,}"
+                yield Fault(file.key, what, remedy="")
+            elif depth == "quick" and (etag := _other_etag(store, file)):
+                what = f"ETag is {etag}, the receipt says {file.etag}"
+                yield Fault(file.key, what, remedy="")
+
+
+def _other_etag(store: Store, file: StoredFile) -> str | None:
+    """The store's ETag where it is not the receipt's."""
+    etag = store.head(file.key).etag if file.etag else None
+    return etag if etag != file.etag else None
+
+
+def receipt_key(receipt: Receipt) -> str:
+    """Where it lies."""
+    return keys.receipt(receipt.split, receipt.shard, receipt.shards)
 
 
 class ShardCheck:
     """Reads one shard in each format.
 
-    ``named`` says that records carry the base names of their sources.
+    ``entries`` is what the manifest says of shards by key. ``named`` says that records carry the
+    base names of their sources, ``trusted`` that the receipt has the samples of the plan: only then
+    can it tell whether a record is of the right one.
     """
 
     def __init__(
-        self, store: Store, receipt: Receipt, job: JobFile, depth: Depth, *, named: bool
+        self,
+        store: Store,
+        receipt: Receipt,
+        job: JobFile,
+        depth: Depth,
+        entries: Mapping[str, ShardEntry],
+        *,
+        named: bool,
+        trusted: bool,
     ) -> None:
         self._store = store
         self._receipt = receipt
+        self._entries = entries
         self._options = {name: job.record_options(name) for name in job.label_offsets}
         self._deep = depth == "deep"
         self._named = named
+        self._trusted = trusted
         self.labels: dict[str, Counter[int]] = {}
         """Labels of the records, by format, where all of a shard's could be read."""
 
@@ -84,11 +124,31 @@ class ShardCheck:
         except ObjectNotFound:
             return  # said already
         found = list(self._record_faults(name, record_format, file.key, data, rows))
+        sha256 = hashlib.sha256(data).hexdigest()
+        entry = self._entries.get(file.key)
+        witnesses = {file.sha256} | ({entry.sha256} if entry else set())
+        if sha256 in witnesses:  # the shard is as it was written
+            found = [self._of_receipt(fault) for fault in found]
+            if etag := _other_etag(self._store, file):
+                what = f"its ETag of {file.key} is {file.etag}, the store's {etag}"
+                found.append(self._receipt_fault(what))
+        if sha256 != file.sha256 and (sha256 in witnesses or not found):
+            yield self._receipt_fault(f"its SHA-256 of {file.key} is not that of the shard")
         yield from found[:_MOST_FAULTS_A_SHARD]
         if len(found) > _MOST_FAULTS_A_SHARD:
-            yield Fault(file.key, f"and {len(found) - _MOST_FAULTS_A_SHARD} more faults")
-        if not found and hashlib.sha256(data).hexdigest() != file.sha256:
-            yield Fault(file.key, "SHA-256 differs from the receipt's")
+            more = counted(len(found) - _MOST_FAULTS_A_SHARD, "more fault")
+            yield Fault(found[0].key, f"and {more}", remedy=found[0].remedy)
+
+    def _receipt_fault(self, what: str) -> Fault:
+        key = receipt_key(self._receipt)
+        return Fault(key, what, remedy=key)
+
+    def _of_receipt(self, fault: Fault) -> Fault:
+        """Of an intact shard: what its receipt says of it is wrong, but for what --deep finds."""
+        if fault.remedy is None:
+            return fault
+        what = f"does not agree with {fault.place}, which is as it was written"
+        return self._receipt_fault(what)
 
     def _record_faults(
         self,
@@ -115,14 +175,15 @@ class ShardCheck:
         try:
             records = list(record_format.read(data, key))
         except RecordError as error:
-            yield Fault(key, str(error), _known(error.record), _known(error.offset))
+            place = (_known(error.record), _known(error.offset))
+            yield Fault(key, str(error).removeprefix(f"{key}: "), *place, key)
             return
         if [record[:2] for record in records] != [_place(row, name)[:2] for row in rows]:
-            yield Fault(
-                key, f"holds {len(records):,} records, not the {len(rows):,} of the receipt"
-            )
+            what = f"holds {len(records):,} records, not the {len(rows):,} of the receipt"
+            yield Fault(key, what, remedy=key)
             return
-        yield from self._identity_faults(record_format, key, records, rows)
+        if self._trusted:
+            yield from self._identity_faults(record_format, key, records, rows)
 
     def _identity_faults(
         self,
@@ -138,7 +199,7 @@ class ShardCheck:
             try:
                 sample = record_format.decode(record.payload, options)
             except RecordError as error:
-                yield Fault(key, without_place(str(error)), i, record.offset)
+                yield Fault(key, without_place(str(error)), i, record.offset, key)
                 return
             counts[sample.label] += 1
             for what in _strangeness(sample, row, named=self._named):
@@ -160,17 +221,18 @@ class ShardCheck:
         length = _place(row, record_format.name)[1]
         if len(data) < length:
             what = f"cut short: {len(data):,} of its {length:,} bytes are there"
-            yield Fault(key, what, record, offset)
+            yield Fault(key, what, record, offset, key)
             return
         try:
             (raw,) = record_format.read(data, key)
             sample = record_format.decode(raw.payload, self._options[record_format.name])
         except ValueError as error:
             what = str(error) if isinstance(error, RecordError) else "not one whole record"
-            yield Fault(key, without_place(what), record, offset)
+            yield Fault(key, without_place(what), record, offset, key)
             return
         if crc32c(data) != crc:
-            yield Fault(key, "its bytes changed since they were written (CRC-32C)", record, offset)
+            what = "its bytes changed since they were written (CRC-32C)"
+            yield Fault(key, what, record, offset, key)
         keeps_boxes = record_format.keeps_boxes(self._options[record_format.name])
         if keeps_boxes and len(sample.boxes) != (row.boxes or 0):
             what = f"record has {counted(len(sample.boxes), 'box')}, its receipt {row.boxes or 0}"
@@ -184,13 +246,21 @@ class ShardCheck:
         except ObjectNotFound:
             return  # said already
         if found == wanted:
+            if (len(wanted), hashlib.sha256(wanted).hexdigest()) != (file.bytes, file.sha256):
+                yield self._receipt_fault(f"what it says of {file.key} is not true")
+            return
+        if hashlib.sha256(found).hexdigest() == file.sha256:
+            what = f"does not agree with {file.key}, which is as it was written"
+            yield self._receipt_fault(what)
             return
         lines, wanted_lines = found.splitlines(), wanted.splitlines()
         for i, (line, expected) in enumerate(zip(lines, wanted_lines, strict=False)):
             if line != expected:
-                yield Fault(file.key, f"line is {line!r}, the records say {expected!r}", i)
+                what = f"line is {line!r}, the records say {expected!r}"
+                yield Fault(file.key, what, i, remedy=file.key)
                 return
-        yield Fault(file.key, f"has {len(lines):,} lines, the records need {len(wanted_lines):,}")
+        what = f"has {len(lines):,} lines, the records need {len(wanted_lines):,}"
+        yield Fault(file.key, what, remedy=file.key)
 
 
 def _place(row: Row, name: str) -> tuple[int, int, int]:
@@ -205,20 +275,20 @@ def _strangeness(sample: Sample, row: Row, *, named: bool) -> Iterator[str]:
     """How a record shows that it is not the row's, by what it says of itself."""
     source = unescape(row.source)
     if sample.label != row.label:
-        yield f"label {sample.label}, samples.parquet says {row.label} ({row.source})"
+        yield f"label {sample.label}, its receipt says {row.label} ({row.source})"
     if sample.synset and sample.synset != to_bytes(unescape(row.synset)):
-        yield f"synset {sample.synset!r}, samples.parquet says {row.synset!r} ({row.source})"
+        yield f"synset {sample.synset!r}, its receipt says {row.synset!r} ({row.source})"
     if sample.number and sample.number != row.number:
         yield f"its id is {sample.number}, the plan says {row.number} ({row.source})"
     if named and sample.filename and sample.filename != to_bytes(source.rpartition("/")[2]):
-        yield f"it is of {sample.filename!r}, samples.parquet says {row.source}"
+        yield f"it is of {sample.filename!r}, its receipt says {row.source}"
 
 
 def _sample_faults(sample: Sample, row: Row) -> Iterator[str]:
     """Deep: the image decodes, and agrees with the table."""
     if sample.width and (sample.width, sample.height) != (row.width, row.height):
         yield (
-            f"record says {sample.width} x {sample.height}, samples.parquet "
+            f"record says {sample.width} x {sample.height}, its receipt "
             f"{row.width} x {row.height} ({row.source})"
         )
     try:
@@ -228,7 +298,7 @@ def _sample_faults(sample: Sample, row: Row) -> Iterator[str]:
         return
     if (width, height) != (row.width, row.height):
         yield (
-            f"image is {width} x {height}, samples.parquet says {row.width} x {row.height} "
+            f"image is {width} x {height}, its receipt says {row.width} x {row.height} "
             f"({row.source})"
         )
     if sample.channels and sample.channels != channels:

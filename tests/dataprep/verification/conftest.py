@@ -58,11 +58,9 @@ class Output:
         self.store.put(key, json.dumps(content).encode())
 
 
-@pytest.fixture(scope="session")
-def clean(tree: Path) -> Mapping[str, bytes]:
-    """Three shards in both formats."""
-    store = MemoryStore(f"memory://clean-{secrets.token_hex(4)}")
-    config = dataprep.ShardConfig.model_validate(
+def job(tree: Path, store: MemoryStore) -> dataprep.ShardConfig:
+    """What made ``clean``, and makes it anew."""
+    return dataprep.ShardConfig.model_validate(
         {
             "source": str(tree),
             "output": store.uri,
@@ -72,7 +70,13 @@ def clean(tree: Path) -> Mapping[str, bytes]:
             "dask": {"workers": 2, "processes": False},
         }
     )
-    dataprep.shard(config)
+
+
+@pytest.fixture(scope="session")
+def clean(tree: Path) -> Mapping[str, bytes]:
+    """Three shards in both formats."""
+    store = MemoryStore(f"memory://clean-{secrets.token_hex(4)}")
+    dataprep.shard(job(tree, store))
     return {info.key: store.get(info.key) for info in store.list()}
 
 

@@ -209,7 +209,7 @@ class TestRecordsOfOtherSamples:
         faults = output.faults("full")
         assert any(
             (fault.key, fault.record, fault.offset) == (key, number, offset)
-            and f"label {(was + 1) % 6}, samples.parquet says {was}" in fault.what
+            and f"label {(was + 1) % 6}, its receipt says {was}" in fault.what
             for fault in faults
         )
         classes = [fault.what for fault in faults if fault.key == "train.plan.parquet"]

@@ -519,22 +519,33 @@ class TestCommand:
         assert code == 2
         assert "exclude each other" in err
 
-    @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"schema": 99}', b"\xff"])
-    def test_a_job_file_that_is_none(self, output: Output, content: bytes) -> None:
-        """A job file that cannot be read ends with one line that names it."""
-        output.store.put("train.job.json", content)
-        code, out, err = self.run(output.store.uri)
-        assert code in (1, 2)
-        assert out == ""
-        assert err.startswith("dataprep: train.job.json: ")
-        assert err.count("\n") == 1
+    @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"schema": 99}', b"\xff", None])
+    @pytest.mark.parametrize("depth", ["--quick", "--json"])
+    def test_a_job_file_that_is_none(
+        self, output: Output, content: bytes | None, depth: str
+    ) -> None:
+        """A job file that is lost or cannot be read is a fault of its split alone."""
+        output.store.put("other.job.json", content or b"")
+        if content is None:
+            output.store.delete("other.job.json")
+            output.store.put("other.manifest.json", b"{}")
+        code, out, err = self.run(output.store.uri, depth)
+        assert (code, err) == (1, "")
+        if depth == "--json":
+            other, train = json.loads(out)["splits"]
+            assert [fault["key"] for fault in other["faults"]] == ["other.job.json"]
+            assert train["ok"]
+        else:
+            assert out.startswith("other (quick): 1 fault: 0 samples in 0 shards, 0.0 MB")
+            assert ("put it back" in out.casefold()) is (content != b'{"schema": 99}')
+            assert "train (quick): ok: 120 samples" in out
 
     def test_a_job_file_changed_by_hand(self, output: Output) -> None:
-        """A job file whose content is not its fingerprint's is refused."""
+        """A job file whose content is not its fingerprint's is a fault."""
         output.change_json("train.job.json", lambda c: c.update(shards=2))
-        code, _, err = self.run(output.store.uri)
-        assert code in (1, 2)
-        assert "does not match its fingerprint" in err
+        code, out, _ = self.run(output.store.uri)
+        assert code == 1
+        assert "train.job.json: its content does not match its fingerprint. Put it back" in out
 
     def test_the_library_says_the_same(self, tmp_path: Path) -> None:
         """In the library it is an error of its own, and a FileNotFoundError."""
