@@ -230,9 +230,9 @@ def refuse_leftovers(store: Store, split: str) -> None:
     # Asked last: another part may have written its job, and shards, since this one looked.
     if strange and stored_job(store, split) is None:
         raise OutputConflict(
-            f"{store.uri} holds {_shown(sorted(strange))}, but no {keys.job(split)} to which that "
-            "belongs: put it back, use another --output, or --overwrite to remove split "
-            f"{split!r} and start anew"
+            f"{store.uri} holds {_shown(sorted(strange, key=_rank))}, but no {keys.job(split)} to "
+            "which that belongs: put this file back, use another --output, or --overwrite to "
+            f"remove split {split!r} and start anew"
         )
 
 
@@ -246,6 +246,10 @@ def _reads(store: Store, key: str, read: Callable[[bytes], object]) -> bool:
     except (DataprepError, OSError, ValueError, LookupError):
         return False
     return True
+
+
+def _rank(key: str) -> tuple[bool, str]:
+    return key.startswith(("index/", "receipts/")), key
 
 
 def _shown(found: Sequence[str]) -> str:

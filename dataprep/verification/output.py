@@ -29,7 +29,8 @@ from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.accounts import Account, LabelCounts, receipt_labels
 from dataprep.verification.duplicates import COLUMNS, Duplicates, within
 from dataprep.verification.faults import Depth, Fault, Verification
-from dataprep.verification.shards import ShardCheck, quick_faults
+from dataprep.verification.listed import quick_faults
+from dataprep.verification.shards import ShardCheck
 from dataprep.verification.tables import (
     TableCheck,
     expected_keys,

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
-from dataprep import keys
 from dataprep.counted import counted
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
@@ -20,50 +19,9 @@ from dataprep.names import to_bytes, unescape
 from dataprep.receipt import Receipt, Row, StoredFile
 from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
+from dataprep.verification.listed import other_etag, receipt_key
 
 _MOST_FAULTS_A_SHARD = 20
-
-
-def quick_faults(
-    store: Store,
-    receipt: Receipt,
-    sizes: Mapping[str, int],
-    entries: Mapping[str, ShardEntry],
-    depth: Depth,
-) -> Iterator[Fault]:
-    """Sizes as listed, and the ETag where the store has one.
-
-    ``entries`` is what the manifest says of shards by key; it can tell who of two is wrong.
-    Of what is read anyway only the size of the shard is looked at.
-    """
-    for stored in receipt.formats.values():
-        for file in (stored.file, *stored.indexes):
-            size = sizes.get(file.key)
-            entry = entries.get(file.key)
-            if size is None:
-                yield Fault(file.key, "missing", remedy="")
-            elif file is not stored.file and depth != "quick":
-                continue
-            elif size != file.bytes and entry is not None and entry.bytes == size:
-                what = f"says that {file.key} has {file.bytes:,} bytes, it has {size:,}"
-                yield Fault(receipt_key(receipt), what, remedy="")
-            elif size != file.bytes:
-                what = f"has {size:,} bytes, the receipt says {file.bytes:,}"
-                yield Fault(file.key, what, remedy="")
-            elif depth == "quick" and (etag := _other_etag(store, file)):
-                what = f"ETag is {etag}, the receipt says {file.etag}"
-                yield Fault(file.key, what, remedy="")
-
-
-def _other_etag(store: Store, file: StoredFile) -> str | None:
-    """The store's ETag where it is not the receipt's."""
-    etag = store.head(file.key).etag if file.etag else None
-    return etag if etag != file.etag else None
-
-
-def receipt_key(receipt: Receipt) -> str:
-    """Where it lies."""
-    return keys.receipt(receipt.split, receipt.shard, receipt.shards)
 
 
 class ShardCheck:
@@ -129,7 +87,7 @@ class ShardCheck:
         witnesses = {file.sha256} | ({entry.sha256} if entry else set())
         if sha256 in witnesses:  # the shard is as it was written
             found = [self._of_receipt(fault) for fault in found]
-            if etag := _other_etag(self._store, file):
+            if etag := other_etag(self._store, file):
                 what = f"its ETag of {file.key} is {file.etag}, the store's {etag}"
                 found.append(self._receipt_fault(what))
         if sha256 != file.sha256 and (sha256 in witnesses or not found):

@@ -152,7 +152,7 @@ def test_a_lost_job_file(tree: Path, tmp_path: Path) -> None:
     run(tree, tmp_path)
     (tmp_path / "train.job.json").unlink()
     before = files(tmp_path)
-    with pytest.raises(OutputConflict, match=r"but no train\.job\.json.*put it back"):
+    with pytest.raises(OutputConflict, match=r"but no train\.job\.json.*put this file back"):
         run(tree, tmp_path)
     fewer = tmp_path / "fewer"
     shutil.copytree(tree, fewer)
