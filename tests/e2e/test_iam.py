@@ -151,7 +151,7 @@ def test_what_removes(
     run("shard", *job, "--overwrite", "--max-failures", "1")
     source.put(victim, whole)
     used.clear()
-    run("shard", *job, "--retry-failed")
+    run("shard", *job, "--retry-failed", "--max-failures", "1")
     assert used == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
 
 

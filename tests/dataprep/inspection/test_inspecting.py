@@ -149,7 +149,7 @@ class TestRecord:
     def test_of_a_split(self, folder: Path) -> None:
         """--split says of which; with no train among several, it has to."""
         assert run(folder, "--split", "validation", "--record", 0)[0] == 0
-        for path in folder.glob("train.*"):
+        for path in (*folder.glob("train.*"), *folder.glob("receipts/train-*")):
             path.rename(path.with_name(path.name.replace("train", "test")))
         code, _, err = run(folder, "--record", 0)
         assert code == 2
