@@ -89,7 +89,9 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
                 "TIFF with samples of a kind that Pillow does not read"
             ) from None
         if data.startswith(_SIGNATURES):
-            raise CorruptImage(_BROKEN_TIFF if data.startswith(tiff.SIGNATURES) else _BROKEN) from None
+            raise CorruptImage(
+                _BROKEN_TIFF if data.startswith(tiff.SIGNATURES) else _BROKEN
+            ) from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
     except (ImageError, MemoryError):
         raise
