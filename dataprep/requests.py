@@ -66,8 +66,8 @@ def of_output(shards: Sequence[int], objects_a_shard: int, there: int, rule: Put
         rule: how objects are stored.
     """
     splits = len(shards)
-    # HEAD bucket; each split's job file looked for twice; what lies there, and its receipts.
-    total = Requests(gets=1 + 2 * splits) + listing(there) + Requests(lists=splits)
+    # HEAD bucket; each split's job file looked for twice; what lies there, for all and for each.
+    total = Requests(gets=1 + 2 * splits) + listing(there) * (1 + splits)
     present = there + 1 + 2 * splits
     total += rule.stored() * (1 + 2 * splits)
     for count in shards:

@@ -138,7 +138,8 @@ def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepare
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
     made = _planned(request, store, label_space, note)
-    note_removal(store, request.splits, remove, note)
+    if remove:
+        note_removal(store, request.splits, remove, note)
     try:
         for split in remove:
             remove_split(store, split)
