@@ -35,14 +35,12 @@ from dataprep.sources.record_content import (
 from dataprep.sources.record_files import (
     Format,
     format_of,
-    is_numbered,
     is_shard_name,
     of_split,
     one_format,
-    require_one_set,
-    require_whole,
 )
 from dataprep.sources.record_scan import scan
+from dataprep.sources.record_sets import is_numbered, require_one_set, require_whole
 from dataprep.sources.scan_cache import ScanCache
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore

@@ -11,8 +11,6 @@ from dataprep.sources.record_files import (
     format_of,
     is_shard_name,
     of_split,
-    require_one_set,
-    require_whole,
     split_of,
 )
 from tests.dataprep.sources.shards import customary, examples, image_records
@@ -69,37 +67,6 @@ def test_splits_that_cannot_be_told_are_named() -> None:
     for names in (["a-train.rec", "b-train.rec"], ["a.rec", "b.rec"]):
         with pytest.raises(SourceError, match=r"here holds shards of several splits, 'a"):
             of_split(names, "train", "here")
-
-
-SIX = [f"a/train-{number:05}-of-00006" for number in range(6)]
-
-
-@pytest.mark.parametrize(
-    ("missing", "message"),
-    [
-        ([2], "here lacks 1 of 6 shards, such as 'a/train-00002-of-00006'"),
-        ([0], "such as 'a/train-00000-of-00006'"),
-        ([3, 5], "here lacks 2 of 6 shards, such as 'a/train-00003-of-00006'"),
-    ],
-)
-def test_missing_shards_are_counted_and_one_is_named(missing: list[int], message: str) -> None:
-    """Whichever they are; the way out is named."""
-    names = [name for number, name in enumerate(SIX) if number not in missing]
-    with pytest.raises(SourceError, match=f"{message}.*incomplete=true"):
-        require_whole(names, names, "here")
-
-
-def test_sets_that_are_whole() -> None:
-    """From 0 or from 1, an empty shard among them, each name by itself, others without number."""
-    from_one = [f"x_{number:05}-of-00003.tfrecord" for number in (1, 2, 3)]
-    require_whole([*SIX[1:], *from_one, "y.rec"], [*SIX, *from_one, "y.rec", "z.txt"], "here")
-
-
-def test_shards_of_several_sets_are_refused() -> None:
-    """Six shards beside the one of an earlier run hold its samples again."""
-    require_one_set([*SIX, "b/train-00000-of-00001", "train-00000-of-00002.rec"], "here")
-    with pytest.raises(SourceError, match=r"'a/train-00000-of-00006' and 'a/train-00000-of-00001'"):
-        require_one_set([*SIX, "a/train-00000-of-00001"], "here")
 
 
 def test_formats_are_known_by_their_first_bytes() -> None:
