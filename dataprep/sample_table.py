@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dataprep.arrow_bytes import readable
 from dataprep.manifest import OUT_OF_BOUNDS, FormatEntry, SampleCounts, out_of_bounds
 from dataprep.receipt import Row
 
@@ -116,13 +117,13 @@ class SampleTable:
     def agrees_with(self, stored: bytes) -> bool:
         """Whether ``stored`` holds these rows, whichever version of Arrow wrote them."""
         try:
-            return bool(pq.read_table(io.BytesIO(stored)).equals(self.table()))
+            return bool(pq.read_table(readable(stored)).equals(self.table()))
         except (pa.ArrowException, OSError):
             return False
 
     def differing_shards(self, stored: bytes) -> list[int]:
         """The shards whose rows ``stored`` has otherwise; none where more than rows differ."""
-        found, wanted = pq.read_table(io.BytesIO(stored)), self.table()
+        found, wanted = pq.read_table(readable(stored)), self.table()
         if len(found) != len(wanted) or not found.schema.equals(wanted.schema):
             return []
         differing, start = [], 0

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
-        *("_version", "errors", "names", "counted", "keys", "ordered", "registry", "schema"),
+        *("_version", "errors", "names", "counted", "keys", "ordered"),
+        *("registry", "schema", "arrow_bytes"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         *("requests", "forecast", "shares", "execution", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),

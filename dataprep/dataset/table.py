@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataprep import keys
+from dataprep.arrow_bytes import readable
 from dataprep.counted import counted
 from dataprep.dataset.opening import location
 from dataprep.errors import DatasetError, ObjectNotFound
@@ -37,7 +37,7 @@ class StoredTable:
             DatasetError: it is no table.
         """
         with self._readable():
-            return set(pq.read_schema(io.BytesIO(self.content)).names)
+            return set(pq.read_schema(readable(self.content)).names)
 
     def columns(self, names: Sequence[str]) -> pa.Table:
         """These columns of the samples that were written, which have a value in each.
@@ -46,7 +46,7 @@ class StoredTable:
             DatasetError: it is damaged, no table, or lacks a column or a value.
         """
         with self._readable():
-            table = pq.read_table(io.BytesIO(self.content), columns=["status", *names])
+            table = pq.read_table(readable(self.content), columns=["status", *names])
             written = table.filter(pc.equal(table["status"], "written")).select(list(names))
             if any(column.null_count for column in written.columns):
                 raise ValueError("a sample that was written lacks a value")
@@ -60,10 +60,10 @@ class StoredTable:
         """
         with self._readable():
             columns = None if names is None else list(names)
-            table = pq.read_table(io.BytesIO(self.content), columns=columns)
+            table = pq.read_table(readable(self.content), columns=columns)
             if written:
                 table = table.filter(pc.equal(table["status"], "written"))
-            frame: pd.DataFrame = table.to_pandas()
+            frame: pd.DataFrame = table.to_pandas(use_threads=False)
             return frame
 
     @contextlib.contextmanager

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import estimate, plan
+from dataprep.arrow_bytes import readable
 from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, ImageError
@@ -130,7 +131,7 @@ class SplitPlan:
     @classmethod
     def from_parquet(cls, data: bytes) -> SplitPlan:
         """Read what ``to_parquet`` wrote."""
-        table = pq.read_table(io.BytesIO(data))
+        table = pq.read_table(readable(data))
         within: dict[str, Any] = {}
         if "container" in table.column_names:
             within["containers"] = [unescape(key) for key in table["container"].to_pylist()]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from dataprep.arrow_bytes import readable
 from dataprep.errors import SourceError
 from dataprep.names import unescape
 from dataprep.sources.listed import Listed, listed, listed_values
@@ -65,7 +66,7 @@ def _text_table(data: bytes, name: str, options: ListingOptions, delimiter: str)
     types = {columns[position]: pa.binary() for position in wanted}
     try:
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(data),
+            readable(data),
             pyarrow.csv.ReadOptions(
                 use_threads=False,  # with threads Arrow does not know the number of a faulty row
                 column_names=columns,
@@ -87,7 +88,7 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         SourceError: it is no Parquet, or lacks a column; a faulty row's number is told.
     """
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
+        file = pq.ParquetFile(readable(data))
     except (pa.ArrowException, OSError) as error:
         raise _no_parquet(name, error) from None
     names = [str(column) for column in file.schema_arrow.names]
@@ -148,7 +149,7 @@ def _first_row(
     )
     convert = pyarrow.csv.ConvertOptions(check_utf8=False)
     try:
-        with pyarrow.csv.open_csv(pa.BufferReader(data), reading, parsing, convert) as reader:
+        with pyarrow.csv.open_csv(readable(data), reading, parsing, convert) as reader:
             return [str(column).strip() for column in reader.schema.names]
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _refused(name, error) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import keys
+from dataprep.arrow_bytes import readable
 from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
@@ -97,7 +97,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         manifest = Manifest.from_json(store.get(keys.manifest(split)), keys.manifest(split))
         label_space = LabelSpace.from_json(store.get(keys.LABELS))
         form = _format(manifest, wanted, store.uri)
-        table = pq.read_table(io.BytesIO(store.get(keys.samples(split))))
+        table = pq.read_table(readable(store.get(keys.samples(split))))
         names = [unescape(name) for name in table["source"].to_pylist()]
         written = np.flatnonzero(table["status"].to_numpy() == "written")
         table = table.take(written)
@@ -159,7 +159,7 @@ def _column(table: Any, name: str) -> NDArray[np.int64]:
 
 def _values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as the plan has them."""
-    file = pq.ParquetFile(io.BytesIO(plan))
+    file = pq.ParquetFile(readable(plan))
     if "values" not in file.schema_arrow.names:
         return None
     table = file.read(columns=["source", "values"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 
 import pandas as pd
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep import keys
+from dataprep.arrow_bytes import readable
 from dataprep.errors import ConfigError, DatasetError, ManifestMissing, ObjectNotFound
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.duplicates import COLUMNS, Duplicates, between
@@ -60,13 +60,15 @@ def compare(
 def _table(store: Store, split: str) -> pd.DataFrame:
     key = keys.samples(split)
     try:
-        content = io.BytesIO(store.get(key))
+        content = store.get(key)
     except ObjectNotFound:
         raise ManifestMissing(
             f"no {key} in {store.uri!r}: split {split!r} is not there, or not complete"
         ) from None
     try:
-        table: pd.DataFrame = pq.read_table(content, columns=list(COLUMNS)).to_pandas()
+        table: pd.DataFrame = pq.read_table(readable(content), columns=list(COLUMNS)).to_pandas(
+            use_threads=False
+        )
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DatasetError(f"{key}: not a table of samples: {error}") from None
     return table

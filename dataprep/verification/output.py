@@ -157,7 +157,7 @@ def _verify_job(
             receipts.append(receipt.without_rows())
     if account is not None:
         faults.extend(account.faults())
-    duplicates = within(split, table.table().select(COLUMNS).to_pandas())
+    duplicates = within(split, table.table().select(COLUMNS).to_pandas(use_threads=False))
     if manifest is not None and len(receipts) == job.shards:
         damaged = {fault.key for fault in faults if fault.key.startswith("receipts/")}
         check = TableCheck(store, job, manifest, table, damaged)
