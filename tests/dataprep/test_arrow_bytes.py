@@ -38,5 +38,5 @@ SOURCES = sorted(Path(dataprep.__file__).parent.rglob("*.py"))
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_arrow_is_given_no_python_object_to_read(path: Path) -> None:
     """Every table in memory is read through ``readable``."""
-    reads = r"(?<!pd\.)(read_table|read_schema|ParquetFile|read_csv|open_csv)\(\s*(io\.BytesIO|pa\.Buffer)"
-    assert not re.search(reads, path.read_text())
+    calls = r"(?<!pd\.)(read_table|read_schema|ParquetFile|read_csv|open_csv)"
+    assert not re.search(calls + r"\(\s*(io\.BytesIO|pa\.Buffer)", path.read_text())
