@@ -7,10 +7,12 @@ written (or removed, for ``delete:KEY-PREFIX``), the process ends as by ``kill -
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from dataprep.stores import Buffer, ObjectInfo, StoreOptions
@@ -26,20 +28,36 @@ _LOCK = threading.Lock()
 _seen = 0
 
 
-def pass_gate(key: str) -> None:
-    """Stop here if this is the place."""
-    global _seen
+@contextlib.contextmanager
+def gate(key: str) -> Iterator[None]:
+    """Stop here if this is the place.
+
+    Where the process is to end, objects under the prefix are stored one after the other: what
+    was counted before is stored.
+    """
     prefix, _, count = os.environ["GATE"].partition("=")
     if not key.startswith(prefix):
-        return
-    with _LOCK:
-        _seen += 1
-        here = _seen == int(count)
-    if not here:
-        return
-    if os.environ.get("GATE_KILLS"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    marker = Path(os.environ["GATE_FILE"])
+        yield
+    elif os.environ.get("GATE_KILLS"):
+        with _LOCK:
+            if _counted() == int(count):
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield
+    else:
+        with _LOCK:
+            here = _counted() == int(count)
+        if here:
+            _wait(Path(os.environ["GATE_FILE"]))
+        yield
+
+
+def _counted() -> int:
+    global _seen
+    _seen += 1
+    return _seen
+
+
+def _wait(marker: Path) -> None:
     marker.touch()
     while not marker.with_suffix(".open").exists():
         time.sleep(0.01)
@@ -53,18 +71,18 @@ class GatedLocalStore(LocalStore):
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """As its parent, behind the gate."""
-        pass_gate(key)
-        return super().put(key, data)
+        with gate(key):
+            return super().put(key, data)
 
     def create(self, key: str, data: Buffer) -> bool:
         """As its parent, behind the gate."""
-        pass_gate(key)
-        return super().create(key, data)
+        with gate(key):
+            return super().create(key, data)
 
     def delete(self, key: str) -> None:
         """As its parent, behind the gate ``delete:KEY``."""
-        pass_gate(f"delete:{key}")
-        super().delete(key)
+        with gate(f"delete:{key}"):
+            super().delete(key)
 
 
 class GatedS3Store(S3Store):
@@ -75,10 +93,10 @@ class GatedS3Store(S3Store):
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """As its parent, behind the gate."""
-        pass_gate(key)
-        return super().put(key, data)
+        with gate(key):
+            return super().put(key, data)
 
     def create(self, key: str, data: Buffer) -> bool:
         """As its parent, behind the gate."""
-        pass_gate(key)
-        return super().create(key, data)
+        with gate(key):
+            return super().create(key, data)
