@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dataprep.image import Converted, ImagePolicy, convert
     from dataprep.inspection import inspect
     from dataprep.job import Part, PartSummary, Summary, finalize, shard, shard_part
+    from dataprep.record_file import RecordFile
     from dataprep.stores import StoreOptions
     from dataprep.verification import verify
 
@@ -39,6 +40,7 @@ _HOMES = {
     "ImagePolicy": "dataprep.image",
     "Part": "dataprep.job",
     "PartSummary": "dataprep.job",
+    "RecordFile": "dataprep.record_file",
     "RecordIOWriter": "dataprep.formats.recordio",
     "Sample": "dataprep.formats",
     "ShardConfig": "dataprep.config",
@@ -67,6 +69,7 @@ __all__ = [
     "ImagePolicy",
     "Part",
     "PartSummary",
+    "RecordFile",
     "RecordIOWriter",
     "Sample",
     "ShardConfig",

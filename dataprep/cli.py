@@ -7,7 +7,7 @@ from typing import ClassVar
 from dataprep.command_line import Commands, application, start
 from dataprep.commands.jobs import finalize, plan, shard
 from dataprep.commands.looking import inspect, verify
-from dataprep.commands.starting import init, sample
+from dataprep.commands.starting import init, sample, schema
 
 
 class DataprepCommands(Commands):
@@ -28,7 +28,7 @@ app = application(
     DataprepCommands,
     "Image collections into resized, packed and verified TFRecord and RecordIO shards.",
 )
-for command in (plan, shard, finalize, verify, inspect, sample, init):
+for command in (plan, shard, finalize, verify, inspect, sample, init, schema):
     app.command()(command)
 
 

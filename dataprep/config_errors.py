@@ -4,12 +4,35 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 # What pydantic puts into the place of an error for each type that a value might have had.
 _UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
+
+_WANTED = {
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "finite_number": "a finite number",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "bytes": "text",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "keys with values",
+    "model": "keys with values",
+    "literal": "{expected}",
+}
+"""What would have been right, by the kind of pydantic's error or the first word of it."""
+_SHOWN = 60
 
 
 def explain(
@@ -20,6 +43,7 @@ def explain(
     ``options`` are the keys of the top that the command line has an option for.
     """
     lines: dict[str, list[str]] = {}
+    wanted: dict[str, tuple[list[str], Any]] = {}
     for problem in error.errors(include_url=False):
         keys = [str(key) for key in problem["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
         dotted = ".".join(keys)
@@ -29,11 +53,36 @@ def explain(
             flag = f"--{dotted.replace('_', '-')}"
             advice = f"give {flag}, or the key in a config file" if dotted in options else "add it"
             lines[f"{dotted!r} is missing"] = [advice]
+        elif right := _wanted(problem):
+            wanted.setdefault(dotted or "config", ([], problem["input"]))[0].append(right)
         else:
             message = problem["msg"].removeprefix("Value error, ")
             lines.setdefault(dotted or "config", []).append(message)
+    for what, (right_ones, given) in wanted.items():
+        lines.setdefault(what, []).append(_not_given(right_ones, given))
     shown = (f"{what}: {', or: '.join(dict.fromkeys(why))}" for what, why in lines.items())
     return f"{where}: " + "; ".join(shown)
+
+
+def _wanted(problem: ErrorDetails) -> str:
+    kind = problem["type"]
+    wanted = _WANTED.get(kind) or _WANTED.get(kind.partition("_")[0], "")
+    return wanted.format(**problem.get("ctx", {}))
+
+
+def _not_given(wanted: Sequence[str], given: object) -> str:
+    return f"give {' or '.join(dict.fromkeys(wanted))}, not {_shown(given)}"
+
+
+def _shown(given: object) -> str:
+    """A wrong value, unless somebody's password may be in it."""
+    if isinstance(given, list | tuple):
+        return "a list"
+    if isinstance(given, Mapping):
+        return "keys with values"
+    return (
+        "this" if "@" in str(given) else textwrap.shorten(repr(given), _SHOWN, placeholder=" ...")
+    )
 
 
 def _hint(model: type[BaseModel], keys: list[str]) -> str:

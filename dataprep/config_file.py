@@ -48,9 +48,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigError: no such file, not readable, not YAML, or no mapping.
     """
     try:
-        content = yaml.safe_load(path.read_bytes())
+        content = yaml.load(path.read_bytes(), _KeysOnce)  # noqa: S506  safe: of SafeLoader
     except FileNotFoundError:
         raise ConfigError(f"no config file {str(path)!r}") from None
+    except IsADirectoryError:
+        raise ConfigError(
+            f"{str(path)!r} is a folder, not a config file (images are named by --source)"
+        ) from None
     except OSError as error:
         raise ConfigError(f"cannot read config {str(path)!r}: {error.strerror}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-01
@@ -60,6 +64,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
     return content
+
+
+class _KeysOnce(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error, as in YAML 1.2 (3.2.1.1)."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """A mapping as it is written, before ``<<`` brings in keys of others."""
+        node: Any = super().compose_mapping_node(anchor)
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        seen: set[str] = set()
+        for key in keys:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} stands twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return node
 
 
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:

@@ -40,6 +40,8 @@ def _section(title: str, model: Schema) -> Iterator[str]:
 
 def _takes(key: str, schema: Schema) -> str:
     if "anyOf" in schema:
+        schema = _several_or_one(schema)
+    if "anyOf" in schema:
         kinds = [_takes(key, one) for one in schema["anyOf"] if one.get("type") != "null"]
         return " or ".join(dict.fromkeys(kinds))
     if "$ref" in schema:
@@ -59,6 +61,15 @@ def _takes(key: str, schema: Schema) -> str:
     if kind is None:
         return "anything"
     return "text" if kind == "string" else _number(schema)
+
+
+def _several_or_one(schema: Schema) -> Schema:
+    """Where one value or a list of them is taken, the list: the page's head says the rest."""
+    match schema["anyOf"]:
+        case [one, {"type": "array", "items": items} as several] if items == one:
+            found: Schema = several
+            return found
+    return schema
 
 
 def _several(key: str, schema: Schema) -> str:

@@ -19,7 +19,9 @@ def copy_configs(dest: Path) -> Iterator[Path]:
         ConfigError: a file is there already, or none may be written.
     """
     home = _home()
-    pairs = [(path, dest / "configs" / path.relative_to(home)) for path in home.rglob("*.yaml")]
+    # Schemas beside them, for editors.
+    found = [*home.rglob("*.yaml"), *home.rglob("*.json")]
+    pairs = [(path, dest / "configs" / path.relative_to(home)) for path in found]
     taken = [str(target) for _, target in pairs if target.exists()]
     if taken:
         raise ConfigError(f"{taken[0]} is there already: choose another place or remove it")

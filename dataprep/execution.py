@@ -44,9 +44,11 @@ class DaskOptions(BaseModel):
     @property
     def worker_count(self) -> int:
         """``workers``, or one for each processor that affinity and control group allow."""
+        if self.workers:
+            return self.workers
         from dask.system import CPU_COUNT
 
-        return self.workers or int(CPU_COUNT)
+        return int(CPU_COUNT)
 
 
 class PlanOptions(BaseModel):

@@ -16,14 +16,15 @@ def in_order(
     items: Iterable[Item],
     threads: int,
     *,
+    ahead: int = 0,
     weight: Callable[[Item], int] = lambda item: 0,
     budget: int = 0,
 ) -> Generator[Result, None, None]:
     """``map(call, items)`` on ``threads`` threads, with 0 on the caller's own.
 
     Unlike an executor's ``map`` it takes items as results are taken, so that at most
-    ``threads + 1`` of either exist at a time. Nor do more than one exist whose weights together
-    exceed ``budget``.
+    ``threads + 1`` of either exist at a time, and ``ahead`` more. Nor do more than one exist
+    whose weights together exceed ``budget``.
     """
     if threads == 0:
         yield from map(call, items)
@@ -35,15 +36,13 @@ def in_order(
             for item in items:
                 added = weight(item)
                 while pending and held + added > budget:
-                    future, freed = pending.popleft()
-                    held -= freed
-                    yield future.result()
+                    held -= pending[0][1]
+                    yield pending.popleft()[0].result()  # no name here keeps it alive
                 pending.append((pool.submit(call, item), added))
                 held += added
-                if len(pending) > threads:
-                    future, freed = pending.popleft()
-                    held -= freed
-                    yield future.result()
+                if len(pending) > threads + ahead:
+                    held -= pending[0][1]
+                    yield pending.popleft()[0].result()
             while pending:
                 yield pending.popleft()[0].result()
         finally:

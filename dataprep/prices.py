@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from dataprep.config_file import read_config
 from dataprep.errors import ConfigError
 from dataprep.examples import example_config
 from dataprep.requests import Requests
+from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
 _GB = 2**30
@@ -66,3 +68,16 @@ def read_prices(path: Path | None) -> Prices:
     if not any(prices.s3.values()):
         raise ConfigError(f"{chosen}: no region under 's3' has a price")
     return prices
+
+
+def price_at(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
+    """The price of a place reached with ``options``, and where it is from, or why there is none.
+
+    The region is theirs, else ``AWS_REGION``, else the first of the file.
+    """
+    region = options.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))
+    storage_class = options.storage_class or "STANDARD"
+    price = prices.find(region, storage_class)
+    if price is None:
+        return None, f"the prices know nothing of {storage_class} in {region}"
+    return price, f"{region}, {storage_class}, {prices.source} as of {prices.as_of}"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 from dataprep.errors import CorruptRecord
 from dataprep.schema import malformed_as, parse
@@ -16,8 +16,7 @@ from dataprep.schema import malformed_as, parse
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One source sample. ``source`` is the escaped name; sizes in pixels and bytes.
 
     ``notes`` are comma-separated kinds; ``records`` maps a format to offset, length and
@@ -51,7 +50,7 @@ class Row:
 
 # Columns that only some jobs have, and receipts of before not at all.
 _OPTIONAL = ("boxes", "values")
-_SCALARS = tuple(f.name for f in fields(Row) if f.name not in ("records", *_OPTIONAL))
+_SCALARS = tuple(name for name in Row._fields if name not in ("records", *_OPTIONAL))
 
 _NO_SAMPLES = json.dumps({**dict.fromkeys(_SCALARS, ()), "records": {}}).encode()
 
@@ -97,15 +96,15 @@ class Receipt:
 
     def to_json(self) -> bytes:
         """As stored: rows become columns."""
-        columns: dict[str, list[Any]] = {
-            name: [getattr(row, name) for row in self.rows] for name in _SCALARS
-        }
+        every = zip(*self.rows, strict=True) if self.rows else [()] * len(Row._fields)
+        columns = dict(zip(Row._fields, every, strict=True))
+        samples = {name: columns[name] for name in _SCALARS}
         for name in _OPTIONAL:
-            column = [getattr(row, name) for row in self.rows]
-            if any(value is not None for value in column):
-                columns[name] = column
+            if any(value is not None for value in columns[name]):
+                samples[name] = columns[name]
         records = {
-            name: [(row.records or {}).get(name) for row in self.rows] for name in self.formats
+            name: [(placed or {}).get(name) for placed in columns["records"]]
+            for name in self.formats
         }
         content = {
             "schema": SCHEMA,
@@ -114,7 +113,7 @@ class Receipt:
             "shard": self.shard,
             "shards": self.shards,
             "formats": {name: asdict(shard) for name, shard in self.formats.items()},
-            "samples": {**columns, "records": records},
+            "samples": {**samples, "records": records},
         }
         return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
@@ -160,19 +159,15 @@ def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
 
 
 def _rows(samples: dict[str, Any]) -> list[Row]:
-    records = samples["records"]
+    count = len(samples["number"])
     # Receipts of earlier versions do not know how large images are.
-    samples.setdefault("image_bytes", [0] * len(samples["number"]))
+    samples.setdefault("image_bytes", [0] * count)
+    formats = samples["records"]
+    records = [
+        {name: tuple(place) for name, place in zip(formats, places, strict=True) if place}
+        for places in (zip(*formats.values(), strict=True) if formats else [()] * count)
+    ]
+    boxes = samples.get("boxes") or [None] * count
+    labels = [tuple(each) if each else None for each in samples.get("values") or [None] * count]
     columns = [samples[name] for name in _SCALARS]
-    boxes, labels = samples.get("boxes"), samples.get("values")
-    rows = []
-    for i, values in enumerate(zip(*columns, strict=True)):
-        placed = {name: tuple(column[i]) for name, column in records.items() if column[i]}
-        row = Row(
-            **dict(zip(_SCALARS, values, strict=True)),
-            boxes=boxes[i] if boxes else None,
-            values=tuple(labels[i]) if labels and labels[i] else None,
-            records=placed,
-        )
-        rows.append(row)
-    return rows
+    return [Row(*values) for values in zip(*columns, boxes, labels, records, strict=True)]

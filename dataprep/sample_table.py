@@ -11,10 +11,12 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep.arrow_bytes import readable
+from dataprep.arrow_columns import numbers, texts
 from dataprep.manifest import OUT_OF_BOUNDS, FormatEntry, SampleCounts, out_of_bounds
 from dataprep.receipt import Row
 
@@ -139,16 +141,28 @@ class SampleTable:
         columns: dict[str, pa.Array] = {}
         for name, kind in _COLUMNS:
             values = [getattr(row, name) for row in rows]
-            if name != "source_bytes":
-                # A label counts from 0; -1 marks what belongs to no class.
-                empty = -1 if name == "label" else (0 if pa.types.is_integer(kind) else "")
-                values = [None if value == empty else value for value in values]
-            columns[name] = pa.array(values, kind)
-        columns["shard"] = pa.array([shard] * len(rows), pa.int32())
+            if kind == pa.string():
+                columns[name] = texts(values, null_if_empty=True)
+                continue
+            array = np.array(values, str(kind))
+            # A label counts from 0; -1 marks what belongs to no class. A file may have no bytes.
+            empty = {"label": -1, "source_bytes": None}.get(name, 0)
+            columns[name] = numbers(array, None if empty is None else array != empty)
+        columns["shard"] = _repeated(shard, len(rows))
         for name in self._format_names:
             placed = [(row.records or {}).get(name) for row in rows]
-            columns[f"{name}_offset"] = pa.array([p and p[0] for p in placed], pa.int64())
-            columns[f"{name}_length"] = pa.array([p and p[1] for p in placed], pa.int64())
+            written = np.array([place is not None for place in placed], np.bool_)
+            places = np.array([place or (0, 0, 0) for place in placed], np.int64).reshape(-1, 3)
+            columns[f"{name}_offset"] = numbers(places[:, 0], written)
+            columns[f"{name}_length"] = numbers(places[:, 1], written)
         for name, kind in _OPTIONAL:
-            columns[name] = pa.array([getattr(row, name) for row in rows], kind)
+            values = [getattr(row, name) for row in rows]
+            some = any(value is not None for value in values)
+            columns[name] = pa.array(values, kind) if some else pa.nulls(len(rows), kind)
         return pa.table(columns)
+
+
+def _repeated(shard: int | None, rows: int) -> pa.Array:
+    if shard is None:
+        return pa.nulls(rows, pa.int32())
+    return numbers(np.full(rows, shard, np.int32))

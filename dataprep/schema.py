@@ -33,5 +33,5 @@ def malformed_as(kind: type[DataprepError], what: str) -> Iterator[None]:
         yield
     except DataprepError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise kind(f"{what}: {error}") from None

@@ -10,6 +10,7 @@ from crc32c import crc32c
 from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, RecordWriter, Sample
 from dataprep.receipt import Row, StoredFile, StoredShard
+from dataprep.shard_memory import ShardMemory
 from dataprep.stores import Buffer, Store
 
 
@@ -19,17 +20,19 @@ class Spool:
     def __init__(self, record_format: RecordFormat, options: RecordOptions) -> None:
         self.format = record_format
         self._label_offset = options.label_offset
-        self._bytes = bytearray()
-        self._writer: RecordWriter = record_format.writer(_Appender(self._bytes), options)
+        self._memory = ShardMemory()
+        self._writer: RecordWriter = record_format.writer(self._memory, options)
 
     def write(self, sample: Sample) -> tuple[int, int, int]:
         """Offset, length and CRC-32C of the encoded record."""
         offset, length = self._writer.write(sample)
-        with memoryview(self._bytes) as view, view[offset : offset + length] as record:
-            return offset, length, crc32c(record)
+        return offset, length, crc32c(self._memory.view(offset, offset + length))
 
     def put(self, store: Store, place: tuple[str, int, int], rows: Sequence[Row]) -> StoredShard:
-        """Put the shard, then the files that index it; ``place`` is split, shard, shards."""
+        """Put the shard, then the files that index it, and give its memory away.
+
+        ``place`` is split, shard, shards.
+        """
         name = self.format.name
         entries = [
             IndexEntry(
@@ -43,7 +46,8 @@ class Spool:
             if row.records
         ]
         data_key = keys.data(name, self.format.extension, *place)
-        file = _put(store, data_key, self._bytes)
+        file = _put(store, data_key, self._memory.view())
+        self._memory.leave()
         indexes = tuple(
             _put(store, keys.index(name, extension, *place), content)
             for extension, content in self.format.indexes(entries).items()
@@ -51,13 +55,8 @@ class Spool:
         return StoredShard(file, len(entries), indexes)
 
 
-class _Appender:
-    """A bytearray as a sink."""
-
-    def __init__(self, target: bytearray) -> None:
-        self.write = target.extend
-
-
 def _put(store: Store, key: str, content: Buffer) -> StoredFile:
     info = store.put(key, content)
-    return StoredFile(key, len(content), hashlib.sha256(content).hexdigest(), info.etag)
+    return StoredFile(
+        key, memoryview(content).nbytes, hashlib.sha256(content).hexdigest(), info.etag
+    )

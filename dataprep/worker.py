@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.boxes import Annotated, BoxOptions, Shown, follow
-from dataprep.errors import ImageError, ImageTooLarge, ImageTooSmall, NotAnImage
+from dataprep.errors import ImageError, ImageTooSmall, NotAnImage
 from dataprep.formats import IMAGENET, Box, Layout, RecordOptions, Sample, get_format
-from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.image import Converted, ImagePolicy
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import escape, to_bytes
-from dataprep.plan import MAX_SHARD_BYTES
-from dataprep.read_ahead import read_ahead
+from dataprep.outcomes import Outcome, outcomes
 from dataprep.receipt import Receipt, Row
 from dataprep.sources import Located, Source
 from dataprep.sources.imagefolder import promises_image
@@ -27,7 +25,6 @@ from dataprep.stores import Store
 from dataprep.versions import require_versions
 
 _REPORT_EVERY_S = 0.25
-_RECORD_HEADROOM_BYTES = 1_000_000
 _EXAMPLES = 3
 
 
@@ -107,11 +104,12 @@ def make_shard(
     task: ShardTask,
     report: Report,
     upload_slot: AbstractContextManager[object] | None = None,
+    threads: int = 0,
 ) -> ShardResult:
     """Make one shard in every format, store it, and write its receipt last.
 
     ``report`` is called about four times a second and may raise to stop the work.
-    ``upload_slot`` is held while storing.
+    ``upload_slot`` is held while storing. ``threads`` convert its images; with 0 the caller's does.
 
     Raises:
         SourceChanged: a sample is gone or has another size than planned.
@@ -123,16 +121,19 @@ def make_shard(
         for name, offset in task.label_offsets
     ]
     rows = []
-    with _Ticker(report) as ticker:
-        limit = task.policy.max_source_bytes
-        contents = read_ahead(task.source, (item.located for item in task.items), limit)
-        for number, (data, item) in enumerate(zip(contents, task.items, strict=True)):
-            row = _one(task, spools, task.first_number + number, data, item)
+    located = [item.located for item in task.items]
+    converted = outcomes(task.source, located, task.policy, threads)
+    with _Ticker(report) as ticker, closing(converted):
+        for number, (outcome, item) in enumerate(zip(converted, task.items, strict=True)):
+            row = _one(task, spools, task.first_number + number, outcome, item)
             rows.append(row)
             ticker.tick(item.located.bytes, failed=row.status == "failed")
     with upload_slot or nullcontext():
         place = (task.split, task.shard, task.shards)
-        stored = {spool.format.name: spool.put(task.store, place, rows) for spool in spools}
+        stored = {}
+        while spools:
+            spool = spools.pop(0)  # each lets go of its memory once it is stored
+            stored[spool.format.name] = spool.put(task.store, place, rows)
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, rows)
         task.store.put(keys.receipt(*place), receipt.to_json())
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
@@ -144,44 +145,28 @@ def make_shard(
     )
 
 
-def convert_sample(data: bytes | ImageError, policy: ImagePolicy, name: str = "") -> Converted:
-    """Convert the bytes of one file; its name may promise what they are not.
-
-    Raises:
-        ImageError: also where ``data`` already is one, or the record would be too large.
-    """
-    if isinstance(data, ImageError):
-        raise data
-    converted = convert(data, policy, name=name)
-    if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
-        raise ImageTooLarge(f"a record of {len(converted.data):,} bytes is above 128 MB")
-    return converted
-
-
 def _one(
     task: ShardTask,
     spools: Sequence[Spool],
     number: int,
-    data: bytes | ImageError,
+    outcome: Outcome,
     item: Item,
 ) -> Row:
-    """Convert one sample, write its records, and account for it."""
+    """Write the records of one sample, and account for it."""
     name, size = item.located.name, item.located.bytes
     group = task.label_space.labels[item.label]
     identity = (number, escape(name), item.label, escape(group.synset))
-    digest = "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
-    try:
-        converted = convert_sample(data, task.policy, name)
-    except ImageError as error:
+    converted, digest = outcome
+    if isinstance(converted, ImageError):
         promised = promises_image(name) or getattr(task.source, "only_images", False)
-        clutter = isinstance(error, NotAnImage) and not promised
-        small = isinstance(error, ImageTooSmall)
+        clutter = isinstance(converted, NotAnImage) and not promised
+        small = isinstance(converted, ImageTooSmall)
         return Row(
             *identity,
             "skipped" if clutter or small else "failed",
-            reason=str(error),
-            kind=error.kind,
-            notes=error.kind if small else "",
+            reason=str(converted),
+            kind=converted.kind,
+            notes=converted.kind if small else "",
             source_bytes=size,
             source_sha256=digest,
         )

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch.utils.data import get_worker_info
 
+from dataprep.adapters.torch_memory import empty
 from dataprep.augment.normalise import affine
 
 Items = Sequence[tuple[torch.Tensor, int]]
@@ -41,11 +41,4 @@ def normalised_batch(items: Items) -> Batch:
 
 
 def _empty(items: Items, dtype: torch.dtype) -> torch.Tensor:
-    """Room for the images; in a worker in shared memory, as torch's own collate has it."""
-    shape = torch.Size((len(items), *items[0][0].shape))
-    if get_worker_info() is None:
-        return torch.empty(shape, dtype=dtype)
-    storage = torch.UntypedStorage._new_shared(  # type: ignore[no-untyped-call]
-        shape.numel() * dtype.itemsize
-    )
-    return torch.tensor([], dtype=dtype).set_(storage).view(shape)
+    return empty((len(items), *items[0][0].shape), dtype)

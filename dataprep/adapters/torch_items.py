@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dataprep.augment import Transform, sample_rng
+from dataprep.augment import ArrayTransform, Transform, sample_rng
 from dataprep.errors import ImageError
 from dataprep.formats.records import Buffer
 
@@ -53,6 +54,13 @@ class Order:
         return self.of(count, epoch)[self.rank :: self.world_size]
 
 
+class Located(NamedTuple):
+    """A sample whose encoded image ``read(number)`` gives, on any thread."""
+
+    read: Callable[[int], Buffer]
+    number: int
+
+
 class Items:
     """Encoded images to what torch is given, by number.
 
@@ -66,9 +74,9 @@ class Items:
         transform: Transform | None,
         seed: int,
     ) -> None:
-        self._labels = labels
+        self.labels = labels
+        self.transform = transform
         self._name = name
-        self._transform = transform
         self._seed = seed
 
     def item(self, image: Buffer, index: int, epoch: int) -> tuple[Any, int]:
@@ -77,11 +85,24 @@ class Items:
         Raises:
             ImageError: what the transform raised, with the name of the sample.
         """
-        label = int(self._labels[index])
-        if self._transform is None:
+        label = int(self.labels[index])
+        if self.transform is None:
             return bytes(image), label
+        with self._named(index):
+            made = self.transform(image, sample_rng(self._seed, epoch, index))
+        return torch.from_numpy(made) if isinstance(made, np.ndarray) else made, label
+
+    def write(
+        self, transform: ArrayTransform, sample: Located, epoch: int, out: NDArray[Any]
+    ) -> None:
+        """The image of a sample into ``out``; raises as ``item``."""
+        read, number = sample
+        with self._named(number):
+            transform.write(read(number), sample_rng(self._seed, epoch, number), out)
+
+    @contextlib.contextmanager
+    def _named(self, index: int) -> Iterator[None]:
         try:
-            made = self._transform(image, sample_rng(self._seed, epoch, index))
+            yield
         except ImageError as error:
             raise type(error)(f"{self._name(index)}: {error}") from error
-        return torch.from_numpy(made) if isinstance(made, np.ndarray) else made, label

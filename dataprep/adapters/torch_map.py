@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from torch.utils.data import Dataset as TorchDataset
-from torch.utils.data import Sampler
+from torch.utils.data import Sampler, get_worker_info
 
 from dataprep.adapters.records import Records
-from dataprep.adapters.torch_items import Items, Order
+from dataprep.adapters.torch_items import Items, Located, Order
 from dataprep.augment import Transform
 from dataprep.dataset import Dataset
 
@@ -22,13 +22,13 @@ class MapRecords(TorchDataset[tuple[Any, int]]):
 
     def __init__(self, dataset: Dataset, transform: Transform | None, order: Order) -> None:
         self._records = Records(dataset)
-        self._items = Items(self._records.labels, self._records.name, transform, order.seed)
-        self._order = order
+        self.items = Items(self._records.labels, self._records.name, transform, order.seed)
+        self.order = order
         self.sampler = EpochSampler(len(self._records), order)
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is."""
-        self._order.epoch.set(epoch)
+        self.order.epoch.set(epoch)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -36,7 +36,24 @@ class MapRecords(TorchDataset[tuple[Any, int]]):
     def __getitem__(self, index: int) -> tuple[Any, int]:
         if not 0 <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
-        return self._items.item(self._records.image(index), index, self._order.epoch.number)
+        return self.items.item(self._records.image(index), index, self.order.epoch.number)
+
+    def samples_in(self, epoch: int) -> int:
+        """How many samples this rank has."""
+        return len(self.sampler)
+
+    def batches(self, size: int, epoch: int) -> Iterator[list[Located]]:
+        """Samples of this rank, ``size`` at a time; a worker is given its part of the batches.
+
+        DataLoader takes a batch of each worker in turn, so that they come in the same order
+        whatever the number of workers.
+        """
+        numbers = self.order.share(len(self), epoch)
+        worker = get_worker_info()
+        first, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        for begin in range(first * size, len(numbers), step * size):
+            batch = numbers[begin : begin + size].tolist()
+            yield [Located(self._records.image, index) for index in batch]
 
 
 class EpochSampler(Sampler[int]):

@@ -1,6 +1,13 @@
 """Pure: encoded images in, training arrays out; all randomness from a generator passed in."""
 
 from dataprep.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
-from dataprep.augment.transform import Augmentation, Transform, sample_rng
+from dataprep.augment.transform import ArrayTransform, Augmentation, Transform, sample_rng
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Augmentation", "Transform", "sample_rng"]
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "ArrayTransform",
+    "Augmentation",
+    "Transform",
+    "sample_rng",
+]

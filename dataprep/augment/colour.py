@@ -56,12 +56,21 @@ def lighting(strength: float, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(255 * EIGENVECTORS @ (alpha * EIGENVALUES))
 
 
-def recolour(pixels: Pixels, strength: float, noise: float, rng: np.random.Generator) -> Pixels:
-    """uint8 (H, W, 3) with jitter of ``strength`` and lighting noise of sigma ``noise``."""
+def recolour(
+    pixels: Pixels,
+    strength: float,
+    noise: float,
+    rng: np.random.Generator,
+    out: Pixels | None = None,
+) -> Pixels:
+    """uint8 (H, W, 3) with jitter of ``strength`` and lighting noise of sigma ``noise``.
+
+    Written into ``out`` if it is given, which may be ``pixels``.
+    """
     matrix, shift = np.eye(3), np.zeros(3)
     if strength:
         matrix, shift = jitter(np.array(cv2.mean(pixels)[:3]), strength, rng)
     if noise:
         shift = shift + lighting(noise, rng)
-    changed = cv2.transform(pixels, np.column_stack([matrix, shift]))
+    changed = cv2.transform(pixels, np.column_stack([matrix, shift]), out)
     return np.asarray(changed, np.uint8)

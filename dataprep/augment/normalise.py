@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,32 +17,35 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
-def channels_first(pixels: Pixels) -> Pixels:
-    """uint8 (H, W, 3) as contiguous (3, H, W)."""
-    height, width = pixels.shape[:2]
-    planes = np.empty((3, height, width), np.uint8)
-    cv2.split(pixels, list(planes))  # five times as fast as a transposed copy
-    return planes
-
-
-def normalise_planes(planes: Pixels) -> NDArray[np.float32]:
-    """uint8 (3, H, W) as float32 of mean 0 and deviation 1 over ImageNet."""
+def write_planes(pixels: Pixels, out: NDArray[Any]) -> None:
+    """uint8 (H, W, 3) into contiguous (3, H, W): as they are, or normalised where it is float32."""
+    if out.dtype == np.uint8:
+        cv2.split(pixels, list(out))  # five times as fast as a transposed copy
+        return
+    planes = np.empty(out.shape, np.uint8)
+    cv2.split(pixels, list(planes))
     scale, shift = affine()
-    values = planes.astype(np.float32)
-    values *= scale[:, None, None]
-    values += shift[:, None, None]
-    return values
+    _write(planes, scale[:, None, None], shift[:, None, None], out)
 
 
-def normalise_rows(pixels: Pixels) -> NDArray[np.float32]:
-    """uint8 (H, W, 3) as ``normalise_planes``, channels staying last."""
+def write_rows(pixels: Pixels, out: NDArray[Any]) -> None:
+    """uint8 (H, W, 3) into contiguous (H, W, 3), as ``write_planes``."""
+    if out.dtype == np.uint8:
+        np.copyto(out, pixels)
+        return
     height, width = pixels.shape[:2]
     scale, shift = affine()
     # A whole row at a time: broadcasting over a last axis of 3 is several times slower.
-    values = pixels.reshape(height, -1).astype(np.float32)
-    values *= np.tile(scale, width)
-    values += np.tile(shift, width)
-    return values.reshape(height, width, 3)
+    rows = out.reshape(height, -1)
+    _write(pixels.reshape(height, -1), np.tile(scale, width), np.tile(shift, width), rows)
+
+
+def _write(
+    values: Pixels, scale: NDArray[np.float32], shift: NDArray[np.float32], out: NDArray[np.float32]
+) -> None:
+    np.copyto(out, values)
+    np.multiply(out, scale, out=out)
+    np.add(out, shift, out=out)
 
 
 @lru_cache(maxsize=1)

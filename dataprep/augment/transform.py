@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import cv2
 import numpy as np
@@ -15,13 +15,47 @@ from numpy.typing import NDArray
 from dataprep.augment.colour import recolour
 from dataprep.augment.crops import centre_crop, random_crop
 from dataprep.augment.decode import decode_part
-from dataprep.augment.normalise import channels_first, normalise_planes, normalise_rows
+from dataprep.augment.normalise import write_planes, write_rows
 from dataprep.errors import ConfigError
 from dataprep.formats.records import Buffer
 from dataprep.image.pixels import Pixels
 
 Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
 """An encoded image, with a generator of its own, to anything."""
+
+
+@runtime_checkable
+class ArrayTransform(Protocol):
+    """A transform whose arrays all have one shape and dtype: it can write them into a batch."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of every array."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of every array."""
+        ...
+
+    def __call__(self, data: Buffer, rng: np.random.Generator) -> NDArray[Any]:
+        """An array of its own."""
+        ...
+
+    def write(self, data: Buffer, rng: np.random.Generator, out: NDArray[Any]) -> None:
+        """The same into ``out``, which is contiguous and of that shape and dtype."""
+        ...
+
+
+def array_transform(transform: object) -> ArrayTransform | None:
+    """``transform`` where it is one whose ``write`` does what calling it does.
+
+    None also for a subclass that has another ``__call__`` and no ``write`` for it.
+    """
+    if not isinstance(transform, ArrayTransform):
+        return None
+    caller = next(cls for cls in type(transform).__mro__ if "__call__" in vars(cls))
+    return transform if "write" in vars(caller) else None
 
 
 @dataclass(frozen=True)
@@ -55,27 +89,49 @@ class Augmentation:
         if self.layout not in ("CHW", "HWC"):
             raise ConfigError(f"no layout {self.layout!r}: use CHW or HWC")
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """What comes out: (3, size, size) or (size, size, 3)."""
+        sides = self.size, self.size
+        return (*sides, 3) if self.layout == "HWC" else (3, *sides)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What comes out: float32 or uint8."""
+        return np.dtype(np.float32 if self.normalise else np.uint8)
+
     def __call__(self, data: Buffer, rng: np.random.Generator) -> NDArray[Any]:
-        """One encoded image as (3, size, size) or (size, size, 3), float32 or uint8.
+        """One encoded image as an array of ``shape`` and ``dtype``.
 
         Raises:
             ImageError: no image, or one that cannot be decoded.
         """
-        pixels = self.pixels(data, rng)
-        if self.layout == "HWC":
-            return normalise_rows(pixels) if self.normalise else pixels
-        planes = channels_first(pixels)
-        return normalise_planes(planes) if self.normalise else planes
+        out = np.empty(self.shape, self.dtype)
+        self.write(data, rng, out)
+        return out
 
-    def pixels(self, data: Buffer, rng: np.random.Generator) -> Pixels:
-        """The same before normalisation: uint8 (size, size, 3)."""
+    def write(self, data: Buffer, rng: np.random.Generator, out: NDArray[Any]) -> None:
+        """The same into ``out``, which is contiguous, such as a slot of a batch.
+
+        Raises:
+            ImageError: no image, or one that cannot be decoded.
+        """
+        if self.layout == "CHW":
+            write_planes(self.pixels(data, rng), out)
+        elif self.normalise:
+            write_rows(self.pixels(data, rng), out)
+        else:
+            self.pixels(data, rng, out)
+
+    def pixels(self, data: Buffer, rng: np.random.Generator, out: Pixels | None = None) -> Pixels:
+        """The same before normalisation: uint8 (size, size, 3), in ``out`` if it is given."""
         if not self.random:
-            return decode_part(data, centre_crop, self.size)
-        pixels = decode_part(data, partial(random_crop, rng=rng), self.size)
+            return decode_part(data, centre_crop, self.size, out)
+        pixels = decode_part(data, partial(random_crop, rng=rng), self.size, out)
         if rng.random() < 0.5:
-            pixels = np.asarray(cv2.flip(pixels, 1), np.uint8)
+            cv2.flip(pixels, 1, pixels)
         if self.jitter or self.noise:
-            pixels = recolour(pixels, self.jitter, self.noise, rng)
+            pixels = recolour(pixels, self.jitter, self.noise, rng, out=pixels)
         return pixels
 
 

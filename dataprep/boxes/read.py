@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from dataprep.boxes.annotations import SCHEMA, of_xml
 from dataprep.boxes.options import BoxOptions
-from dataprep.boxes.table import parse_boxes
 from dataprep.boxes.voc import LARGEST_BYTES
 from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
 from dataprep.ordered import in_order
@@ -65,6 +64,8 @@ def _read(options: BoxOptions, store: StoreOptions | None, workers: int) -> pa.T
     lower = uri.lower()
     if options.format == "csv" or (options.format == "auto" and lower.endswith(_TABLES)):
         data = _whole(uri, store)
+        from dataprep.boxes.table import parse_boxes  # pandas: a third of a second
+
         return parse_boxes(gzip.decompress(data) if lower.endswith(".gz") else data, options, uri)
     files = _in_tar(_whole(uri, store)) if lower.endswith(_TARS) else _in_folder(uri, store)
     return _parsed(files, workers)

@@ -37,7 +37,7 @@ def plan(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what shard would make, meet, take and cost; nothing is written."""
+    """Say what shard would make, meet, take and cost; write nothing."""
     from dataprep.job import progress
     from dataprep.job.forecast_report import forecast_json, forecast_text
     from dataprep.job.forecasting import forecast
@@ -72,7 +72,7 @@ def shard(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Resize, pack and store a collection as shards; run again to resume."""
+    """Resize, pack and store images as shards; run again to resume."""
     from dataprep.config import dump
     from dataprep.job import Part, progress
     from dataprep.job.report import part_text, summary_text
@@ -135,7 +135,7 @@ def finalize(
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Complete what several parts have made: the table of samples and the manifest."""
+    """Complete what parts have made: table of samples and manifest."""
     from dataprep.job import finalize as run
     from dataprep.job import progress
     from dataprep.job.report import summary_json, summary_text

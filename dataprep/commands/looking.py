@@ -23,7 +23,9 @@ from dataprep.commands.options import (
 def verify(
     output: Output,
     split: OneSplit = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Sizes, checksums, receipts.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Sizes, receipts and the store's ETags; reads no shard.")
+    ] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
     against: Annotated[
         str | None,
@@ -41,7 +43,7 @@ def verify(
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Re-read what was stored and name the shard, record and offset of each fault."""
+    """Re-read what was stored; name the place of each fault."""
     from dataprep.execution import DaskOptions
     from dataprep.verification import compare
     from dataprep.verification import verify as run
@@ -102,7 +104,7 @@ def inspect(
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Look into a data set, a shard or a record, and read no more of it than that takes."""
+    """Look into a data set, a shard or a record, reading little."""
     from dataprep.inspection import inspect as run
 
     found = run(

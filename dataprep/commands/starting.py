@@ -43,3 +43,11 @@ def init(
 
     for path in copy_configs(dest):
         typer.echo(str(path))
+
+
+def schema() -> None:
+    """Print the JSON schema of a config, for editors."""
+    from dataprep.config import ShardConfig
+    from dataprep.config_schema import editor_schema
+
+    typer.echo(editor_schema(ShardConfig, "A sharding config of dataprep"), nl=False)

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
-from types import TracebackType
 from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
@@ -18,16 +17,19 @@ from numpy.typing import NDArray
 
 from dataprep import keys
 from dataprep.dataset.images import Images
-from dataprep.dataset.opening import location, present, stored_manifest
+from dataprep.dataset.opening import present, stored_manifest
 from dataprep.dataset.shards import Shard
-from dataprep.dataset.table import StoredTable, stored_table
 from dataprep.errors import CorruptRecord, DatasetError, FormatMissing
 from dataprep.formats import Sample, get_format
 from dataprep.formats.records import RawRecord
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
+from dataprep.stored_table import StoredTable, stored_table
 from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.protocol import Close
+from dataprep.stores.protocol import Close, location
+
+_AHEAD = 4
+_HELD_BYTES = 128 * 2**20
 
 
 class Place(NamedTuple):
@@ -54,7 +56,7 @@ class Dataset(Sequence[Sample]):
     """Samples of one split in the order in which they were written; labels count from 0.
 
     ``len`` and columns cost nothing, ``dataset[i]`` one range request, iteration one request a
-    shard, the next shard being fetched meanwhile. Instances can be shared by threads, pickled
+    shard, the next shards being fetched meanwhile. Instances can be shared by threads, pickled
     and forked: every process has connections of its own. As a context manager it lets go of
     them at the end.
     """
@@ -81,12 +83,7 @@ class Dataset(Sequence[Sample]):
     def __enter__(self) -> Dataset:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -108,8 +105,7 @@ class Dataset(Sequence[Sample]):
         Raises:
             DatasetError: the data set was closed.
         """
-        if self._closed:
-            raise DatasetError(f"{self!r} is closed: open it again")
+        self._require_open()
         return self._store
 
     @cached_property
@@ -185,13 +181,19 @@ class Dataset(Sequence[Sample]):
         return self.iterate()
 
     def iterate(self, shards: Iterable[Shard] | None = None) -> Iterator[Sample]:
-        """Samples of these shards, or of all: while one is decoded, the next is fetched.
+        """Samples of these shards, or of all: while one is decoded, the next are fetched.
 
-        At most two shards are in memory at a time.
+        At most five shards are in memory at a time, and no more than 128 MiB of them, or than two
+        of the largest. Between small ones a store's latency would show.
         """
         chosen = list(self.shards() if shards is None else shards)
-        with closing(in_order(self._fetch, chosen, threads=1)) as contents:
+        budget = max([_HELD_BYTES, *(2 * shard.bytes for shard in chosen)])
+        fetched = in_order(
+            self._fetch, chosen, _AHEAD, weight=lambda shard: shard.bytes, budget=budget
+        )
+        with closing(fetched) as contents:
             for shard in chosen:
+                self._require_open()  # also of shards that were fetched before it was closed
                 # The callee alone holds the shard: it is gone before the one after next comes.
                 yield from self._samples_in(next(contents), shard.key)
 
@@ -203,6 +205,10 @@ class Dataset(Sequence[Sample]):
             Shard(i, entry.key, entry.bytes, entry.sha256, range(*ends[i : i + 2]), self._walk)
             for i, entry in enumerate(entries)
         )
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise DatasetError(f"{self!r} is closed: open it again")
 
     def _walk(self, shard: Shard) -> Iterator[Sample]:
         return self._samples_in(self._fetch(shard), shard.key)

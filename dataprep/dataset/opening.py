@@ -12,6 +12,7 @@ from dataprep.counted import counted
 from dataprep.errors import ManifestMissing, ObjectNotFound
 from dataprep.manifest import Manifest
 from dataprep.stores import Store
+from dataprep.stores.protocol import location
 
 _MOST_KEYS = 100_000
 
@@ -31,11 +32,6 @@ def stored_manifest(store: Store, split: str) -> Manifest:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {what_is_there(store, split)}"
         ) from None
-
-
-def location(store: Store, key: str) -> str:
-    """Where an object lies, in full."""
-    return f"{store.uri.rstrip('/')}/{key}"
 
 
 @contextlib.contextmanager

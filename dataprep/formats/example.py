@@ -13,6 +13,7 @@ import operator
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from dataprep.errors import CorruptRecord, RecordError
@@ -30,7 +31,7 @@ class _Values(Generic[_Item]):
 
 
 class BytesList(_Values[Buffer]):
-    """A feature of byte strings; those of a decoded example are views of its buffer."""
+    """A feature of byte strings; long ones of a decoded example are views of its buffer."""
 
     __slots__ = ()
 
@@ -56,6 +57,7 @@ _BYTES, _FLOATS, _INTS = (field << 3 | _DELIMITED for field in (1, 2, 3))
 _FIRST, _SECOND = (field << 3 | _DELIMITED for field in (1, 2))
 _ONE_INT, _ONE_FLOAT = 1 << 3 | _VARINT, 1 << 3 | _FIXED32
 _LIMIT_BYTES = 2**31 - 1
+_SHORT_BYTES = 128
 
 
 def encode_example(features: Mapping[str, Feature]) -> bytes:
@@ -103,25 +105,33 @@ def feature_parts(key: str, feature: Feature) -> list[Buffer]:
             kind, packed = _INTS, _pack_ints(key, feature.values)
         if packed:
             values = [_delimited(_FIRST, len(packed)), packed]
-    size = _nbytes(values)
+    return [_head(key, kind, _nbytes(values)), *values]
+
+
+def bytes_head(key: str, size: int) -> bytes:
+    """What stands before the only byte string, of ``size`` bytes, of an encoded entry."""
+    value = _delimited(_FIRST, size)
+    return _head(key, _BYTES, len(value) + size) + value
+
+
+def _head(key: str, kind: int, size: int) -> bytes:
     name = key.encode()
     head = _delimited(kind, size)
     head = _delimited(_FIRST, len(name)) + name + _delimited(_SECOND, len(head) + size) + head
-    return [_delimited(_FIRST, len(head) + size) + head, *values]
+    return _delimited(_FIRST, len(head) + size) + head
 
 
 def _delimited(tag: int, size: int) -> bytes:
-    return bytes((tag,)) + _varint(size)
+    return bytes((tag, *_varint(size)))
 
 
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
+def _varint(value: int) -> list[int]:
     low = []
     while value > 0x7F:
         low.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*low, value))
+    low.append(value)
+    return low
 
 
 def _nbytes(parts: Sequence[Buffer]) -> int:
@@ -136,16 +146,16 @@ def _pack_floats(key: str, values: Sequence[float]) -> bytes:
 
 
 def _pack_ints(key: str, values: Sequence[int]) -> bytes:
-    packed = []
+    packed: list[int] = []
     for value in map(operator.index, values):
         if not -(2**63) <= value < 2**63:
             raise RecordError(f"feature {key!r}: {value}; give numbers an int64 can hold")
-        packed.append(_varint(value & 0xFFFFFFFFFFFFFFFF))
-    return b"".join(packed)
+        packed += _varint(value & 0xFFFFFFFFFFFFFFFF)
+    return bytes(packed)
 
 
 def decode_example(data: Buffer) -> dict[str, Feature]:
-    """The features of a serialised example, byte strings as views of ``data``.
+    """The features of a serialised example, byte strings as views of ``data``, short ones copied.
 
     As in protobuf, numbers may be packed or not, fields come in any order, unknown ones are
     skipped, and of a repeated key the last entry holds. A feature without a list is left out.
@@ -157,11 +167,30 @@ def decode_example(data: Buffer) -> dict[str, Feature]:
         if outer == _FIRST:
             for tag, start, stop in _fields(view, first, last):
                 if tag == _FIRST:
-                    _decode_entry(view, start, stop, features)
+                    key, feature = _entry(view, start, stop)
+                    if feature is None:
+                        features.pop(key, None)
+                    else:
+                        features[key] = feature
     return features
 
 
-def _decode_entry(view: memoryview, start: int, stop: int, features: dict[str, Feature]) -> None:
+def _entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
+    if stop - start > _SHORT_BYTES:
+        return _decode_entry(view, start, stop)
+    try:
+        return _short_entry(bytes(view[start:stop]))
+    except CorruptRecord:
+        return _decode_entry(view, start, stop)  # raises with the place in the example
+
+
+@lru_cache(maxsize=4096)
+def _short_entry(entry: bytes) -> tuple[str, Feature | None]:
+    """Sizes, classes and encodings are the same in sample after sample: decoded once."""
+    return _decode_entry(memoryview(entry), 0, len(entry))
+
+
+def _decode_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
     # A field met twice is merged, as protobuf has it: lists of one kind are joined, and a list
     # of another kind replaces what was there.
     key, kind, values = "", 0, list[Any]()
@@ -174,10 +203,7 @@ def _decode_entry(view: memoryview, start: int, stop: int, features: dict[str, F
                     if list_kind != kind:
                         kind, values = list_kind, []
                     _LISTS[list_kind][1](view, begin, end, values)
-    if kind:
-        features[key] = _LISTS[kind][0](values)
-    else:
-        features.pop(key, None)
+    return key, _LISTS[kind][0](values) if kind else None
 
 
 def _decode_key(view: memoryview, start: int, stop: int) -> str:

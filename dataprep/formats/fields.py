@@ -1,9 +1,8 @@
-"""PURE. The features of an Example from a sample, and a sample from them, by a layout."""
+"""PURE. The fields of a sample that an Example has under a layout's names, and a sample of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dataprep.errors import CorruptRecord
@@ -12,15 +11,13 @@ from dataprep.formats.example import (
     Feature,
     FloatList,
     Int64List,
-    encode_feature,
-    feature_parts,
 )
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import Box, Sample
 from dataprep.formats.records import Buffer
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     """How one field is written. What ``repeats`` from sample to sample is encoded once.
 
     No numbers with a fraction are among those: 0.0 equals -0.0, which has other bytes.
@@ -31,60 +28,34 @@ class _Field(NamedTuple):
     repeats: bool = True
 
 
-_FIELDS: Mapping[str, _Field] = {
-    "bbox/label": _Field(
+BY_NAME: Mapping[str, Field] = {
+    "bbox/label": Field(
         Int64List, lambda s, o: tuple([box.label + o for box in s.boxes]), repeats=False
     ),
-    "bbox/xmax": _Field(
-        FloatList, lambda s, o: tuple([box.xmax for box in s.boxes]), repeats=False
-    ),
-    "bbox/xmin": _Field(
-        FloatList, lambda s, o: tuple([box.xmin for box in s.boxes]), repeats=False
-    ),
-    "bbox/ymax": _Field(
-        FloatList, lambda s, o: tuple([box.ymax for box in s.boxes]), repeats=False
-    ),
-    "bbox/ymin": _Field(
-        FloatList, lambda s, o: tuple([box.ymin for box in s.boxes]), repeats=False
-    ),
-    "channels": _Field(Int64List, lambda s, o: (s.channels,)),
-    "colorspace": _Field(BytesList, lambda s, o: (s.colorspace.encode(),)),
-    "encoded": _Field(BytesList, lambda s, o: (s.image,), repeats=False),
-    "filename": _Field(BytesList, lambda s, o: (s.filename,), repeats=False),
-    "format": _Field(BytesList, lambda s, o: (s.encoding.encode(),)),
-    "height": _Field(Int64List, lambda s, o: (s.height,)),
-    "label": _Field(Int64List, lambda s, o: (s.label + o,)),
-    "number": _Field(Int64List, lambda s, o: (s.number,), repeats=False),
-    "source": _Field(BytesList, lambda s, o: (s.source,), repeats=False),
-    "synset": _Field(BytesList, lambda s, o: (s.synset,)),
-    "text": _Field(BytesList, lambda s, o: (s.text,)),
-    "values": _Field(FloatList, lambda s, o: s.values, repeats=False),
-    "width": _Field(Int64List, lambda s, o: (s.width,)),
+    "bbox/xmax": Field(FloatList, lambda s, o: tuple([box.xmax for box in s.boxes]), repeats=False),
+    "bbox/xmin": Field(FloatList, lambda s, o: tuple([box.xmin for box in s.boxes]), repeats=False),
+    "bbox/ymax": Field(FloatList, lambda s, o: tuple([box.ymax for box in s.boxes]), repeats=False),
+    "bbox/ymin": Field(FloatList, lambda s, o: tuple([box.ymin for box in s.boxes]), repeats=False),
+    "channels": Field(Int64List, lambda s, o: (s.channels,)),
+    "colorspace": Field(BytesList, lambda s, o: (s.colorspace.encode(),)),
+    "encoded": Field(BytesList, lambda s, o: (s.image,), repeats=False),
+    "filename": Field(BytesList, lambda s, o: (s.filename,), repeats=False),
+    "format": Field(BytesList, lambda s, o: (s.encoding.encode(),)),
+    "height": Field(Int64List, lambda s, o: (s.height,)),
+    "label": Field(Int64List, lambda s, o: (s.label + o,)),
+    "number": Field(Int64List, lambda s, o: (s.number,), repeats=False),
+    "source": Field(BytesList, lambda s, o: (s.source,), repeats=False),
+    "synset": Field(BytesList, lambda s, o: (s.synset,)),
+    "text": Field(BytesList, lambda s, o: (s.text,)),
+    "values": Field(FloatList, lambda s, o: s.values, repeats=False),
+    "width": Field(Int64List, lambda s, o: (s.width,)),
 }
-_ATTRIBUTES = {"encoded": "image", "format": "encoding"}
+"""The fields of formats.layout, by their names there."""
+
+ATTRIBUTES = {"encoded": "image", "format": "encoding"}
+"""Of a Sample, where not called as the field is."""
+
 _TEXTS = ("colorspace", "format")
-
-
-def entries(sample: Sample, layout: Layout, label_offset: int) -> list[Buffer]:
-    """The parts of an example, in the layout's order; the image is not copied.
-
-    Raises:
-        RecordError: a number that its list cannot hold.
-    """
-    parts: list[Buffer] = []
-    for feature, field in layout.features:
-        kind, values_of, repeats = _FIELDS[field]
-        values = values_of(sample, label_offset)
-        if repeats or not values:
-            parts.append(_encoded(feature, field, values))
-        else:
-            parts += feature_parts(feature, kind(values))
-    return parts
-
-
-@lru_cache(maxsize=16_384)
-def _encoded(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
-    return encode_feature(feature, _FIELDS[field].kind(values))
 
 
 def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int) -> Sample:
@@ -97,16 +68,21 @@ def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int
     sides: dict[str, tuple[Any, ...]] = {}
     for feature, field in layout.features:
         if field.startswith("bbox/"):
-            sides[field] = _list(features, feature, _FIELDS[field].kind)
+            sides[field] = _list(features, feature, BY_NAME[field].kind)
         elif field == "values":
             found[field] = _list(features, feature, FloatList)
         else:
-            value = _one(features, feature, _FIELDS[field].kind)
-            found[_ATTRIBUTES.get(field, field)] = _plain(field, value)
+            value = _one(features, feature, BY_NAME[field].kind)
+            found[ATTRIBUTES.get(field, field)] = _plain(field, value)
     found["label"] -= label_offset
     if "encoding" not in found:
         found["encoding"] = encoding_of(found["image"])
     return Sample(**found, boxes=_boxes(sides, found["label"], label_offset) if sides else ())
+
+
+def is_list(field: str) -> bool:
+    """Whether a sample may have several or no values of it."""
+    return field == "values" or field.startswith("bbox/")
 
 
 def encoding_of(image: Buffer) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dataprep.formats.example import assemble, decode_example
-from dataprep.formats.fields import entries, sample_of
+from dataprep.formats.encoder import example_encoder
+from dataprep.formats.example import decode_example
+from dataprep.formats.fields import sample_of
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import IndexEntry, RecordOptions, Sample
 from dataprep.formats.records import Buffer, RawRecord, Sink
@@ -55,9 +56,8 @@ class ExampleWriter:
 
     def __init__(self, sink: Sink, options: RecordOptions) -> None:
         self._records = TFRecordWriter(sink)
-        self._options = options
+        self._encoder = example_encoder(options.layout, options.label_offset)
 
     def write(self, sample: Sample) -> tuple[int, int]:
         """Append one Example; the image is not copied on its way to the sink."""
-        parts = entries(sample, self._options.layout, self._options.label_offset)
-        return self._records.write_parts(assemble(parts))
+        return self._records.write_parts(self._encoder.parts(sample))

@@ -38,7 +38,10 @@ WHOLE, FIRST, MIDDLE, LAST = range(4)  # cflag
 _WORD = int.from_bytes(MAGIC, "little")
 _HEADER = struct.Struct("<II")
 _IMAGE_HEADER = struct.Struct("<IfQQ")
+_WORDS = np.dtype("<u4")
+_MAGIC_WORD = np.array(_WORD, _WORDS)  # NumPy would turn a number into an array each time
 _SCAN_BYTES = 2**20
+_FEW_BYTES = 256
 
 
 class RecordIOWriter:
@@ -64,7 +67,8 @@ class RecordIOWriter:
         size = sum(sizes)
         if size >= LENGTH_LIMIT_BYTES:
             raise RecordError(f"a payload of {size} bytes; a RecordIO record is below 2^29 bytes")
-        if any(length % 4 for length in sizes[:-1]):  # a magic may lie across two parts
+        # A magic may lie across two parts.
+        if len(parts) > 1 and any(length % 4 for length in sizes[:-1]):
             parts, sizes = [b"".join(parts)], [size]
         magics = _aligned_magics(parts, sizes)
         if magics:
@@ -99,9 +103,11 @@ def _aligned_magics(parts: Sequence[Buffer], sizes: Sequence[int]) -> list[int]:
     magics: list[int] = []
     base = 0
     for part, size in zip(parts, sizes, strict=True):
-        if size >= 4:  # NumPy makes no array of an empty buffer
-            words = np.frombuffer(part, "<u4", count=size // 4)
-            magics += [base + 4 * index for index in np.flatnonzero(words == _WORD).tolist()]
+        # A few bytes are searched sooner than NumPy has made an array of them.
+        if size >= _FEW_BYTES or MAGIC in bytes(part):
+            found = np.frombuffer(part, _WORDS, size // 4) == _MAGIC_WORD
+            if np.count_nonzero(found):
+                magics += [base + 4 * index for index in np.flatnonzero(found).tolist()]
         base += size
     return magics
 
@@ -172,8 +178,8 @@ def resynchronise(data: Buffer, start: int) -> int | None:
     view = memoryview(data).cast("B")
     for base in range(start + -start % 4, len(view) - HEADER_BYTES + 1, _SCAN_BYTES):
         count = min(_SCAN_BYTES, len(view) - base) // 4
-        words = np.frombuffer(view, "<u4", count=count, offset=base)
-        for index in np.flatnonzero(words == _WORD).tolist():
+        words = np.frombuffer(view, _WORDS, count, base)
+        for index in np.flatnonzero(words == _MAGIC_WORD).tolist():
             at = base + 4 * index
             if at + HEADER_BYTES <= len(view):
                 cflag = _HEADER.unpack_from(view, at)[1] >> 29

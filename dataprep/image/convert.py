@@ -8,8 +8,6 @@ arithmetic, conversion to sRGB excepted: the same bytes on every processor.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from PIL import Image
 
@@ -21,7 +19,7 @@ from dataprep.image.notes import Note
 from dataprep.image.pixels import Opened, Pixels, open_image, refused, require_size
 from dataprep.image.policy import ImagePolicy
 from dataprep.image.resize import takes_reduced
-from dataprep.image.result import Action, Converted, Source, as_it_is, reencoded
+from dataprep.image.result import Action, Converted, Source, as_it_is, described, reencoded
 
 __all__ = ["Action", "Converted", "convert"]
 
@@ -70,7 +68,8 @@ def _wrongly_named(name: str, container: str, policy: ImagePolicy) -> tuple[Note
 def _from_jpeg(
     data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
 ) -> Converted:
-    source = Source(
+    source = described(
+        policy,
         container="JPEG",
         width=header.width,
         height=header.height,
@@ -83,7 +82,7 @@ def _from_jpeg(
     if policy.encoding == "jpeg" and source.fits(header.channels, policy):
         checked = None if _converts(source, policy) else _checked(data, header, policy)
         if checked is not None:
-            source = replace(source, notes=(*notes, *checked))
+            source = source._replace(notes=(*notes, *checked))
             retagged = any(tag.value != 1 for tag in header.orientations)
             if not retagged:
                 return as_it_is(data, header.channels, "passthrough", source, policy)
@@ -95,7 +94,8 @@ def _from_jpeg(
         _least(source, policy),
         keep_truncated=policy.truncated == "keep",
     )
-    source = replace(source, notes=(*notes, *decoded.notes))
+    if decoded.notes:
+        source = source._replace(notes=(*notes, *decoded.notes))
     return reencoded(*_in_srgb(decoded.pixels, source, policy), policy)
 
 
@@ -125,7 +125,8 @@ def _from_pillow(
     height, width, channels = opened.pixels.shape
     if opened.turned and opened.orientation >= 5:
         width, height = height, width
-    source = Source(
+    source = described(
+        policy,
         container=opened.container,
         width=width,
         height=height,
@@ -168,9 +169,8 @@ def _least(source: Source, policy: ImagePolicy) -> tuple[int, int]:
     """The size below which a decoder must not scale, as stored; 0 x 0 for the whole size."""
     if not takes_reduced(policy.filter):
         return 0, 0
-    width, height, *_ = source.geometry(policy)
-    turned = policy.orientation == "apply" and source.orientation >= 5
-    least = (height, width) if turned else (width, height)
+    width, height, *_ = source.geometry
+    least = (height, width) if source.applied >= 5 else (width, height)
     return dct_size(source.width, source.height, *least)
 
 
@@ -181,5 +181,5 @@ def _in_srgb(pixels: Pixels, source: Source, policy: ImagePolicy) -> tuple[Pixel
     found = icc.to_srgb(image, source.profile)
     if found.note is None:
         return pixels, source
-    told = replace(source, profile=None, notes=(*source.notes, found.note))
+    told = source._replace(profile=None, notes=(*source.notes, found.note))
     return np.asarray(found.image).reshape(pixels.shape), told

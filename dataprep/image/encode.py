@@ -15,8 +15,12 @@ import numpy as np
 from PIL import Image
 
 from dataprep.image.jpeg import with_profile
+from dataprep.image.padded import bgrx
 from dataprep.image.pixels import Pixels
 from dataprep.image.policy import ImagePolicy
+
+# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
+cv2.setNumThreads(1)
 
 _SAMPLING = {
     "411": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_411,
@@ -44,20 +48,20 @@ def encode(
         return _by_pillow(pixels, policy, profile)
     if policy.subsampling != "keep":
         subsampling = policy.subsampling
-    data = _jpeg(np.ascontiguousarray(pixels), policy, subsampling or _DEFAULT_SUBSAMPLING)
+    data = _jpeg(pixels, policy, subsampling or _DEFAULT_SUBSAMPLING)
     return with_profile(data, profile) if profile else data
 
 
 def _jpeg(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
     grey = pixels.shape[2] == 1
-    options = {
-        cv2.IMWRITE_JPEG_QUALITY: policy.quality,
-        cv2.IMWRITE_JPEG_PROGRESSIVE: int(policy.progressive),
-        cv2.IMWRITE_JPEG_OPTIMIZE: int(policy.optimize),
-        **({} if grey else {cv2.IMWRITE_JPEG_SAMPLING_FACTOR: _SAMPLING[subsampling]}),
-    }
-    source = pixels if grey else cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
-    _, encoded = cv2.imencode(".jpg", source, [part for pair in options.items() for part in pair])
+    options = [
+        *(cv2.IMWRITE_JPEG_QUALITY, policy.quality),
+        *(cv2.IMWRITE_JPEG_PROGRESSIVE, int(policy.progressive)),
+        *(cv2.IMWRITE_JPEG_OPTIMIZE, int(policy.optimize)),
+        *(() if grey else (cv2.IMWRITE_JPEG_SAMPLING_FACTOR, _SAMPLING[subsampling])),
+    ]
+    source = np.ascontiguousarray(pixels) if grey else bgrx(pixels)
+    _, encoded = cv2.imencode(".jpg", source, options)
     return encoded.tobytes()
 
 

@@ -8,28 +8,17 @@ from PIL import Image
 
 from dataprep.image.pixels import Pixels
 
-PILLOW = {
-    "lanczos": Image.Resampling.LANCZOS,
-    "bicubic": Image.Resampling.BICUBIC,
-    "bilinear": Image.Resampling.BILINEAR,
-}
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # four channels that mean nothing to each other
 _ROWS_AT_A_TIME = 256
 
 
-def by_pillow(pixels: Pixels, width: int, height: int, name: str) -> Pixels:
-    """``lanczos`` (3 lobes), ``bicubic`` (a = -0.5) or ``bilinear``, as wide as the reduction.
+def lanczos(pixels: Pixels, width: int, height: int) -> Pixels:
+    """Pillow's, with 3 lobes, as wide as the reduction.
 
     The weights are rounded to 22 bits, and the rest is whole numbers.
     """
-    scaled = _image(pixels).resize((width, height), PILLOW[name])
+    scaled = _image(pixels).resize((width, height), Image.Resampling.LANCZOS)
     return np.asarray(scaled).reshape(height, width, pixels.shape[2])
-
-
-def block_average(pixels: Pixels, across: int, down: int) -> Pixels:
-    """Rounded means of whole blocks."""
-    reduced: Pixels = np.asarray(_image(pixels).reduce((across, down)))
-    return reduced.reshape(*reduced.shape[:2], pixels.shape[2])
 
 
 def area_average(pixels: Pixels, width: int, height: int) -> Pixels:

@@ -96,6 +96,12 @@ def dct_size(width: int, height: int, least_width: int, least_height: int) -> tu
 
     0 x 0 stands for the whole size.
     """
+    fraction = dct_fraction(width, height, least_width, least_height)
+    return (0, 0) if fraction == 1 else (-(-width // fraction), -(-height // fraction))
+
+
+def dct_fraction(width: int, height: int, least_width: int, least_height: int) -> int:
+    """By which of 1, 2, 4 and 8 both sides are divided, neither falling below the least size."""
     fraction = 1
     while (
         fraction < 8
@@ -103,4 +109,4 @@ def dct_size(width: int, height: int, least_width: int, least_height: int) -> tu
         and height >= 2 * fraction * least_height
     ):
         fraction *= 2
-    return (0, 0) if fraction == 1 else (-(-width // fraction), -(-height // fraction))
+    return fraction

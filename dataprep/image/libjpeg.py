@@ -8,7 +8,7 @@ from typing import NamedTuple
 import simplejpeg
 
 from dataprep.errors import CorruptImage
-from dataprep.image import harmless
+from dataprep.image import harmless, padded
 from dataprep.image.notes import Note
 from dataprep.image.pixels import Pixels
 
@@ -80,7 +80,8 @@ def _warning(colorspace: str, least: tuple[int, int], data: bytes) -> str:
 
 def _libjpeg(data: bytes, colorspace: str, least: tuple[int, int], *, strict: bool) -> Pixels:
     min_width, min_height = least
+    stored = "BGRX" if colorspace == "RGB" else colorspace
     pixels: Pixels = simplejpeg.decode_jpeg(
-        data, colorspace, min_height=min_height, min_width=min_width, strict=strict
+        data, stored, min_height=min_height, min_width=min_width, strict=strict
     )
-    return pixels
+    return padded.rgb(pixels) if colorspace == "RGB" else pixels

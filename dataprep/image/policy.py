@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 Mode = Literal["short", "long", "exact", "crop", "none"]
-Filter = Literal["gaussian", "area", "lanczos", "bicubic", "bilinear", "fast"]
+Filter = Literal["bicubic", "bilinear", "area", "lanczos"]
 Encoding = Literal["jpeg", "png", "webp"]
 MAX_SIDE = 16_384
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
@@ -51,9 +51,8 @@ class ImagePolicy(BaseModel):
     upscale: bool = False
     """Whether sides may grow; without it ``exact`` and ``crop`` give less than ``size`` where the
     source has less."""
-    filter: Filter = "gaussian"
-    """What scales, always antialiased; all but ``gaussian`` and ``fast`` start from the full
-    image."""
+    filter: Filter = "bicubic"
+    """What scales, always antialiased; ``area`` and ``lanczos`` start from the full image."""
     min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Images with a side of fewer pixels are skipped."""
     encoding: Encoding = "jpeg"

@@ -2,37 +2,25 @@
 
 The filters, all of them antialiased:
 
-``gaussian``, the default: scaling down by 1 to 2 is a small Gaussian, then bilinear interpolation
-at the target's points; by more, the same at a multiple of the target, whose whole blocks are then
-averaged. All three are fixed-point: OpenCV's Gaussian and ``INTER_LINEAR_EXACT``, Pillow's
-``reduce``. The Gaussian's width is sigma = 0.4 * sqrt(r^2 - 0.4) for a reduction r: the narrowest
-(in steps of 0.1 of the constants) with which a zone plate aliases no more than with OpenCV's area
-average at any reduction.
-``fast``: the same without the Gaussian; up to twice as much aliases as with an area average.
+``bicubic``, the default, and ``bilinear``: convolution with a kernel as wide as the reduction, by
+vector instructions (``resampling``).
 ``area``: the mean of the area that a pixel covers.
-``lanczos``, ``bicubic``, ``bilinear``: Pillow's, whose support grows with the reduction.
+``lanczos``: Pillow's, with 3 lobes.
 
-Where a JPEG shrinks, ``gaussian`` and ``fast`` get what libjpeg's inverse DCT has scaled by 1/2,
-1/4 or 1/8 already; the others get the full image.
+Where a JPEG shrinks, the first two get what libjpeg's inverse DCT has scaled by 1/2, 1/4 or 1/8
+already; the others get the full image.
 """
 
 from __future__ import annotations
 
-import math
-
-import cv2
 import numpy as np
 from PIL import Image
 
-from dataprep.image.filters import area_average, block_average, by_pillow
+from dataprep.image.filters import area_average, lanczos
 from dataprep.image.geometry import Geometry
 from dataprep.image.pixels import Pixels
 from dataprep.image.policy import Filter
-
-# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
-cv2.setNumThreads(1)
-
-_WIDEST_FOR_3_TAPS = 0.5
+from dataprep.image.resampling import resample
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
@@ -58,10 +46,10 @@ def turn(pixels: Pixels, orientation: int) -> Pixels:
 
 def takes_reduced(filter: Filter) -> bool:
     """Whether the filter may be given an image that a decoder has scaled down already."""
-    return filter in ("gaussian", "fast")
+    return filter in ("bicubic", "bilinear")
 
 
-def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "gaussian") -> Pixels:
+def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixels:
     """Scale to the geometry's size, then cut out its crop."""
     height, width, channels = pixels.shape
     size = geometry.width, geometry.height
@@ -86,44 +74,10 @@ def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
     match filter:
         case "area":
             return area_average(pixels, width, height)
-        case "gaussian" | "fast":
-            return _interpolated(pixels, width, height, smooth=filter == "gaussian")
+        case "lanczos":
+            return lanczos(pixels, width, height)
         case _:
-            return by_pillow(pixels, width, height, filter)
-
-
-def _interpolated(pixels: Pixels, width: int, height: int, *, smooth: bool) -> Pixels:
-    source_height, source_width, channels = pixels.shape
-    across, down = max(1, source_width // width), max(1, source_height // height)
-    wide, high = width * across, height * down
-    source = np.ascontiguousarray(pixels)
-    if smooth:
-        source = _smoothed(source, sigma(source_width, wide), sigma(source_height, high))
-    points = cv2.resize(source, (wide, high), interpolation=cv2.INTER_LINEAR_EXACT)
-    fine = np.asarray(points, np.uint8).reshape(high, wide, channels)
-    return fine if across == down == 1 else block_average(fine, across, down)
-
-
-def sigma(source: int, target: int) -> float:
-    """The Gaussian's standard deviation, in source pixels, for one side; 0 where it grows."""
-    if source <= target:
-        return 0.0
-    return 0.4 * math.sqrt((source / target) ** 2 - 0.4)
-
-
-def _smoothed(pixels: Pixels, across: float, down: float) -> Pixels:
-    taps = tuple(1 if s == 0 else 3 if s <= _WIDEST_FOR_3_TAPS else 5 for s in (across, down))
-    if taps == (1, 1):
-        return pixels
-    # A sigma of 0 would be taken from the number of taps; of one tap it changes nothing.
-    smooth = cv2.GaussianBlur(
-        pixels,
-        taps,
-        sigmaX=across or 1.0,
-        sigmaY=down or 1.0,
-        hint=cv2.ALGO_HINT_ACCURATE,  # bit-exact by OpenCV's documentation
-    )
-    return np.asarray(smooth, np.uint8)
+            return resample(pixels, width, height, filter)
 
 
 def _crop(pixels: Pixels, geometry: Geometry) -> Pixels:

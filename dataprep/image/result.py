@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -52,12 +52,12 @@ class Converted:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An image as its file has it: sizes in pixels, the orientation Exif's.
+class Source(NamedTuple):
+    """An image as its file has it, and what its pixels are to become: made by ``described``.
 
-    ``turned`` says whether the decoder has followed the orientation already; the sizes are those
-    before it did.
+    Sizes in pixels, before it is turned; the orientation is Exif's, ``applied`` the one by which it
+    is turned, 1 for none, and ``geometry`` what it is scaled and cropped to then. ``turned`` says
+    whether the decoder has followed the orientation already.
     ``profile`` is its ICC profile, None once the pixels are no longer described by it.
     ``subsampling`` is a JPEG's, empty where it has none. ``notes`` is what was told so far.
     """
@@ -69,21 +69,38 @@ class Source:
     orientation: int
     profile: bytes | None
     notes: tuple[Note, ...]
-    subsampling: str = ""
-    turned: bool = False
-
-    def geometry(self, policy: ImagePolicy) -> Geometry:
-        """What it is scaled and cropped to, once it is turned."""
-        turned = _applied(self, policy) >= 5
-        shown = (self.height, self.width) if turned else (self.width, self.height)
-        return plan_geometry(*shown, policy)
+    subsampling: str
+    turned: bool
+    applied: int
+    geometry: Geometry
 
     def fits(self, channels: int, policy: ImagePolicy) -> bool:
         """Whether nothing is to change: neither size nor orientation nor number of channels."""
         if channels == 1 and policy.greyscale == "rgb":
             return False
-        same = self.geometry(policy) == (self.width, self.height, self.width, self.height)
-        return same and _applied(self, policy) == 1
+        same = self.geometry == (self.width, self.height, self.width, self.height)
+        return same and self.applied == 1
+
+
+def described(
+    policy: ImagePolicy,
+    *,
+    container: str,
+    width: int,
+    height: int,
+    colorspace: str,
+    orientation: int,
+    profile: bytes | None,
+    notes: tuple[Note, ...],
+    subsampling: str = "",
+    turned: bool = False,
+) -> Source:
+    """What a file's header says, and what ``policy`` makes of that."""
+    applied = orientation if turned or policy.orientation == "apply" else 1
+    shown = (height, width) if applied >= 5 else (width, height)
+    geometry = plan_geometry(*shown, policy)
+    stored = (container, width, height, colorspace, orientation, profile, notes, subsampling)
+    return Source(*stored, turned, applied, geometry)
 
 
 def as_it_is(
@@ -114,8 +131,8 @@ def reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
         ImageTooLarge: what it would become.
     """
     notes = _size_notes(source, policy)
-    upright = pixels if source.turned else turn(pixels, _applied(source, policy))
-    geometry = source.geometry(policy)
+    geometry = source.geometry
+    upright = pixels if source.turned else turn(pixels, source.applied)
     height, width = upright.shape[:2]
     require_feasible(width, height, geometry, policy)
     fitted = fit(upright, geometry, policy.filter)
@@ -159,16 +176,12 @@ def _is_described(source: Source, profile: bytes, channels: int, policy: ImagePo
     )
 
 
-def _applied(source: Source, policy: ImagePolicy) -> int:
-    return source.orientation if policy.orientation == "apply" or source.turned else 1
-
-
 def _size_notes(source: Source, policy: ImagePolicy) -> list[Note]:
     notes: list[Note] = []
     if source.orientation != 1:
-        applied = _applied(source, policy) != 1
-        notes.append("orientation_applied" if applied else "orientation_ignored")
-    geometry = source.geometry(policy)
+        turned = source.applied != 1
+        notes.append("orientation_applied" if turned else "orientation_ignored")
+    geometry = source.geometry
     if falls_short(geometry, policy):
         notes.append("smaller_than_target")
     if geometry.width * geometry.height > source.width * source.height:
@@ -184,7 +197,7 @@ def _converted(
     policy: ImagePolicy,
     notes: list[Note],
 ) -> Converted:
-    geometry = source.geometry(policy)
+    geometry = source.geometry
     return Converted(
         data=data,
         width=geometry.crop_width,
@@ -198,7 +211,7 @@ def _converted(
         source_colorspace=source.colorspace,
         exif_orientation=source.orientation,
         geometry=geometry,
-        orientation_applied=_applied(source, policy),
+        orientation_applied=source.applied,
         encoding=policy.encoding.upper(),
         notes=(*source.notes, *notes),
     )

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.dataset.opening import stored_manifest, what_is_there
-from dataprep.dataset.table import stored_table
 from dataprep.errors import ManifestMissing
 from dataprep.inspection.summary import COLUMNS, SplitSummary, summarise
 from dataprep.inspection.target import splits_of
+from dataprep.stored_table import stored_table
 from dataprep.stores import Store
 
 

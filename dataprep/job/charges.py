@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from urllib.parse import urlsplit
 
 from dataprep.config import ShardConfig
 from dataprep.estimate import sample_size
@@ -12,14 +10,13 @@ from dataprep.forecast import Cost, SplitForecast
 from dataprep.formats import get_format
 from dataprep.job.plans import SplitPlan
 from dataprep.job.request import Request
-from dataprep.prices import Prices
+from dataprep.prices import Prices, price_at
 from dataprep.requests import PutRule, Requests, of_output, of_source
 from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
-from dataprep.stores.s3_bucket import S3Bucket
+from dataprep.stores.s3_bucket import another_server
 
 Assume = Callable[[str], None]
 _LISTED = ("imagefolder", "flat")
-_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 def requests_of(
@@ -62,14 +59,9 @@ def cost_of(
     if (server := _another_server(config)) is not None:
         assume(f"no cost: {server} is not Amazon's S3")
         return None
-    region = config.store.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))
-    storage_class = config.store.storage_class or "STANDARD"
-    price = prices.find(region, storage_class)
+    price, about = price_at(prices, config.store)
     if price is None:
-        assume(
-            f"no cost: the prices know nothing of {storage_class} in {region}; add it to a copy "
-            "of configs/prices.yaml and give --prices"
-        )
+        assume(f"no cost: {about}; add it to a copy of configs/prices.yaml and give --prices")
         return None
     whose = str(config.plan.prices) if config.plan.prices else "example prices, to be edited"
     stored = sum(sum(one.bytes_by_format.values()) for one in splits)
@@ -77,19 +69,12 @@ def cost_of(
         requests=sum(price.of_requests(one) for one in requests.values()),
         month=price.of_a_month(stored) if "output" in requests else 0.0,
         currency=prices.currency,
-        prices=f"{whose}: {region}, {storage_class}, {prices.source} as of {prices.as_of}",
+        prices=f"{whose}: {about}",
     )
 
 
 def _another_server(config: ShardConfig) -> str | None:
-    """The endpoint that is not Amazon's, if there is one.
-
-    boto3 is asked: an option, the environment and its own config file can name one.
-    """
+    """The endpoint that is not Amazon's, if there is one."""
     places = ((config.source, config.source_store or config.store), (config.output, config.store))
-    for uri, options in places:
-        if uri.startswith("s3://"):
-            server = S3Bucket(uri, options).connect().meta.endpoint_url
-            if not (urlsplit(server).hostname or "").endswith(_AMAZON):
-                return server
-    return None
+    servers = (another_server(uri, options) for uri, options in places if uri.startswith("s3://"))
+    return next((server for server in servers if server is not None), None)

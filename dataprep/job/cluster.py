@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import os
 import secrets
-import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -17,13 +18,14 @@ from dataprep import keys
 from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
 from dataprep.execution import DaskOptions
 from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
+from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
+from dataprep.job.storing import beside_dask_tasks
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 
 _ANSWER_TIMEOUT_S = 15
+# Whose client is gone before its last event is told by Dask as critical, with a traceback.
+_SILENT = logging.CRITICAL + 1
 
-# Dask tells glibc to give every freed block back to the kernel at once, and a task's thread has
-# an arena that maps anything large anew. Pixels come and go by the half megabyte: a quarter of
-# a worker's time went into page faults. One arena that keeps them costs a few megabytes.
 # Its statistical profiler takes the interpreter from the task a hundred times a second, its
 # ticks and monitors several times that: on two cores, a twentieth of all there is.
 _LEAN_WORKERS = {
@@ -31,9 +33,9 @@ _LEAN_WORKERS = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "2s",
     "distributed.worker.memory.monitor-interval": "500ms",
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28,
-    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
-    "distributed.nanny.pre-spawn-environ.MALLOC_ARENA_MAX": 1,
+    "distributed.worker.multiprocessing-method": "forkserver",
+    # Where this program has such a server already, or has imported Dask and has it spawn.
+    **{f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MALLOC.items()},
 }
 
 
@@ -47,6 +49,24 @@ class Cluster:
         self._report = report
         self._announce = announce
         self._name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
+        self._client: Future[Any] | None = None
+        self._open = contextlib.ExitStack()
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are workers, or will be."""
+        return self._client is not None
+
+    def begin(self) -> Future[Any]:
+        """Start, or connect, while the caller does something else: the client that will be."""
+        if self._client is None:
+            self._client = Future()
+            self._open.enter_context(_quiet())
+            if not (self._options.scheduler or self._options.cluster):
+                begin_imports()
+            with interrupts_held():
+                threading.Thread(target=self._start, args=(self._client,), daemon=True).start()
+        return self._client
 
     def run(
         self,
@@ -54,13 +74,29 @@ class Cluster:
         on_result: OnResult,
         on_ready: Callable[[], None] = nothing,
     ) -> None:
-        """Two shards in flight for each worker, so that none waits for the driver."""
-        with _quiet(), self._client() as client:
-            if client.dashboard_link:
-                self._announce(f"Dask dashboard: {client.dashboard_link}")
-            client.subscribe_topic(self._name, self._receive)
-            on_ready()
-            self._run(client, tasks, on_result)
+        """Three shards in flight for each worker, so that none waits for the driver.
+
+        What was started serves the next call as well, until ``close``.
+        """
+        client = self.begin().result()
+        if client.dashboard_link:
+            self._announce(f"Dask dashboard: {client.dashboard_link}")
+        on_ready()
+        self._run(client, tasks, on_result)
+
+    def close(self) -> None:
+        """End what was started; a cluster that ran before runs on."""
+        if self._client is not None:
+            self._client.exception()  # what has begun to start is waited for
+        self._open.close()
+
+    def _start(self, client: Future[Any]) -> None:
+        try:
+            connected = self._open.enter_context(self._connection())
+            connected.subscribe_topic(self._name, self._receive)
+            client.set_result(connected)
+        except BaseException as error:  # noqa: BLE001  raised where it is waited for
+            client.set_exception(error)
 
     def _run(
         self, client: Any, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult
@@ -82,7 +118,7 @@ class Cluster:
                 for task in built
             ]
 
-        in_flight = max(2, 2 * self._workers(client))
+        in_flight = max(2, 3 * self._workers(client))  # one stored, one converted, one to begin
         running = as_completed(submit(in_flight))
         try:
             for future in running:
@@ -101,24 +137,28 @@ class Cluster:
         self._report(Progress(*event[1]))
 
     @contextlib.contextmanager
-    def _client(self) -> Iterator[Any]:
+    def _connection(self) -> Iterator[Any]:
         from distributed import Client
 
         if self._options.scheduler:
             with _connected(self._options.scheduler) as client:
                 yield client
             return
-        with self._cluster() as cluster, Client(cluster) as client:
+        closing = contextlib.closing
+        with closing(self._cluster()) as cluster, closing(Client(cluster)) as client:
             yield client
 
     def _cluster(self) -> Any:
         if self._options.cluster:
             return _custom_cluster(self._options, self._options.cluster)
         import dask
-        from distributed import LocalCluster
 
-        # Workers inherit that Ctrl-C is not for them: the driver ends them.
-        with dask.config.set(_LEAN_WORKERS), _interrupts_ignored():
+        with dask.config.set(_LEAN_WORKERS), started_processes():
+            import distributed.utils
+            from distributed import LocalCluster
+
+            # Otherwise it imports pandas to have it in a server that runs already.
+            distributed.utils._forkserver_preload_set = True
             return LocalCluster(
                 n_workers=self._options.worker_count,
                 threads_per_worker=1,
@@ -126,7 +166,8 @@ class Cluster:
                 host="127.0.0.1",
                 memory_limit=int(self._options.memory_limit),
                 dashboard_address=self._options.dashboard,
-                silence_logs=logging.CRITICAL,
+                silence_logs=_SILENT,
+                env=dict(os.environ),  # what they are forks of may be of an earlier job
             )
 
 
@@ -151,7 +192,7 @@ def _connected(address: str) -> Iterator[Any]:
         client = Client(address, timeout=_ANSWER_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
-    with client:
+    with contextlib.closing(client):  # its own context ends in the thread alone that began it
         yield client
 
 
@@ -195,7 +236,7 @@ def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult:
     def report(progress: Progress) -> None:
         worker.log_event(topic, (progress.samples, progress.source_bytes, progress.failed))
 
-    return make_shard_or_take_back(task, report, slots)
+    return make_shard_or_take_back(task, report, beside_dask_tasks(worker, slots))
 
 
 def _result(future: Any) -> ShardResult:
@@ -224,21 +265,9 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for logger in loggers:
-            logger.setLevel(logging.CRITICAL)
+            logger.setLevel(_SILENT)
         try:
             yield
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -34,7 +34,9 @@ class Engine(Protocol):
         ...
 
 
-def make_shard_or_take_back(task: ShardTask, report: Report, slots: Any) -> ShardResult:
+def make_shard_or_take_back(
+    task: ShardTask, report: Report, slots: Any, threads: int = 0
+) -> ShardResult:
     """``make_shard``; if it fails, the progress it reported is taken back."""
     reported = Progress()
 
@@ -44,7 +46,7 @@ def make_shard_or_take_back(task: ShardTask, report: Report, slots: Any) -> Shar
         reported = reported + progress
 
     try:
-        return make_shard(task, counted, slots)
+        return make_shard(task, counted, slots, threads)
     except Exception:
         report(-reported)
         raise

@@ -28,9 +28,8 @@ from dataprep.forecast import (
 )
 from dataprep.job.box_plans import find_boxes
 from dataprep.job.charges import cost_of, requests_of
-from dataprep.job.choice import choose_engine
+from dataprep.job.choice import takes_processes
 from dataprep.job.claims import stored_splits
-from dataprep.job.cluster import Cluster
 from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
 from dataprep.job.request import Request, checked, requested
@@ -41,7 +40,6 @@ from dataprep.names import escape
 from dataprep.prices import read_prices
 from dataprep.shares import allowed_failures
 from dataprep.stores import open_store
-from dataprep.worker import Progress
 
 CLUSTER_START_S = 2.0
 S3_UPLOAD_MB_PER_S = 85.0
@@ -206,16 +204,12 @@ def _machine(config: ShardConfig, remarks: _Remarks) -> Machine:
 
 
 def _starting_s(request: Request, plans: Mapping[str, SplitPlan], remarks: _Remarks) -> float:
-    """Worker processes, or a cluster, started for each split that is not small."""
+    """Worker processes, or a cluster, started once, for splits that are not small."""
     dask = request.config.dask
-    seconds = 0.0
-    for plan in plans.values():
-        source_bytes = int(plan.sizes[: plan.samples].sum())
-        engine = choose_engine(dask, source_bytes, _unheard, _silent)
-        seconds += CLUSTER_START_S if isinstance(engine, Cluster) else 0.0
     if dask.scheduler or dask.cluster:
         remarks.assumptions.append(f"the cluster is ready after {CLUSTER_START_S:.0f} s")
-    return seconds
+    sizes = [int(plan.sizes[: plan.samples].sum()) for plan in plans.values()]
+    return CLUSTER_START_S if any(takes_processes(dask, size) for size in sizes) else 0.0
 
 
 def _converting_s(trial: Trial, splits: Sequence[SplitForecast], machine: Machine) -> float:
@@ -247,7 +241,3 @@ def _storing_s(
 
 def _silent(line: str) -> None:
     """Say nothing."""
-
-
-def _unheard(progress: Progress) -> None:
-    """Nobody waits for it."""

@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 
 from dataprep import estimate, plan
 from dataprep.arrow_bytes import readable
+from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats import Sample, get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, to_bytes, unescape
+from dataprep.outcomes import convert_sample
 from dataprep.receipt import Row
 from dataprep.sources import Listing, Located, Source
-from dataprep.worker import Item, convert_sample
+from dataprep.worker import Item
 
 VALIDATION = "validation"
 
@@ -109,17 +111,17 @@ class SplitPlan:
     def to_parquet(self) -> bytes:
         """As stored; names escaped."""
         columns = {
-            "source": pa.array([escape(name) for name in self.names], pa.string()),
-            "source_bytes": pa.array(self.sizes),
-            "label": pa.array(self.labels),
-            "predicted_bytes": pa.array(self.predicted),
-            "shard": pa.array(self.shards),
-            "status": pa.array(self.statuses, pa.string()),
-            "reason": pa.array(self.reasons, pa.string()),
+            "source": texts([escape(name) for name in self.names]),
+            "source_bytes": numbers(self.sizes),
+            "label": numbers(self.labels),
+            "predicted_bytes": numbers(self.predicted),
+            "shard": numbers(self.shards),
+            "status": texts(self.statuses),
+            "reason": texts(self.reasons),
         }
         if self.containers:
-            columns["container"] = pa.array([escape(key) for key in self.containers], pa.string())
-            columns["offset"] = pa.array(self.offsets)
+            columns["container"] = texts([escape(key) for key in self.containers])
+            columns["offset"] = numbers(self.offsets)
         if self.values is not None:
             columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
         if self.boxes is not None:

@@ -5,29 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
-from dataprep.job.box_plans import find_boxes
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import (
-    SplitPlan,
-    calibrate,
-    label_offsets,
-    make_plans,
-    sample_rows,
-)
-from dataprep.job.remarks import bytes_to_write, lack_of_space, oddities
+from dataprep.job.planning import planned
+from dataprep.job.plans import SplitPlan, sample_rows
+from dataprep.job.remarks import bytes_to_write, lack_of_space
 from dataprep.job.removal import note_removal, remove_split, splits_to_remove
 from dataprep.job.request import Request, requested
 from dataprep.job.retry import forget, located, require_limit, retries
 from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.stored import (
-    content_of_split,
     lost_plans,
     refuse_leftovers,
     require_same,
@@ -40,9 +32,10 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Source
 from dataprep.stores import Store, open_store
-from dataprep.versions import determining
 
 Note = Callable[[str], None]
+Expect = Callable[[int], None]
+"""Told how many bytes of source a job has that is about to be planned."""
 _ROUNDS = 4
 
 
@@ -60,7 +53,12 @@ class Prepared:
 
 
 def prepare(
-    config: ShardConfig, *, overwrite: bool = False, retry_failed: bool = False, note: Note
+    config: ShardConfig,
+    *,
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    note: Note,
+    expect: Expect,
 ) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
 
@@ -73,7 +71,7 @@ def prepare(
     for _ in range(_ROUNDS):
         try:
             return _found(request, store, note, retry_failed, overwrite) or _new(
-                request, store, note, overwrite
+                request, store, note, expect, overwrite
             )
         except claims.Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
@@ -130,14 +128,16 @@ def _ready(store: Store) -> None:
         raise
 
 
-def _new(request: Request, store: Store, note: Note, overwrite: bool) -> Prepared:
+def _new(request: Request, store: Store, note: Note, expect: Expect, overwrite: bool) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     remove = splits_to_remove(store, request.splits) if overwrite else []
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
-    made = _planned(request, store, label_space, note)
+    expect(int(request.listing.sizes[sample_rows(request.listing)].sum()))
+    made = planned(request, label_space, note)
+    _require_space(store, made.plans, request.config, note)
     if remove:
         note_removal(store, request.splits, remove, note)
     try:
@@ -159,7 +159,7 @@ def _put_back(
     note(f"gone from {store.uri}: {' and '.join(lost)}; planning again, to put that back")
     own = keys.LABELS in lost
     label_space = request.own_labels() if own else label_space_for(request, store, note)
-    made = _planned(request, store, label_space, note)
+    made = planned(request, label_space, note)
     for split, job in found.items():
         digests = [hashlib.sha256(d).hexdigest() for d in (made.labels, made.encoded[split])]
         if digests != [job.labels_sha256, job.plan_sha256]:
@@ -170,51 +170,6 @@ def _put_back(
     contents = {keys.LABELS: made.labels, **{keys.plan(s): d for s, d in made.encoded.items()}}
     for key in lost:
         store.create(key, contents[key])
-
-
-class _Planned(NamedTuple):
-    """Plans and job files, and what is stored of labels and plans."""
-
-    plans: dict[str, SplitPlan]
-    jobs: dict[str, JobFile]
-    labels: bytes
-    encoded: dict[str, bytes]
-
-
-def _planned(request: Request, store: Store, label_space: LabelSpace, note: Note) -> _Planned:
-    """What will be made of what; nothing is written."""
-    config, listing, source = request.config, request.listing, request.source
-    note(
-        f"{config.source}: {counted(len(listing), 'file')}, "
-        f"{counted(len(label_space.labels), 'class')}"
-    )
-    for said in oddities(request, label_space):
-        note(said)
-    calibration = calibrate(listing, sample_rows(listing), source, config)
-    boxes = find_boxes(config, listing, label_space, note)
-    plans = make_plans(listing, label_space, calibration, config, boxes)
-    _require_space(store, plans, config, note)
-    labels_json = label_space.to_json()
-    encoded = {split: split_plan.to_parquet() for split, split_plan in plans.items()}
-    jobs = {
-        split: JobFile(
-            split=split,
-            config=content_of_split(config, split),
-            versions=dict(determining(same_everywhere=config.image.same_everywhere)),
-            source={
-                "files": len(listing),
-                "bytes": int(listing.sizes.sum()),
-                "sha256": listing.digest(),
-            },
-            calibration=calibration.points,
-            label_offsets=dict(label_offsets(config, label_space)),
-            labels_sha256=hashlib.sha256(labels_json).hexdigest(),
-            plan_sha256=hashlib.sha256(encoded[split]).hexdigest(),
-            shards=split_plan.shard_count,
-        )
-        for split, split_plan in plans.items()
-    }
-    return _Planned(plans, jobs, labels_json, encoded)
 
 
 def _require_space(

@@ -91,9 +91,13 @@ def _one(summary: Summary) -> str:
         )
     met = dict(summary.manifest.warnings)
     if off_bounds := met.pop(OUT_OF_BOUNDS, 0):
-        lines.append(
-            f"  {counted(off_bounds, 'shard')} out of the 1 to 128 MB that were aimed at: "
+        remedy = (
             "another --shard-size keeps them within"
+            if any(len(entry.shards) > 1 for entry in summary.manifest.formats.values())
+            else "the whole split fills no more than one"
+        )
+        lines.append(
+            f"  {counted(off_bounds, 'shard')} out of the 1 to 128 MB that were aimed at: {remedy}"
         )
     if met:
         lines.append("  met: " + ", ".join(f"{kind} {count:,}" for kind, count in met.items()))

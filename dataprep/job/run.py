@@ -10,7 +10,7 @@ from typing import Any
 
 from dataprep.config import ShardConfig
 from dataprep.job import progress
-from dataprep.job.choice import choose_engine
+from dataprep.job.choice import Engines
 from dataprep.job.cluster import require_reachable
 from dataprep.job.finish import finish, read_back, stored_shards, too_many
 from dataprep.job.parts import Part
@@ -54,9 +54,16 @@ def each_split(
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
     require_reachable(checked(config).dask)
-    prepared = prepare(config, overwrite=overwrite, retry_failed=retry_failed, note=display.note)
-    for split in prepared.jobs:
-        yield _run_split(prepared, split, display)
+    with Engines(config.dask, display.advance, display.note) as engines:
+        prepared = prepare(
+            config,
+            overwrite=overwrite,
+            retry_failed=retry_failed,
+            note=display.note,
+            expect=engines.expect,
+        )
+        for split in prepared.jobs:
+            yield _run_split(prepared, split, engines, display)
 
 
 def shard_part(
@@ -78,12 +85,17 @@ def shard_part(
 def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
     require_reachable(checked(config).dask)
-    prepared = prepare(config, note=display.note)
-    for split in prepared.jobs:
-        yield _run_part(prepared, split, part, display)
+    with Engines(config.dask, display.advance, display.note) as engines:
+        prepared = prepare(
+            config, note=display.note, expect=lambda total: engines.expect(total // part.count)
+        )
+        for split in prepared.jobs:
+            yield _run_part(prepared, split, part, engines, display)
 
 
-def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Summary:
+def _run_split(
+    prepared: Prepared, split: str, engines: Engines, display: progress.Display
+) -> Summary:
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     kept = stored_shards(store, job)
@@ -93,7 +105,7 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
     work = _Work(prepared, split, range(job.shards), kept)
-    work.do(display)
+    work.do(engines, display)
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
     facts = _run_facts(prepared, time.monotonic() - started_s)
     finished = finish(store, job, receipts, table, prepared.config.max_failures, facts)
@@ -111,12 +123,14 @@ def _run_split(prepared: Prepared, split: str, display: progress.Display) -> Sum
     )
 
 
-def _run_part(prepared: Prepared, split: str, part: Part, display: progress.Display) -> PartSummary:
+def _run_part(
+    prepared: Prepared, split: str, part: Part, engines: Engines, display: progress.Display
+) -> PartSummary:
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     mine = part.of(range(job.shards))
     work = _Work(prepared, split, mine, stored_shards(store, job, mine))
-    work.do(display)
+    work.do(engines, display)
     seconds = time.monotonic() - started_s
     lacking = job.shards - len(stored_shards(store, job))
     return PartSummary(
@@ -164,7 +178,7 @@ class _Work:
         rows = [self._plan.rows_of(shard) for shard in shards]
         return sum(int(part.stop) - int(part.start) for part in rows)
 
-    def do(self, display: progress.Display) -> None:
+    def do(self, engines: Engines, display: progress.Display) -> None:
         """Run the tasks; stop early where too many samples fail."""
         if not self.missing:
             return
@@ -190,9 +204,9 @@ class _Work:
 
         total = self._width(self.shards)
         start = partial(display.start, self.split, total, source_bytes, total - self.samples)
-        chosen = choose_engine(config.dask, source_bytes, display.advance, display.note)
+        engine = engines.choose(source_bytes)
         try:
-            chosen.run([partial(self._task, i) for i in self.missing], on_result, start)
+            engine.run([partial(self._task, i) for i in self.missing], on_result, start)
         finally:
             display.stop()
 

@@ -10,6 +10,7 @@ from functools import partial
 from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreFull
 from dataprep.execution import DaskOptions
 from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
+from dataprep.job.storing import Places
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 
 
@@ -31,25 +32,31 @@ class Threads:
         on_result: OnResult,
         on_ready: Callable[[], None] = nothing,
     ) -> None:
-        """As many shards at a time as there are workers."""
+        """As many shards converted at a time as there are workers, and as many stored.
+
+        Where there are fewer shards than workers, several threads convert the images of each.
+        """
         import dask
+        import dask.threaded
 
         on_ready()
         workers = self._options.worker_count
+        threads = 2 * workers
+        places = Places(workers)
         slots = threading.BoundedSemaphore(self._options.max_concurrent_uploads)
 
         def work(build: Callable[[], ShardTask]) -> ShardResult:
-            result = self._attempt(build, slots)
+            result = self._attempt(build, places, slots, threads_within(workers, len(tasks)))
             on_result(result)
             return result
 
-        with ThreadPoolExecutor(workers, "shard") as pool:
+        with ThreadPoolExecutor(threads, "shard") as pool:
             try:
                 dask.compute(
                     *[dask.delayed(partial(work, build), pure=False)() for build in tasks],
-                    scheduler="threads",
+                    scheduler=dask.threaded.get,  # its name would import dask.distributed
                     pool=pool,
-                    num_workers=workers,
+                    num_workers=threads,
                 )
             except BaseException:
                 self._stop.set()
@@ -57,12 +64,17 @@ class Threads:
                 raise
 
     def _attempt(
-        self, build: Callable[[], ShardTask], slots: threading.BoundedSemaphore
+        self,
+        build: Callable[[], ShardTask],
+        places: Places,
+        slots: threading.BoundedSemaphore,
+        within: int,
     ) -> ShardResult:
         attempt = 0
         while True:
             try:
-                return make_shard_or_take_back(build(), self._checked_report, slots)
+                with places.converting(slots) as storing:
+                    return make_shard_or_take_back(build(), self._checked_report, storing, within)
             except DataprepError as error:
                 if attempt == self._options.retries or not worth_retrying(error):
                     raise
@@ -72,6 +84,12 @@ class Threads:
         if self._stop.is_set():
             raise Cancelled
         self._report(progress)
+
+
+def threads_within(workers: int, shards: int) -> int:
+    """How many threads convert the images of one shard; 0 for its own alone."""
+    each = workers // max(1, shards)
+    return each if each > 1 else 0
 
 
 def worth_retrying(error: BaseException) -> bool:

@@ -137,7 +137,9 @@ def writing(dest: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise PermissionRefused(f"no right to write in {dest}; name another folder") from error
+        refused = PermissionRefused(f"no right to write in {dest}; name another folder")
+        refused.exit_code = 2
+        raise refused from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(f"no space left for {dest}; free some, or ask for fewer") from error

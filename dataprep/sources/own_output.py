@@ -19,6 +19,7 @@ from dataprep.names import unescape
 from dataprep.sources.protocol import Problem
 from dataprep.sources.record_content import Fields, fields_of
 from dataprep.sources.record_files import Format
+from dataprep.stored_table import stored_table
 from dataprep.stores import ObjectInfo, Store
 
 _MANIFEST = ".manifest.json"
@@ -97,21 +98,20 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         manifest = Manifest.from_json(store.get(keys.manifest(split)), keys.manifest(split))
         label_space = LabelSpace.from_json(store.get(keys.LABELS))
         form = _format(manifest, wanted, store.uri)
-        table = pq.read_table(readable(store.get(keys.samples(split))))
+        stored = stored_table(store, manifest)
+        places = ("shard", f"{form}_offset", f"{form}_length")
+        sizes = "image_bytes" in stored.names
+        table = stored.columns(["source", "synset", *places, *(["image_bytes"] if sizes else [])])
         names = [unescape(name) for name in table["source"].to_pylist()]
-        written = np.flatnonzero(table["status"].to_numpy() == "written")
-        table = table.take(written)
-        names = [names[row] for row in written.tolist()]
-        sizes = "image_bytes" in table.column_names
         return OwnSplit(
             form=form,
             fields=fields_of(manifest.config.get("layout", "imagenet")),
             shards=_shards(manifest, form, entries, store.uri),
             names=names,
             classes=[unescape(name) for name in table["synset"].to_pylist()],
-            shard=_column(table, "shard"),
-            offsets=_column(table, f"{form}_offset"),
-            lengths=_column(table, f"{form}_length"),
+            shard=_column(table, places[0]),
+            offsets=_column(table, places[1]),
+            lengths=_column(table, places[2]),
             sizes=_column(table, "image_bytes") if sizes else None,
             values=_values(store.get(keys.plan(split)), names),
             label_space=label_space,

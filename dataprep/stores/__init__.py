@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from importlib.metadata import entry_points
-from typing import cast
+from typing import Any, cast
 
 from dataprep.errors import ConfigError
+from dataprep.registry import Registry
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, ObjectInfo, Store
 
-__all__ = ["Buffer", "ObjectInfo", "Store", "StoreOptions", "open_store"]
+__all__ = ["STORES", "Buffer", "ObjectInfo", "Store", "StoreOptions", "open_store"]
+
+STORES: Registry[Store] = Registry("dataprep.stores", "store")
 
 
 def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None) -> Store:
@@ -23,17 +25,17 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
         ConfigError: no store is registered for the scheme, or it is not written as one.
     """
     uri = os.fspath(uri)
-    known = entry_points(group="dataprep.stores")
-    _refuse_slips(uri, known.names)
+    _refuse_slips(uri, STORES.names())
     scheme, colon, _ = uri.partition("://")
     if not colon:
         scheme = "file"
-    if scheme not in known.names:
+    if not STORES.has(scheme):
         raise ConfigError(
             f"{uri!r}: no store for {scheme!r}: use a path or one of "
-            + ", ".join(f"{name}://" for name in sorted(known.names))
+            + ", ".join(f"{name}://" for name in STORES.names())
         )
-    return cast(Store, known[scheme].load()(uri, options))
+    # A store's class takes an address and options, which its Protocol does not say.
+    return cast(Any, STORES.load(scheme))(uri, options)  # type: ignore[no-any-return]
 
 
 def _refuse_slips(uri: str, schemes: Collection[str]) -> None:

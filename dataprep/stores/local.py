@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 import platform
@@ -14,16 +13,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.errors import ObjectNotFound, PermissionRefused
+from dataprep.stores.local_errors import reading, translated
+from dataprep.stores.local_listing import files_below
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import LEAVES, Buffer, ObjectInfo
+from dataprep.stores.past_cache import write_all
+from dataprep.stores.protocol import Buffer, ObjectInfo
 
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
 
+_CHUNK_BYTES = 2**24
 _SILENT_S = 24 * 3600
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)
 
 
 class LocalStore:
@@ -31,6 +32,7 @@ class LocalStore:
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
+        self._root = os.fspath(self.root)
 
     @property
     def uri(self) -> str:
@@ -39,7 +41,7 @@ class LocalStore:
 
     def prepare(self) -> None:
         """Create the directory and a file in it."""
-        with _translated(self.uri):
+        with translated(self.uri):
             self.root.mkdir(parents=True, exist_ok=True)
             probe = self._partial()
             probe.touch()
@@ -63,14 +65,17 @@ class LocalStore:
 
     def get(self, key: str) -> bytes:
         """The file's bytes."""
-        path = self._path(key)
-        with _reading(key), _opened(path, key) as file:
-            return file.readall()
+        name = os.path.join(self._root, _checked(key, self.uri))  # noqa: PTH118  five times faster
+        try:
+            return _whole(name, key)
+        except OSError:
+            with reading(key):
+                raise
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of a file."""
         path = self._path(key)
-        with _reading(key), _opened(path, key) as file:
+        with reading(key), _opened(path, key) as file:
             file.seek(offset)
             chunks = []
             while length > 0 and (chunk := file.read(length)):
@@ -81,7 +86,7 @@ class LocalStore:
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Write under a temporary name, fsync, rename, fsync the directory."""
         path = self._path(key)
-        with _translated(key):
+        with translated(key):
             partial = self._write(data)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +100,7 @@ class LocalStore:
     def create(self, key: str, data: Buffer) -> bool:
         """Write the file unless it exists; a hard link decides who was first."""
         path = self._path(key)
-        with _translated(key):
+        with translated(key):
             partial = self._write(data)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,15 +114,16 @@ class LocalStore:
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
         self._path(prefix)
-        with _translated(self.uri):
+        with translated(self.uri):
             if not self.root.is_dir():
-                raise ObjectNotFound(f"no such directory: {self.uri!r}")
-        yield from _walk(os.fspath(self.root), "", prefix, (os.path.realpath(self.root),))
+                what = "not a directory" if self.root.exists() else "no such file or directory"
+                raise ObjectNotFound(f"{what}: {self.uri!r}")
+        yield from files_below(self._root, prefix, PARTIAL)
 
     def head(self, key: str) -> ObjectInfo:
         """The file's size."""
         path = self._path(key)
-        with _reading(key):
+        with reading(key):
             status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise ObjectNotFound(f"no such file: {key!r}")
@@ -126,14 +132,11 @@ class LocalStore:
     def delete(self, key: str) -> None:
         """Remove the file."""
         path = self._path(key)
-        with contextlib.suppress(ObjectNotFound), _reading(key):
+        with contextlib.suppress(ObjectNotFound), reading(key):
             path.unlink()
 
     def _path(self, key: str) -> Path:
-        parts = key.split("/")
-        if key.startswith("/") or ".." in parts or "\0" in key:
-            raise PermissionRefused(f"refused: {key!r} would leave {self.uri!r}")
-        return self.root / key
+        return self.root / _checked(key, self.uri)
 
     def _partial(self) -> Path:
         folder = self.root / PARTIAL
@@ -144,9 +147,7 @@ class LocalStore:
         partial = self._partial()
         try:
             with partial.open("xb", buffering=0) as file:
-                view = memoryview(data).cast("B")
-                while view:
-                    view = view[file.write(view) :]
+                write_all(file.fileno(), data)
                 os.fsync(file.fileno())
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -154,12 +155,40 @@ class LocalStore:
         return partial
 
 
+def _checked(key: str, uri: str) -> str:
+    if key.startswith("/") or "\0" in key or (".." in key and ".." in key.split("/")):
+        raise PermissionRefused(f"refused: {key!r} would leave {uri!r}")
+    return key
+
+
+def _whole(name: str, key: str) -> bytes:
+    """All of a regular file, by as few calls as that takes: small files are read by the million."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_regular(key)
+        data = os.read(descriptor, status.st_size + 1)
+        if len(data) == status.st_size:
+            return data
+        chunks = [data]  # it grew or shrank meanwhile, or is above 2 GiB
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(descriptor)
+
+
+def _not_regular(key: str) -> ObjectNotFound:
+    return ObjectNotFound(f"{key!r} is not a regular file: give one")
+
+
 def _opened(path: Path, key: str) -> io.FileIO:
     """A regular file to be read. Of a named pipe nobody waits for the other end."""
     file = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise ObjectNotFound(f"{key!r} is not a regular file: give one")
+        raise _not_regular(key)
     return file
 
 
@@ -173,51 +202,6 @@ def _is_abandoned(partial: Path) -> bool:
         except PermissionError:
             pass  # it lives, as somebody else
     return time.time() - partial.stat().st_mtime > _SILENT_S
-
-
-def _walk(folder: str, parent: str, prefix: str, above: tuple[str, ...]) -> Iterator[ObjectInfo]:
-    """Files below ``folder``, whose own key is ``parent``, directories in name order.
-
-    ``above`` are the real paths of the root and of every directory down to this one.
-    """
-    with _translated(folder), os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-    for entry in found:
-        key = parent + entry.name
-        if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key == PARTIAL:
-            continue
-        problem = _link_problem(entry, above) if entry.is_symlink() else None
-        if problem is None and entry.is_dir():
-            inside = (*above, os.path.realpath(entry.path))
-            yield from _walk(entry.path, key + "/", prefix, inside)
-        elif key.startswith(prefix):
-            yield from _listed(entry, key, problem)
-
-
-def _listed(entry: os.DirEntry[str], key: str, problem: str | None) -> Iterator[ObjectInfo]:
-    if problem is None and not entry.is_file():
-        problem = "not a regular file"
-    if problem:
-        yield ObjectInfo(key, 0, problem=problem)
-        return
-    with contextlib.suppress(ObjectNotFound), _translated(key):  # it may vanish meanwhile
-        yield ObjectInfo(key, entry.stat().st_size)
-
-
-def _link_problem(entry: os.DirEntry[str], above: tuple[str, ...]) -> str | None:
-    target = os.path.realpath(entry.path)
-    if not _is_within(target, above[0]):
-        return LEAVES
-    # Links in a circle end nowhere too; Path.exists would raise where it may not look.
-    if not os.path.exists(entry.path):  # noqa: PTH110
-        return "broken symlink"
-    if any(_is_within(folder, target) for folder in above):
-        return "symlink to a folder that contains it"
-    return None
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _link(file: Path, name: Path) -> bool:
@@ -234,36 +218,3 @@ def _fsync_directory(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _reading(key: str) -> Iterator[None]:
-    """``_translated``; what cannot be a file, such as a directory, is no object."""
-    with _translated(key):
-        try:
-            yield
-        except (IsADirectoryError, NotADirectoryError):
-            raise FileNotFoundError from None
-        except OSError as error:
-            if error.errno not in _NOWHERE:
-                raise
-            raise ObjectNotFound(f"no such file: {key!r} ({error.strerror})") from None
-
-
-@contextlib.contextmanager
-def _translated(name: str) -> Iterator[None]:
-    """OSError as an error of this package, which says what to do."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except FileNotFoundError:
-        raise ObjectNotFound(f"no such file: {name!r}") from None
-    except PermissionError as error:
-        raise PermissionRefused(f"permission denied: {error.filename or name!r}") from None
-    except OSError as error:
-        if error.errno in _FULL:
-            raise StoreFull(
-                f"no space left while writing {name!r}: free some and run again, it resumes"
-            ) from None
-        raise StoreError(f"{name!r}: {error.strerror or error}") from None

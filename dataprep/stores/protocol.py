@@ -42,6 +42,8 @@ class Put(Protocol):
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store ``data`` so that it is there completely or not at all, and confirm it.
 
+        The memory of ``data`` may hold something else as soon as this returns.
+
         Raises:
             StoredBytesDiffer: the store holds something else, after retries.
             StoreError: anything else that kept it from being stored.
@@ -113,3 +115,8 @@ class Store(Get, Put, Create, List, Head, Delete, Protocol):
     def tidy(self) -> None:
         """Remove what interrupted writers left behind; only when nobody writes any more."""
         ...
+
+
+def location(store: Store, key: str) -> str:
+    """Where an object lies, in full."""
+    return f"{store.uri.rstrip('/')}/{key}"

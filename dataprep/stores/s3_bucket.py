@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from dataprep.errors import ConfigError
 from dataprep.names import escape
@@ -11,6 +12,8 @@ from dataprep.stores.s3_errors import translated
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 class S3Bucket:
@@ -92,3 +95,15 @@ class S3Bucket:
             "SSEKMSKeyId": self.options.sse_kms_key_id,
         }
         return {name: value for name, value in arguments.items() if value}
+
+
+def another_server(uri: str, options: StoreOptions) -> str | None:
+    """The endpoint by which a bucket is reached, unless it is Amazon's.
+
+    boto3 is asked: an option, the environment and its own config file can name one.
+
+    Raises:
+        ConfigError, StoreError: boto3 cannot be set up so.
+    """
+    server = S3Bucket(uri, options).connect().meta.endpoint_url
+    return None if (urlsplit(server).hostname or "").endswith(_AMAZON) else server

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.arrow_bytes import readable
-from dataprep.errors import ConfigError, DatasetError, ManifestMissing, ObjectNotFound
+from dataprep.errors import ConfigError, ManifestMissing, ObjectNotFound
+from dataprep.stored_table import StoredTable
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.duplicates import COLUMNS, Duplicates, between
 from dataprep.verification.output import splits_in
@@ -58,17 +56,10 @@ def compare(
 
 
 def _table(store: Store, split: str) -> pd.DataFrame:
-    key = keys.samples(split)
     try:
-        content = store.get(key)
+        return StoredTable.fetch(store, split).frame(COLUMNS)
     except ObjectNotFound:
         raise ManifestMissing(
-            f"no {key} in {store.uri!r}: split {split!r} is not there, or not complete"
+            f"no {keys.samples(split)} in {store.uri!r}: split {split!r} is not there, or not "
+            "complete"
         ) from None
-    try:
-        table: pd.DataFrame = pq.read_table(readable(content), columns=list(COLUMNS)).to_pandas(
-            use_threads=False
-        )
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise DatasetError(f"{key}: not a table of samples: {error}") from None
-    return table

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dataprep import keys
-from dataprep.errors import DataprepError, ObjectNotFound, SchemaTooNew
+from dataprep.errors import DataprepError, ObjectNotFound, SchemaTooNew, StoreError
 from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
@@ -25,7 +25,7 @@ def stored_manifest(store: Store, job: JobFile) -> tuple[Manifest | None, list[F
         return Manifest.from_json(store.get(key), key), []
     except ObjectNotFound:
         return None, [Fault(key, "missing: the data set is not complete", remedy="")]
-    except SchemaTooNew as error:
+    except (SchemaTooNew, StoreError) as error:
         return None, [Fault.of(error, key)]
     except DataprepError as error:
         return None, [Fault.of(error, key, remedy="")]

@@ -204,6 +204,97 @@ class TestSignals:
             assert "ZeroDivisionError" in toy(*arguments).stderr
 
 
+class TestTheEnd:
+    SCRIPT = """
+import atexit, sys, threading, time
+import typer
+from dataprep.command_line import Commands, application, start
+
+class Toy(Commands):
+    program, interrupted = "toy", ""
+
+app = application(Toy, "Ends.")
+
+class Torn:
+    def __del__(self):
+        print("taken apart", flush=True)
+
+torn = Torn()
+
+@app.command()
+def work(code: int):
+    atexit.register(print, "in order")
+    print("worked")
+    raise typer.Exit(code)
+
+@app.command()
+def delegate():
+    threading.Thread(target=lambda: (time.sleep(0.3), print("late"))).start()
+
+start(app, Toy)
+"""
+
+    @staticmethod
+    def ended(*arguments: str) -> subprocess.CompletedProcess[str]:
+        """The program above, in a process of its own."""
+        return subprocess.run(
+            [sys.executable, "-c", TestTheEnd.SCRIPT, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_is_at_once(self, code: int) -> None:
+        """What was registered for it is run, all output written, and nothing taken apart."""
+        done = self.ended("work", str(code))
+        assert (done.returncode, done.stdout) == (code, "worked\nin order\n")
+
+    def test_waits_for_threads(self) -> None:
+        """What still runs is waited for."""
+        assert self.ended("delegate").stdout.startswith("late\n")
+
+
+class TestCollections:
+    SCRIPT = """
+import gc
+import typer
+from dataprep.command_line import Commands, application, start
+
+class Toy(Commands):
+    program, interrupted = "toy", ""
+
+app = application(Toy, "Makes objects.")
+usual = gc.get_threshold()
+
+@app.command()
+def work():
+    before = gc.get_stats()[0]["collections"]
+    many = [[] for _ in range(50_000)]
+    print(gc.get_stats()[0]["collections"] == before)
+    many += [[] for _ in range(60_000)]
+    print(gc.get_freeze_count() > 90_000, gc.get_threshold() == usual)
+
+@app.command()
+def rest():
+    pass
+
+start(app, Toy)
+"""
+
+    def test_imports_are_not_looked_at_again(self) -> None:
+        """The first hundred thousand objects are looked at once, what follows as usual."""
+        done = subprocess.run(
+            [sys.executable, "-c", self.SCRIPT, "work"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout == "True\nTrue True\n"
+
+
 class TestFullStdout:
     SCRIPT = """
 import typer

@@ -52,6 +52,8 @@ class TestReadYaml:
             (b"a: 2024-13-01", "not valid YAML"),
             (b"a: !!python/object/apply:os.getcwd []", "not valid YAML"),
             (b"a: 1\n---\nb: 2\n", "not valid YAML"),
+            (b"a: 1\nb: 2\na: 3\n", "not valid YAML: 'a' stands twice .*line 3"),
+            (b"a: {b: 1, b: 1}\n", "'b' stands twice"),
         ],
     )
     def test_what_is_no_config(self, tmp_path: Path, content: bytes, said: str) -> None:
@@ -63,11 +65,17 @@ class TestReadYaml:
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
 
+    def test_keys_of_others_may_be_set_anew(self, tmp_path: Path) -> None:
+        """What ``<<`` brings in is no second time."""
+        path = tmp_path / "c.yaml"
+        path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, y: 4}\n")
+        assert read_yaml(path)["c"] == {"x": 3, "y": 4}
+
     def test_no_file(self, tmp_path: Path) -> None:
         """Its name is shown, and a folder is no file."""
         with pytest.raises(ConfigError, match=r"no config file '.*missing\.yaml'"):
             read_yaml(tmp_path / "missing.yaml")
-        with pytest.raises(ConfigError, match=r"cannot read config .*: Is a directory"):
+        with pytest.raises(ConfigError, match=r"is a folder, not a config file .*--source"):
             read_yaml(tmp_path)
 
     def test_a_file_that_may_not_be_read(self) -> None:

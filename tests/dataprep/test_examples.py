@@ -15,6 +15,7 @@ def test_copies_are_whole(tmp_path: Path) -> None:
     """Every example arrives under ``configs``, as it is."""
     copies = list(copy_configs(tmp_path))
     assert tmp_path / "configs" / "shard" / "folder.yaml" in copies
+    assert tmp_path / "configs" / "bench" / "schema.json" in copies
     assert all(path.read_bytes() for path in copies)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import dataprep
+from dataprep.sample import draw_tree
+from tests.commandline import FORMATS
 
 HEAVY = (
     *("numpy", "pandas", "pyarrow", "cv2", "PIL", "simplejpeg", "dask", "distributed", "boto3"),
@@ -18,7 +21,8 @@ HEAVY = (
 
 def loaded(code: str) -> set[str]:
     """Top-level modules that a fresh interpreter has after ``code``."""
-    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    told = "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    script = f"import atexit, json, sys\natexit.register(lambda: {told})\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -82,16 +86,27 @@ def test_names_load_when_used() -> None:
     assert {"numpy", "pandas"} <= loaded("import dataprep; dataprep.open")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["shard", "--help"], ["--version"]])
-def test_help_is_light(arguments: list[str]) -> None:
+@pytest.mark.parametrize("program", ["dataprep", "iobench"])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["COMMAND", "--help"]])
+def test_help_is_light(program: str, arguments: list[str]) -> None:
     """Help and version import none of the heavy libraries; pydantic is typer's own choice."""
-    code = (
-        "import sys, contextlib\n"
-        f"sys.argv = ['dataprep', *{arguments!r}]\n"
-        "from dataprep.cli import main\n"
-        "with contextlib.suppress(SystemExit):\n    main()"
-    )
-    assert loaded(code).isdisjoint({*HEAVY} - {"pydantic"})
+    command = {"dataprep": "shard", "iobench": "run"}[program]
+    arguments = [command if argument == "COMMAND" else argument for argument in arguments]
+    code = f"sys.argv = [{program!r}, *{arguments!r}]\nfrom {program}.cli import main\nmain()"
+    assert loaded(code).isdisjoint({*HEAVY, "rich", "pygments", "markdown_it"} - {"pydantic"})
+
+
+def test_a_worker_is_light() -> None:
+    """What makes shards brings neither pandas nor dask.distributed."""
+    assert loaded("import dataprep.worker").isdisjoint({"pandas", "distributed", "boto3"})
+
+
+def test_a_small_job_is_light(tmp_path: Path) -> None:
+    """From listing to manifest it needs neither pandas nor dask.distributed."""
+    draw_tree(tmp_path / "photos", images=8, classes=2)
+    config = {"source": f"{tmp_path}/photos", "output": f"{tmp_path}/out", "format": [*FORMATS]}
+    code = f"import dataprep\ndataprep.shard(dataprep.ShardConfig.model_validate({config!r}))"
+    assert loaded(code).isdisjoint({"pandas", "distributed", "boto3"})
 
 
 def test_version() -> None:

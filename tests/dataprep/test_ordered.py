@@ -33,8 +33,9 @@ def test_whose_thread(threads: int) -> None:
     assert len(found) == 1
 
 
-def test_no_more_items_are_taken_than_threads_and_one() -> None:
-    """Items are taken as results are: memory does not grow with their number."""
+@pytest.mark.parametrize("ahead", [0, 5])
+def test_no_more_items_are_taken_than_threads_and_one(ahead: int) -> None:
+    """And as many ahead as asked: memory does not grow with the number of items."""
     taken = []
 
     def items() -> Iterator[int]:
@@ -42,11 +43,11 @@ def test_no_more_items_are_taken_than_threads_and_one() -> None:
             taken.append(item)
             yield item
 
-    results = in_order(lambda item: item, items(), 3)
+    results = in_order(lambda item: item, items(), 3, ahead=ahead)
     assert next(results) == 0
-    assert len(taken) == 4
+    assert len(taken) == 4 + ahead
     assert next(results) == 1
-    assert len(taken) == 5
+    assert len(taken) == 5 + ahead
     assert list(results) == list(range(2, 100))
 
 

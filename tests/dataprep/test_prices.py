@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dataprep.errors import ConfigError
-from dataprep.prices import Price, read_prices
+from dataprep.prices import Price, price_at, read_prices
 from dataprep.requests import Requests
+from dataprep.stores import StoreOptions
 
 
 def test_the_example_is_dated_and_says_where_it_is_from() -> None:
@@ -62,3 +63,16 @@ def test_no_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(ConfigError, match=r"none\.yaml"):
         read_prices(tmp_path / "none.yaml")
+
+
+def test_the_price_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its options, else the environment, else the first region; with where it is from."""
+    prices = read_prices(None)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    price, about = price_at(prices, StoreOptions())
+    assert price == prices.find("us-east-1", "STANDARD")
+    assert about.startswith("us-east-1, STANDARD, https://aws.amazon.com/s3/pricing/ as of")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert price_at(prices, StoreOptions())[1].startswith("eu-west-1")
+    told = StoreOptions(region="us-west-2", storage_class="GLACIER")
+    assert price_at(prices, told) == (None, "the prices know nothing of GLACIER in us-west-2")

@@ -38,7 +38,7 @@ def test_rows_are_stored_as_columns() -> None:
     assert content["schema"] == 1
     assert content["samples"]["source"] == ["a.jpg", r"b\x09.jpg"]
     assert content["samples"]["records"] == {"tfrecord": [[0, 90, 7], None]}
-    assert content["samples"].keys() == set(Row.__dataclass_fields__) - {"boxes", "values"}
+    assert content["samples"].keys() == set(Row._fields) - {"boxes", "values"}
 
 
 def test_a_newer_receipt_is_refused() -> None:
@@ -74,7 +74,7 @@ def test_columns_of_other_lengths_are_refused() -> None:
             Receipt.from_json(json.dumps(content).encode(), "r")
         column.append(kept)
     assert Receipt.from_json(json.dumps(content).encode(), "r") == replace(
-        RECEIPT, rows=[PLACED, replace(RECEIPT.rows[1], records={})]
+        RECEIPT, rows=[PLACED, RECEIPT.rows[1]._replace(records={})]
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -166,5 +165,5 @@ def test_the_table_repeats_byte_for_byte() -> None:
 def test_the_size_of_images_stands_where_it_is_known() -> None:
     """Outputs of before have no such column, and still agree with their receipts."""
     assert "image_bytes" not in filled([WRITTEN, FAILED]).table().column_names
-    known = filled([replace(WRITTEN, image_bytes=7_777), FAILED]).table()
+    known = filled([WRITTEN._replace(image_bytes=7_777), FAILED]).table()
     assert known["image_bytes"].to_pylist() == [7_777, None]

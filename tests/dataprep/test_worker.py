@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from PIL import Image
 from dataprep.errors import JobError, SourceChanged, StoreFull
 from dataprep.execution import DaskOptions
 from dataprep.formats import RecordOptions, get_format
-from dataprep.image import ImagePolicy
+from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import LabelSpace
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
@@ -182,6 +183,36 @@ class TestStored:
         one, other = ({i.key: s.get(i.key) for i in s.list()} for s in stores)
         assert one == other
 
+    @pytest.mark.parametrize("threads", [1, 2, 7])
+    def test_threads_change_nothing(self, files: dict[str, bytes], threads: int) -> None:
+        """Images that are converted side by side, broken ones among them, give the same bytes."""
+        files["a/broken.JPEG"] = files["a/07.JPEG"][:-40]
+        files["b/text.txt"] = b"no image"
+        policy = ImagePolicy(size=24)
+        alone, together = NotedStore(), NotedStore()
+        make_shard(task(files, alone, policy=policy), lambda progress: None)
+        made = task(files, together, policy=policy)
+        make_shard(made, lambda progress: None, threads=threads)
+        one, other = ({i.key: s.get(i.key) for i in s.list()} for s in (alone, together))
+        assert one == other
+        assert together.stored == alone.stored
+
+    def test_threads_convert_side_by_side(
+        self, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Three images are in the hands of three threads at once, and more never."""
+        meeting = threading.Barrier(3)
+
+        def met(data: bytes, policy: ImagePolicy, *, name: str = "") -> Converted:
+            meeting.wait(timeout=60)
+            return convert(data, policy, name=name)
+
+        monkeypatch.setattr("dataprep.outcomes.convert", met)
+        few = dict(list(files.items())[:18])
+        store = NotedStore()
+        make_shard(task(few, store), lambda progress: None, threads=3)
+        assert [row.status for row in receipt(store).rows] == ["written"] * 18
+
 
 class TestSamples:
     def test_what_fails_and_what_is_skipped(self, files: dict[str, bytes]) -> None:
@@ -267,15 +298,18 @@ class TestSamples:
 
 
 class TestStops:
-    @pytest.mark.parametrize("concurrency", [1, 6])
-    def test_a_changed_source(self, files: dict[str, bytes], concurrency: int) -> None:
+    @pytest.mark.parametrize(("concurrency", "threads"), [(1, 0), (6, 0), (1, 3), (6, 3)])
+    def test_a_changed_source(
+        self, files: dict[str, bytes], concurrency: int, threads: int
+    ) -> None:
         """A file of another size than planned ends the shard, and nothing is stored."""
         store = NotedStore()
         made = task(files, store)
         name = made.items[11].located.name
         changed = {**files, name: files[name] + b"\0"}
+        made = replace(made, source=Files(changed, concurrency))
         with pytest.raises(SourceChanged, match=name):
-            make_shard(replace(made, source=Files(changed, concurrency)), lambda progress: None)
+            make_shard(made, lambda progress: None, threads=threads)
         assert store.stored == []
 
     def test_other_libraries(self, files: dict[str, bytes]) -> None:
@@ -288,7 +322,8 @@ class TestStops:
             make_shard(task(files, store, versions=versions), lambda progress: None)
         assert store.stored == []
 
-    def test_a_report_that_raises(self, files: dict[str, bytes]) -> None:
+    @pytest.mark.parametrize("threads", [0, 3])
+    def test_a_report_that_raises(self, files: dict[str, bytes], threads: int) -> None:
         """Whoever is told of the progress can end the work; nothing is stored."""
 
         class Enough(BaseException):
@@ -299,7 +334,7 @@ class TestStops:
 
         store = NotedStore()
         with pytest.raises(Enough):
-            make_shard(task(files, store), report)
+            make_shard(task(files, store), report, threads=threads)
         assert store.stored == []
 
 

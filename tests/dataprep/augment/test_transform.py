@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 import simplejpeg
 
 from dataprep.augment import Augmentation, sample_rng
+from dataprep.augment.transform import array_transform
 from dataprep.errors import ConfigError
 
 PIXELS = np.random.default_rng(5).integers(0, 256, (80, 120, 3)).astype(np.uint8)
@@ -94,3 +96,49 @@ def test_wrong_settings(options: dict[str, float], said: str) -> None:
     """What cannot be is refused when it is asked for."""
     with pytest.raises(ConfigError, match=said):
         Augmentation(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("random", [True, False])
+@pytest.mark.parametrize("layout", ["CHW", "HWC"])
+@pytest.mark.parametrize("normalise", [True, False])
+def test_written_into_a_batch(random: bool, layout: str, normalise: bool) -> None:
+    """A slot holds what a call gives; its neighbours stay as they were."""
+    augmentation = Augmentation(
+        size=40,
+        random=random,
+        jitter=0.4,
+        noise=0.1,
+        normalise=normalise,
+        layout=layout,  # type: ignore[arg-type]
+    )
+    batch = np.full((3, *augmentation.shape), 7, augmentation.dtype)
+    for index in range(8):
+        augmentation.write(IMAGE, sample_rng(0, 0, index), batch[1])
+        assert np.array_equal(batch[1], augmentation(IMAGE, sample_rng(0, 0, index)))
+        assert (batch[::2] == 7).all()
+
+
+class Counting(Augmentation):
+    """One that does more when it is called, and says nothing of writing."""
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> Any:
+        return super().__call__(data, rng) + 1
+
+
+class Brighter(Augmentation):
+    """One that says both."""
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> Any:
+        return super().__call__(data, rng)
+
+    def write(self, data: Any, rng: np.random.Generator, out: Any) -> None:
+        super().write(data, rng, out)
+        out += 1
+
+
+def test_which_write() -> None:
+    """Only what writes as it is called is asked to write."""
+    for transform in (Augmentation(), Brighter()):
+        assert array_transform(transform) is transform
+    for other in (Counting(), lambda data, rng: None, None):
+        assert array_transform(other) is None

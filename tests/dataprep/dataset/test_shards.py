@@ -1,4 +1,4 @@
-"""Shards to walk through, one ahead of the other."""
+"""Shards to walk through, the next ones fetched ahead."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 import dataprep
 from dataprep.dataset import Dataset
+from dataprep.dataset import dataset as dataset_module
 from dataprep.errors import CorruptRecord, ObjectNotFound
 from dataprep.stores.memory import MemoryStore
 
@@ -46,6 +47,23 @@ class Watched(MemoryStore):
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Not watched."""
         return super().get(key)[offset : offset + length]
+
+
+class MeetingStore(MemoryStore):
+    """Gives the first three shards only when all three have been asked for."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self._meeting = threading.Barrier(3)
+        self._asked = itertools.count()
+        self.met = False
+
+    def get(self, key: str) -> bytes:
+        """Wait for the others."""
+        if key.startswith("tfrecord/") and next(self._asked) < 3:
+            self._meeting.wait(60)
+            self.met = True
+        return super().get(key)
 
 
 @pytest.fixture(params=["tfrecord", "recordio"])
@@ -86,8 +104,15 @@ def test_some_in_another_order(watched: tuple[Dataset, Watched]) -> None:
     assert list(dataset.iterate([])) == []
 
 
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two shards are as much as may be in memory."""
+    monkeypatch.setattr(dataset_module, "_HELD_BYTES", 0)
+
+
+@pytest.mark.usefixtures("large")
 def test_one_ahead(watched: tuple[Dataset, Watched]) -> None:
-    """While one shard is decoded the next is fetched, on a thread of its own, and no further."""
+    """While one large shard is decoded the next is fetched, on its own thread, and no further."""
     dataset, store = watched
     keys = [shard.key for shard in dataset.shards()]
     samples: Iterator[object] = iter(dataset)
@@ -102,8 +127,18 @@ def test_one_ahead(watched: tuple[Dataset, Watched]) -> None:
     assert threading.get_ident() not in store.threads
 
 
+def test_small_ones_are_fetched_together(uri_of_dataset: str) -> None:
+    """Small shards are fetched at the same time: three are asked for before one is there."""
+    store = MeetingStore(uri_of_dataset)
+    dataset = Dataset(store)
+    assert len(dataset.shards()) >= 3
+    assert len(list(dataset)) == 120
+    assert store.met
+
+
+@pytest.mark.usefixtures("large")
 def test_at_most_two_in_memory(watched: tuple[Dataset, Watched]) -> None:
-    """However many shards there are, two are held at a time, and none at the end."""
+    """However many large shards there are, two are held at a time, and none at the end."""
     dataset, store = watched
     assert len(dataset.shards()) >= 3
     kept = [sample.image for sample in dataset]

@@ -15,6 +15,7 @@ from dataprep.formats.example import (
     FloatList,
     Int64List,
     assemble,
+    bytes_head,
     decode_example,
     encode_example,
     encode_feature,
@@ -104,15 +105,31 @@ def test_a_buffer_of_larger_items_counts_in_bytes() -> None:
     assert encode_feature("a", BytesList([words])) == encode_feature("a", BytesList([b"abcdefgh"]))
 
 
+@pytest.mark.parametrize("size", [0, 5, 127, 128, 2**14, 2**21])
+def test_the_head_of_a_byte_string_needs_its_size_alone(size: int) -> None:
+    """With the string behind it, it is the entry."""
+    value = bytes(size)
+    assert bytes_head("clé", size) + value == encode_feature("clé", BytesList([value]))
+
+
 def test_byte_strings_are_not_copied() -> None:
     """Parts of a feature and of an example hold the caller's buffer; decoding gives views."""
     image = bytearray(b"image")
     assert feature_parts("a", BytesList([image]))[-1] is image
     assert assemble([image])[-1] is image
-    data = bytearray(message(entry(delimited(0x0A, delimited(0x0A, b"image")))))
+    data = bytearray(encode_example({"a": BytesList([b"image" * 40])}))
     decoded = decode_example(data)["a"]
     data[-5:] = b"IMAGE"
-    assert decoded == BytesList([b"IMAGE"])
+    assert decoded == BytesList([b"image" * 39 + b"IMAGE"])
+
+
+def test_what_was_decoded_before_is_not_lost_with_its_buffer() -> None:
+    """A short entry is decoded once, from bytes of its own."""
+    data = bytearray(message(entry(delimited(0x0A, delimited(0x0A, b"tench")))))
+    first = decode_example(data)["a"]
+    data[-5:] = b"TENCH"
+    assert decode_example(data)["a"] == BytesList([b"TENCH"])
+    assert first == decode_example(message(entry(delimited(0x0A, delimited(0x0A, b"tench")))))["a"]
 
 
 def test_kinds_differ_and_values_may_be_any_sequence() -> None:

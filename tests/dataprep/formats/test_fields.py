@@ -1,17 +1,13 @@
-"""Samples as features of an Example, in every layout, byte for byte."""
+"""Samples of the features of an Example, in every layout."""
 
 from __future__ import annotations
-
-import io
-import struct
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord
-from dataprep.formats import Box, Layout, RecordOptions, Sample, get_format
+from dataprep.formats import Box, Layout, Sample
 from dataprep.formats.example import (
     BytesList,
     Feature,
@@ -20,27 +16,9 @@ from dataprep.formats.example import (
     decode_example,
     encode_example,
 )
-from dataprep.formats.fields import encoding_of, entries, sample_of
-from dataprep.formats.layout import FIELDS, IMAGENET
-
-EVERYTHING = Layout.of({f"all/{field}": field for field in FIELDS})
-TFDS = Layout.of("tfds")
-SAMPLE = Sample(
-    image=b"\x89PNG...",
-    label=3,
-    number=9,
-    width=4,
-    height=2,
-    channels=1,
-    colorspace="Grayscale",
-    filename=b"n01440764_10026.JPEG",
-    synset=b"n01440764",
-    text=b"tench, Tinca tinca",
-    encoding="PNG",
-    values=(3.0, 0.25, -7.5),
-    boxes=(Box(0.125, 0.25, 0.5, 0.75, 3), Box(0.0, 0.0, 1.0, 0.1, 0)),
-    source=b"train/n01440764/n01440764_10026.JPEG",
-)
+from dataprep.formats.fields import encoding_of
+from dataprep.formats.layout import IMAGENET
+from tests.dataprep.formats.examples import EVERYTHING, SAMPLE, TFDS, encoded, read
 
 float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 samples = st.builds(
@@ -64,20 +42,9 @@ samples = st.builds(
 )
 
 
-def encoded(sample: Sample, layout: Layout, offset: int = 0) -> bytes:
-    """The features of an Example, without its outermost prefix."""
-    return b"".join(bytes(part) for part in entries(sample, layout, offset))
-
-
-def read(payload: bytes, layout: Layout, offset: int = 0) -> Sample:
-    """The sample of a whole Example."""
-    found = sample_of(decode_example(payload), layout, offset)
-    return replace(found, image=bytes(found.image))
-
-
 def example(**changes: Feature | None) -> bytes:
     """An Example of all features, some changed or left out; ``__`` stands for a slash."""
-    features: dict[str, Feature] = dict(decode_example(_whole(SAMPLE, EVERYTHING)))
+    features: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
     for name, feature in changes.items():
         key = "all/" + name.replace("__", "/")
         if feature is None:
@@ -87,37 +54,9 @@ def example(**changes: Feature | None) -> bytes:
     return encode_example(features)
 
 
-def _whole(sample: Sample, layout: Layout, offset: int = 0) -> bytes:
-    sink = io.BytesIO()
-    form = get_format("tfrecord")
-    form.writer(sink, RecordOptions(offset, layout)).write(sample)
-    (record,) = form.read(sink.getvalue(), "shard")
-    return bytes(record.payload)
-
-
-def test_tfds_byte_for_byte() -> None:
-    """Three features in the order of their names, the label without an offset of its own."""
-    assert encoded(replace(SAMPLE, image=b"JPG", filename=b"a.JPEG"), TFDS) == (
-        b"\x0a\x17\x0a\x09file_name\x12\x0a\x0a\x08\x0a\x06a.JPEG"
-        b"\x0a\x10\x0a\x05image\x12\x07\x0a\x05\x0a\x03JPG"
-        b"\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01\x03"
-    )
-
-
-def test_a_mapping_byte_for_byte() -> None:
-    """Numbers, floats and bytes under names of one's own, sorted by the bytes of the names."""
-    layout = Layout.of({"é": "values", "i": "encoded", "Y": "label", "h": "height"})
-    assert encoded(replace(SAMPLE, image=b"JPG"), layout, 1) == (
-        b"\x0a\x0a\x0a\x01Y\x12\x05\x1a\x03\x0a\x01\x04"
-        b"\x0a\x0a\x0a\x01h\x12\x05\x1a\x03\x0a\x01\x02"
-        b"\x0a\x0c\x0a\x01i\x12\x07\x0a\x05\x0a\x03JPG"
-        b"\x0a\x16\x0a\x02\xc3\xa9\x12\x10\x12\x0e\x0a\x0c" + struct.pack("<3f", 3, 0.25, -7.5)
-    )
-
-
 def test_boxes_are_floats_and_their_labels_have_the_offset() -> None:
     """Four float lists that keep their fractions, and int64 labels that count as the image's."""
-    features = decode_example(_whole(SAMPLE, IMAGENET, 1))
+    features = decode_example(encoded(SAMPLE, IMAGENET, 1))
     assert features["image/object/bbox/xmin"] == FloatList([0.125, 0.0])
     assert features["image/object/bbox/ymax"].values[0] == 0.75
     assert features["image/object/bbox/label"] == Int64List([4, 1])
@@ -128,13 +67,13 @@ def test_boxes_are_floats_and_their_labels_have_the_offset() -> None:
 @given(sample=samples, offset=st.integers(-5, 1000))
 def test_everything_comes_back(sample: Sample, offset: int) -> None:
     """A layout with every field keeps every field."""
-    assert read(_whole(sample, EVERYTHING, offset), EVERYTHING, offset) == sample
+    assert read(encoded(sample, EVERYTHING, offset), EVERYTHING, offset) == sample
 
 
 @given(sample=samples, offset=st.integers(0, 9))
 def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
     """Image, label and name come back of TFDS's layout; the encoding is told by the image."""
-    found = read(_whole(sample, TFDS, offset), TFDS, offset)
+    found = read(encoded(sample, TFDS, offset), TFDS, offset)
     assert found == Sample(
         image=sample.image,
         label=sample.label,
@@ -143,18 +82,10 @@ def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
     )
 
 
-def test_what_was_written_before_changes_no_byte() -> None:
-    """0.0 and -0.0 are equal, and have other bytes, whichever came first."""
-    one = replace(SAMPLE, values=(0.0,), boxes=(Box(0.0, 0.0, 0.5, 0.5),))
-    other = replace(SAMPLE, values=(-0.0,), boxes=(Box(-0.0, -0.0, 0.5, 0.5),))
-    assert len({_whole(sample, EVERYTHING) for sample in (one, other)}) == 2
-    assert struct.pack("<f", -0.0) in _whole(other, EVERYTHING)
-
-
 def test_boxes_without_labels_have_that_of_the_image() -> None:
     """A layout may leave the labels of boxes out."""
     layout = Layout.of({name: field for name, field in IMAGENET.features if field != "bbox/label"})
-    found = read(_whole(SAMPLE, layout, 1), layout, 1)
+    found = read(encoded(SAMPLE, layout, 1), layout, 1)
     assert [box.label for box in found.boxes] == [3, 3]
     assert found.boxes[0][:4] == SAMPLE.boxes[0][:4]
 

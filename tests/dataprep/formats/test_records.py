@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
-from dataprep.formats.records import corrupt, index_text, parse_index_text, truncated
+from dataprep.formats.records import (
+    corrupt,
+    index_text,
+    parse_index_text,
+    truncated,
+)
 from tests.strategies import index_pairs, mutated
 
 

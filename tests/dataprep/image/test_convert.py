@@ -333,14 +333,14 @@ def test_the_header_check_reads_no_pixels() -> None:
 def test_resizing_is_close_to_pillows(kind: str, seed: int, size: int) -> None:
     """Drawn photographs come out within 30 dB of Pillow's antialiased bicubic resize.
 
-    From pixels that no DCT has scaled, within 36 dB.
+    From pixels that no DCT has scaled, within 42 dB.
     """
     image = draw_image(seed, 500, 375, detail=0.1 + 0.15 * seed)
     data = enc.jpeg(image, "444", 95) if kind == "JPEG" else enc.pillow(image, "PNG")
     found = convert(data, ImagePolicy.model_validate({**SHARP, "size": size}))
     box = (found.width, found.height)
     wanted = Image.fromarray(show(data)).resize(box, Image.Resampling.BICUBIC)
-    assert psnr(show(found.data), np.asarray(wanted)) >= (30 if kind == "JPEG" else 36)
+    assert psnr(show(found.data), np.asarray(wanted)) >= (30 if kind == "JPEG" else 42)
 
 
 def zone_plate(side: int) -> Pixels:
@@ -362,10 +362,7 @@ def aliases(result: Pixels, source_side: int) -> float:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("size", [400, 360, 300, 256, 241, 224, 200, 161, 128, 100, 61, 50, 31])
 def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
-    """On a zone plate less aliases than with OpenCV's INTER_AREA.
-
-    libjpeg's own scaling to 5/8 and 6/8 has up to a third more than it.
-    """
+    """On a zone plate no more aliases than with OpenCV's INTER_AREA, within 2 %."""
     plate = zone_plate(480)
     data = (
         simplejpeg.encode_jpeg(plate[..., None], 100, "GRAY", "Gray")
@@ -375,8 +372,7 @@ def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
     found = convert(data, ImagePolicy(size=size, quality=100))
     result = np.asarray(Image.open(io.BytesIO(found.data)))
     area = cv2.resize(plate, (size, size), interpolation=cv2.INTER_AREA)
-    allowed = 1.35 if kind == "JPEG" and size > 224 else 1.05
-    assert aliases(result, 480) <= allowed * aliases(np.asarray(area, np.uint8), 480)
+    assert aliases(result, 480) <= 1.02 * aliases(np.asarray(area, np.uint8), 480)
 
 
 @pytest.mark.parametrize("size", [100, 20])

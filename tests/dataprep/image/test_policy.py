@@ -53,7 +53,7 @@ def test_the_box() -> None:
         ({"png_compression": 1}, "'png_compression' belongs to encoding 'png'"),
         ({"webp_lossless": True}, "'webp_lossless' belongs to encoding 'webp'"),
         ({"encoding": "gif"}, "'jpeg', 'png' or 'webp'"),
-        ({"filter": "nearest"}, "'gaussian', 'area', 'lanczos'"),
+        ({"filter": "nearest"}, "'bicubic', 'bilinear', 'area' or 'lanczos'"),
         ({"min_size": -1}, "greater than or equal to 0"),
         ({"check": "none"}, "'decode' or 'header'"),
         ({"max_pixels": 0}, "greater than or equal to 1"),

@@ -24,6 +24,15 @@ def run(*arguments: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+def damage(shard: Path, record: int) -> int:
+    """Change the first byte of a record; where that is."""
+    offset = int(json.loads(run(shard, "--json")[1])["records"][record]["offset"])
+    data = bytearray(shard.read_bytes())
+    data[offset] ^= 0xFF
+    shard.write_bytes(data)
+    return offset
+
+
 class TestOutput:
     def test_in_words(self, folder: Path) -> None:
         """A paragraph a split: shards, labels, sizes, sources, failures."""
@@ -230,32 +239,26 @@ class TestContactSheet:
 
     def test_one_is_damaged(self, shard: Path, tmp_path: Path) -> None:
         """A damaged record has its place on the sheet, is named, and ends it with 1."""
-        records = json.loads(run(shard, "--json")[1])["records"]
-        data = bytearray(shard.read_bytes())
-        data[records[2]["offset"]] ^= 0xFF
-        shard.write_bytes(data)
+        offset = damage(shard, 2)
         sheet = tmp_path / "sheet.png"
         code, out, _ = run(shard, "--contact-sheet", sheet, "--images", 1000)
         assert code == 1
-        assert f"record 2 at byte {records[2]['offset']}" in out
+        assert f"record 2 at byte {offset}" in out
         assert sheet.exists()
 
     def test_damaged_framing(self, stray: Path, tmp_path: Path) -> None:
         """Of a shard that ends in damage, what comes before is drawn, and the damage named."""
-        records = json.loads(run(stray, "--json")[1])["records"]
-        data = bytearray(stray.read_bytes())
-        data[records[6]["offset"]] ^= 0xFF
-        stray.write_bytes(data)
+        offset = damage(stray, 6)
         sheet = tmp_path / "sheet.png"
         code, out, _ = run(stray, "--contact-sheet", sheet)
         assert code == 1
         assert f"{sheet}: 6 of 6 records" in out
-        assert f"fault: {stray}: record 6 at byte {records[6]['offset']}: " in out
+        assert f"fault: {stray}: record 6 at byte {offset}: " in out
         assert sheet.exists()
         assert run(stray, "--record", 5)[0] == 0
         code, _, err = run(stray, "--record", 7)
         assert code == 1
-        assert f"record 6 at byte {records[6]['offset']}" in err
+        assert f"record 6 at byte {offset}" in err
 
 
 def test_no_images_at_all(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from distributed import LocalCluster
 
-from dataprep.errors import StoreError, StoreUnreachable
+from dataprep.errors import PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Located
@@ -100,6 +100,44 @@ class CrowdedStore(LocalStore):
             return super().put(key, data)
         finally:
             here.unlink()
+
+
+class MarkingSource(FolderSource):
+    """Notes in ``notes`` which files have been read, in any process."""
+
+    def __init__(self, folder: Path, notes: Path) -> None:
+        super().__init__(folder)
+        self.notes = notes
+
+    def read(self, item: Located) -> bytes:
+        """One file's bytes."""
+        (self.notes / item.name.replace("/", "_")).touch()
+        return super().read(item)
+
+
+class HeldStore(LocalStore):
+    """Stores the first shard only once ``wanted`` files are noted as read.
+
+    ``fault`` is raised in place of storing it.
+    """
+
+    def __init__(
+        self, root: Path, notes: Path, wanted: int, fault: StoreError | None = None
+    ) -> None:
+        super().__init__(str(root))
+        self.notes, self.wanted, self.fault = notes, wanted, fault
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Store, the first shard when it is time."""
+        if key.startswith("tfrecord/train-00000"):
+            deadline_s = time.monotonic() + 30
+            while len(list(self.notes.iterdir())) < self.wanted:
+                if time.monotonic() > deadline_s:
+                    raise PermissionRefused("no other shard was converted meanwhile")
+                time.sleep(0.01)
+            if self.fault:
+                raise self.fault
+        return super().put(key, data)
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import signal
 import socket
 import urllib.parse
 import urllib.request
@@ -54,7 +58,8 @@ class Runner:
             self.results.append(result)
             on_result(result)
 
-        self.engine.run(tasks, both)
+        with contextlib.closing(self.engine):
+            self.engine.run(tasks, both)
 
 
 @pytest.fixture
@@ -124,6 +129,54 @@ class TestProcesses:
         with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
             runner.run(make_tasks(images, DeadlySource(images), store, 1))
         assert objects(store) == {}
+
+    def test_interrupts_are_for_the_driver(self) -> None:
+        """A worker never sees Ctrl-C; its memory is managed as this package wants it."""
+        engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
+        with contextlib.closing(engine):
+            (found,) = engine.begin().result().run(own_signals_and_arenas).values()
+        assert found == (True, "1")
+
+    def test_the_environment_is_that_of_now(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Credentials that are set between two jobs reach the second's workers."""
+        for profile in ("first", "second"):
+            monkeypatch.setenv("AWS_PROFILE", profile)
+            engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
+            with contextlib.closing(engine):
+                client = engine.begin().result()
+                assert [*client.run(os.getenv, "AWS_PROFILE").values()] == [profile]
+
+    def test_two_splits_have_the_same_workers(
+        self, images: Path, store: LocalStore, expected: Mapping[str, bytes]
+    ) -> None:
+        """What was started for the first serves the second, and ends when it is closed."""
+        reported: list[Progress] = []
+        engine = Cluster(
+            DaskOptions(workers=1, dashboard="127.0.0.1:0"), reported.append, lambda line: None
+        )
+        tasks = make_tasks(images, FolderSource(images), store, 6)
+        with contextlib.closing(engine):
+            engine.run(tasks[:3], lambda result: None)
+            client = engine.begin().result()
+            workers = set(client.scheduler_info()["workers"])
+            engine.run(tasks[3:], lambda result: None)
+            assert set(client.scheduler_info()["workers"]) == workers
+        assert client.status == "closed"
+        assert shards(store) == expected
+
+    def test_is_closed_while_it_starts(self) -> None:
+        """A job that is given up before its first shard leaves no worker behind."""
+        engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
+        starting = engine.begin()
+        engine.close()
+        assert starting.result().status == "closed"
+
+
+def own_signals_and_arenas() -> tuple[bool, str | None]:
+    """Whether this process's main thread has interrupts blocked, and how many arenas it has."""
+    status = Path("/proc/self/status").read_text()
+    blocked = int(re.findall(r"SigBlk:\s*(\w+)", status)[0], 16)
+    return bool(blocked >> (signal.SIGINT - 1) & 1), os.environ.get("MALLOC_ARENA_MAX")
 
 
 class TestCustomClass:

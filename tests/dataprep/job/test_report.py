@@ -146,7 +146,17 @@ def test_shards_out_of_bounds() -> None:
     lines = summary_text([replace(SUMMARY, manifest=odd)]).splitlines()
     (said,) = [line for line in lines if "1 to 128 MB" in line]
     assert said.startswith("  2 shards out of the 1 to 128 MB that were aimed at")
+    assert "another --shard-size keeps them within" in said
     assert not any("met:" in line for line in lines)
+
+
+def test_a_split_smaller_than_a_shard() -> None:
+    """No other size would help."""
+    only = replace(MANIFEST.formats["tfrecord"], shards=MANIFEST.formats["tfrecord"].shards[:1])
+    odd = replace(MANIFEST, formats={"tfrecord": only}, warnings={"shards_out_of_bounds": 1})
+    said = summary_text([replace(SUMMARY, manifest=odd)])
+    assert "aimed at: the whole split fills no more than one" in said
+    assert "--shard-size" not in said
 
 
 PART = PartSummary(

@@ -15,7 +15,7 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.execution import DaskOptions
-from dataprep.job.threads import Threads, worth_retrying
+from dataprep.job.threads import Threads, threads_within, worth_retrying
 from dataprep.stores.local import LocalStore
 from dataprep.worker import Progress, ShardResult, ShardTask
 from tests.commandline import objects
@@ -50,6 +50,15 @@ def test_all_shards(
     assert sorted(result.shard for result in results) == list(range(6))
     assert progress.samples == 24
     assert shards(store) == expected
+
+
+@pytest.mark.parametrize(
+    ("workers", "shards", "threads"),
+    [(1, 1, 0), (2, 1, 2), (2, 2, 0), (2, 9, 0), (8, 3, 2), (8, 5, 0), (8, 1, 8), (8, 0, 8)],
+)
+def test_threads_within_a_shard(workers: int, shards: int, threads: int) -> None:
+    """Workers that would have no shard of their own help with those that there are."""
+    assert threads_within(workers, shards) == threads
 
 
 def test_uploads_are_bounded(images: Path, tmp_path: Path) -> None:

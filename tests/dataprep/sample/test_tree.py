@@ -159,8 +159,9 @@ def test_failed_writes_are_translated(
 
     monkeypatch.setattr(Path, "write_bytes", refuse)
     for defects in (False, True):
-        with pytest.raises(kind, match=words):
+        with pytest.raises(kind, match=words) as refused:
             draw_tree(tmp_path / str(defects), images=1, classes=1, defects=defects)
+        assert refused.value.exit_code == (2 if code == errno.EACCES else 1)
 
 
 def test_errors_of_the_callback_pass(tmp_path: Path) -> None:

@@ -465,7 +465,7 @@ class TestRefused:
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         """A path of nothing, an empty folder and one without tars are told apart."""
-        with pytest.raises(SourceNotFound, match="no such directory"):
+        with pytest.raises(SourceNotFound, match="no such file or directory"):
             ILSVRC(str(tmp_path / "nowhere.tar")).list()
         (tmp_path / "empty").mkdir()
         with pytest.raises(SourceNotFound, match="no archive at"):

@@ -1,9 +1,10 @@
-"""What leaves the S3 store for the network."""
+"""A local store, and what leaves the S3 store for the network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -11,8 +12,17 @@ from botocore.awsrequest import AWSPreparedRequest
 from botocore.httpsession import URLLib3Session
 
 from dataprep.stores import StoreOptions
+from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """A prepared store in an empty directory."""
+    store = LocalStore(str(tmp_path / "store"))
+    store.prepare()
+    return store
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from dataprep.errors import ConfigError
 from dataprep.stores import StoreOptions
-from dataprep.stores.s3_bucket import S3Bucket
+from dataprep.stores.s3_bucket import S3Bucket, another_server
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,15 @@ def test_options_become_arguments() -> None:
     }
     assert bucket.payer() == {"RequestPayer": "requester"}
     assert S3Bucket("s3://name").put_arguments() == {}
+
+
+def test_another_server_is_told_from_amazons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the endpoint that boto3 would go to, whoever names it."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    options = StoreOptions(region="eu-west-1")
+    assert another_server("s3://bucket/x", options) is None
+    told = StoreOptions(endpoint_url="https://minio.amazonaws.com.example:9000")
+    assert another_server("s3://bucket", told) == told.endpoint_url
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    assert another_server("s3://bucket", options) == "http://127.0.0.1:9"

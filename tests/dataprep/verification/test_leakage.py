@@ -171,7 +171,9 @@ def test_the_only_split(tree: Path, changed: MemoryStore) -> None:
     with pytest.raises(ManifestMissing):
         leakage(changed.uri, "train", "test")
     changed.put("test.samples.parquet", b"PAR1")
-    with pytest.raises(DatasetError, match=r"test\.samples\.parquet: not a table"):
+    with pytest.raises(
+        DatasetError, match=r"test\.samples\.parquet: damaged, .*: remove test\.manifest\.json"
+    ):
         leakage(changed.uri, "train", "test")
 
 

@@ -6,7 +6,10 @@ import io
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
+from dataprep.errors import PermissionRefused
+from dataprep.stores.memory import MemoryStore
 from tests.dataprep.verification.conftest import RECEIPT, Output
 
 TABLE, MANIFEST = "train.samples.parquet", "train.manifest.json"
@@ -25,6 +28,22 @@ def test_a_table_of_other_bytes(output: Output) -> None:
     (fault,) = output.faults("quick")
     assert (fault.key, fault.remedy) == (TABLE, TABLE)
     assert "its bytes changed" in fault.what
+
+
+def test_a_manifest_that_may_not_be_read(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making anew what lacks would not help against a missing right, so it is not advised."""
+    get = MemoryStore.get
+
+    def refuse(store: MemoryStore, key: str) -> bytes:
+        if key == MANIFEST:
+            raise PermissionRefused(f"permission denied: {key!r}")
+        return get(store, key)
+
+    monkeypatch.setattr(MemoryStore, "get", refuse)
+    verified = output.verify("quick")
+    assert [(fault.key, fault.remedy) for fault in verified.faults] == [(MANIFEST, None)]
+    assert "permission denied" in str(verified)
+    assert "to mend" not in str(verified)
 
 
 def test_a_manifest_of_before(output: Output) -> None:

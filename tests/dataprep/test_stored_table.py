@@ -11,8 +11,8 @@ import pytest
 
 import dataprep
 from dataprep.dataset.opening import stored_manifest
-from dataprep.dataset.table import stored_table
 from dataprep.errors import DatasetError
+from dataprep.stored_table import stored_table
 from dataprep.stores.memory import MemoryStore
 
 KEY = "train.samples.parquet"

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from dataprep import keys
 from dataprep.arrow_bytes import readable
 from dataprep.counted import counted
-from dataprep.dataset.opening import location
 from dataprep.errors import DatasetError, ObjectNotFound
 from dataprep.manifest import Manifest
 from dataprep.sample_table import SampleTable
 from dataprep.stores import Store
+from dataprep.stores.protocol import location
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,12 @@ class StoredTable:
     name: str
     remedy: str
     content: bytes
+
+    @classmethod
+    def fetch(cls, store: Store, split: str) -> StoredTable:
+        """That of a split. Raises ObjectNotFound."""
+        key = keys.samples(split)
+        return cls(location(store, key), _remedy(store, split), store.get(key))
 
     @property
     def names(self) -> set[str]:
@@ -82,21 +88,24 @@ def stored_table(store: Store, manifest: Manifest) -> StoredTable:
     Raises:
         DatasetError: it is missing, no table, or that of another split or job.
     """
-    name = location(store, keys.samples(manifest.split))
-    remedy = (
-        f"remove {keys.manifest(manifest.split)} and run dataprep finalize {store.uri}, "
-        "which writes both again"
-    )
+    split = manifest.split
     try:
-        table = StoredTable(name, remedy, store.get(keys.samples(manifest.split)))
+        table = StoredTable.fetch(store, split)
     except ObjectNotFound:
-        raise DatasetError(f"{name} is missing: {remedy}") from None
+        raise DatasetError(
+            f"{location(store, keys.samples(split))} is missing: {_remedy(store, split)}"
+        ) from None
     why = _disagreement(table, manifest)
     if why:
         raise DatasetError(
-            f"{name} does not belong to {keys.manifest(manifest.split)}: {why}: {remedy}"
+            f"{table.name} does not belong to {keys.manifest(split)}: {why}: {table.remedy}"
         )
     return table
+
+
+def _remedy(store: Store, split: str) -> str:
+    manifest = keys.manifest(split)
+    return f"remove {manifest} and run dataprep finalize {store.uri}, which writes both again"
 
 
 def _disagreement(table: StoredTable, manifest: Manifest) -> str:

@@ -1,0 +1,41 @@
+"""A sample that has everything, and Examples of samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dataprep.formats import Box, Layout, Sample
+from dataprep.formats.encoder import example_encoder
+from dataprep.formats.example import decode_example
+from dataprep.formats.fields import sample_of
+from dataprep.formats.layout import FIELDS
+
+EVERYTHING = Layout.of({f"all/{field}": field for field in FIELDS})
+TFDS = Layout.of("tfds")
+SAMPLE = Sample(
+    image=b"\x89PNG...",
+    label=3,
+    number=9,
+    width=4,
+    height=2,
+    channels=1,
+    colorspace="Grayscale",
+    filename=b"n01440764_10026.JPEG",
+    synset=b"n01440764",
+    text=b"tench, Tinca tinca",
+    encoding="PNG",
+    values=(3.0, 0.25, -7.5),
+    boxes=(Box(0.125, 0.25, 0.5, 0.75, 3), Box(0.0, 0.0, 1.0, 0.1, 0)),
+    source=b"train/n01440764/n01440764_10026.JPEG",
+)
+
+
+def encoded(sample: Sample, layout: Layout, offset: int = 0) -> bytes:
+    """A whole Example."""
+    return b"".join(bytes(part) for part in example_encoder(layout, offset).parts(sample))
+
+
+def read(payload: bytes, layout: Layout, offset: int = 0) -> Sample:
+    """The sample of a whole Example."""
+    found = sample_of(decode_example(payload), layout, offset)
+    return replace(found, image=bytes(found.image))

@@ -1,0 +1,77 @@
+"""Tests of dataprep.job.forking."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from multiprocessing import process
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import ConfigError, JobError
+from dataprep.job.forking import (
+    begin_imports,
+    interrupts_held,
+    refuse_while_main_is_imported,
+    started_processes,
+)
+
+SCRIPT = """
+import dataprep
+config = {config!r}
+dataprep.shard(dataprep.ShardConfig.model_validate(config))
+"""
+
+
+def test_interrupts_are_held_for_a_while() -> None:
+    """What was blocked before is blocked after, and nothing else."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with interrupts_held():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+
+
+def test_the_environment_is_left_as_it_was() -> None:
+    """What workers' memory is managed by is not the driver's business."""
+    before = dict(os.environ)
+    begin_imports()
+    begin_imports()
+    assert dict(os.environ) == before
+
+
+def test_a_worker_that_begins_starts_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While its caller's script is imported; before and after it may."""
+    refuse_while_main_is_imported()
+    monkeypatch.setattr(process.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(ConfigError, match="if __name__ == '__main__'"):
+        refuse_while_main_is_imported()
+
+
+def test_workers_that_do_not_begin() -> None:
+    """Dask's word for it, and what to do; what else goes wrong is told as it is."""
+    said = r"did not start \(Nanny failed\).*processes: false"
+    with pytest.raises(JobError, match=said), started_processes():
+        raise RuntimeError("Nanny failed")
+    with pytest.raises(OSError, match="full"), started_processes():
+        raise OSError("full")
+
+
+def test_a_script_without_a_guard(images: Path, tmp_path: Path) -> None:
+    """Ends with what it lacks, and does not start the job in its workers."""
+    config = {
+        "source": str(images),
+        "output": str(tmp_path / "out"),
+        "dask": {"workers": 1, "processes": True, "dashboard": "127.0.0.1:0"},
+    }
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(config=config))
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "worker processes did not start" in last
+    assert "if __name__ == '__main__'" in last
