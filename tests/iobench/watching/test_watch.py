@@ -1,0 +1,305 @@
+"""Somebody's own loop, watched in three lines: whatever becomes of it, there is a report."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import iobench
+from dataprep.errors import ConfigError
+from iobench.result import Result
+from iobench.rundir import read
+from tests.commandline import wait_until
+from tests.iobench.watching.scripts import environment, run, written
+
+FILES = {"report.html", "result.json", "trials.parquet", "series.parquet", "samples.parquet"}
+HEAVY = ("numpy", "pandas", "pyarrow", "bokeh", "torch", "pydantic", "psutil", "jinja2", "boto3")
+
+
+def report_of(folder: Path) -> Result:
+    """A run directory that is whole."""
+    assert {path.name for path in folder.iterdir()} == FILES
+    return read(folder)
+
+
+def steps_of(result: Result) -> dict[str, int]:
+    """Steps by loader."""
+    return {trial.params["loader"]: trial.metrics["steps"] for trial in result.trials}
+
+
+def test_three_lines_are_a_report(tmp_path: Path) -> None:
+    """The loop sees its loader; nothing heavy comes into the script; two epochs are two."""
+    done = run(
+        tmp_path,
+        f"""
+        loader = Loader()
+        import iobench
+        loader = iobench.watch(loader, "reports/mine")
+        assert (len(loader), loader.batch_size) == (12, 4)
+        seen = [batch for epoch in range(2) for batch in loader]
+        assert seen == [[number] * 4 for number in range(12)] * 2
+        import sys
+        assert not set({HEAVY!r}) & set(sys.modules)
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    (trial,) = report_of(tmp_path / "reports" / "mine").trials
+    assert (trial.metrics["steps"], trial.metrics["epochs"]) == (23, 2)
+    assert trial.metrics["samples"] == 23 * 4
+    assert trial.metrics["harness_share"] > 0
+    said = done.stderr.splitlines()
+    assert said[0].startswith("iobench: Your loop waits for data ")
+    assert said[1] == "iobench: reports/mine/report.html"
+
+
+def test_a_loop_that_fails_is_reported_up_to_there(tmp_path: Path) -> None:
+    """Its error is its own; a loop that was left by ``break`` before counts too."""
+    done = run(
+        tmp_path,
+        """
+        import iobench
+        loader = iobench.watch(Loader(), "mine")
+        for number, batch in enumerate(loader):
+            if number == 5:
+                break
+        for batch in loader:
+            if batch[0] == 7:
+                raise ValueError("loss is nan")
+        """,
+    )
+    assert done.returncode == 1
+    assert "ValueError: loss is nan" in done.stderr
+    # The first step stands apart, the last of each has no end.
+    assert steps_of(report_of(tmp_path / "mine")) == {"Loader": 4 + 7}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, None)])
+def test_a_script_that_is_stopped_is_reported(
+    tmp_path: Path, number: signal.Signals, code: int | None
+) -> None:
+    """By Ctrl-C, or killed so that it cannot say a word."""
+    command = written(
+        tmp_path,
+        """
+        import iobench, time
+        for number, batch in enumerate(iobench.watch(Loader(10**9), "mine")):
+            time.sleep(0.02)
+            if number == 100:
+                print("under way", flush=True)
+        """,
+    )
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as script:
+        assert script.stdout is not None
+        assert script.stdout.readline() == b"under way\n"
+        script.send_signal(number)
+        script.wait()
+    folder = tmp_path / "mine"
+    wait_until(lambda: {path.name for path in folder.iterdir()} == FILES, "the report")
+    (trial,) = report_of(folder).trials
+    # Of the 100 whole steps the first stands apart.
+    assert trial.metrics["steps"] >= (99 if code else 1)
+    assert any("without a word" in note for note in trial.metrics["notes"]) == (code is None)
+
+
+def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    """The next one goes beside it, and says so."""
+    code = "import iobench\nfor batch in iobench.watch(Loader(), 'mine'): pass"
+    run(tmp_path, code)
+    before = {path: path.read_bytes() for path in (tmp_path / "mine").iterdir()}
+    done = run(tmp_path, code)
+    assert "mine holds a run already: this one goes to mine-2 beside it" in done.stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "mine").iterdir()} == before
+    report_of(tmp_path / "mine-2")
+
+
+def test_several_loaders_are_one_report(tmp_path: Path) -> None:
+    """Training and validation, one within the other; a generator; one that nobody used."""
+    done = run(
+        tmp_path,
+        """
+        import iobench
+        train = iobench.watch(Loader(), "mine", name="train", batch_size=32)
+        validation = iobench.watch(Loader(5), name="validation")
+        unused = iobench.watch(Loader(5), "mine")
+        once = iobench.watch((n for n in range(9)), "mine", name="once")
+        assert next(once) == 0
+        for batch in train:
+            if batch[0] % 6 == 0:
+                for held_out in validation:
+                    pass
+        assert list(once) == list(range(1, 9))
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    result = report_of(tmp_path / "mine")
+    done_trials = [trial for trial in result.trials if trial.status == "done"]
+    assert {trial.params["loader"]: trial.metrics["steps"] for trial in done_trials} == {
+        "train": 11,
+        "validation": 9,
+        "once": 7,
+    }
+    assert done_trials[0].metrics["samples"] == 11 * 32
+    assert "samples_per_s" not in done_trials[2].metrics
+    assert [trial.status for trial in result.trials].count("skipped") == 1
+
+
+def test_workers_that_import_the_script_write_nothing(tmp_path: Path) -> None:
+    """Spawned ones go through its first lines again, forked ones have its memory."""
+    done = run(
+        tmp_path,
+        """
+        import multiprocessing, os, sys
+        import iobench
+        loader = iobench.watch(Loader(), "mine")
+
+        def work(queue):
+            queue.put((type(loader).__name__, [batch[0] for batch in loader]))
+
+        if __name__ == "__main__":
+            for batch in loader:
+                if batch[0] == 6:
+                    for method in ("spawn", "fork"):
+                        context = multiprocessing.get_context(method)
+                        queue = context.Queue()
+                        worker = context.Process(target=work, args=(queue,))
+                        worker.start()
+                        print(method, *queue.get(), flush=True)
+                        worker.join()
+                        assert worker.exitcode == 0
+                    child = os.fork()
+                    if not child:
+                        sys.exit()  # goes by what is registered for the script's end
+                    assert os.waitpid(child, 0)[1] == 0
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    batches = str(list(range(12)))
+    assert done.stdout.splitlines() == [f"spawn Loader {batches}", f"fork Watched {batches}"]
+    assert {path.name for path in tmp_path.iterdir()} == {"script.py", "mine"}
+    assert steps_of(report_of(tmp_path / "mine")) == {"Loader": 11}
+
+
+def test_each_rank_writes_for_itself(tmp_path: Path) -> None:
+    """One process of a machine reads what is the machine's."""
+    code = """
+        import iobench, time
+        for batch in iobench.watch(Loader(), "mine", per_s=10):
+            time.sleep(0.05)
+        """
+    for rank in ("0", "1"):
+        run(tmp_path, code, RANK=rank, WORLD_SIZE="2", LOCAL_RANK=rank)
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"rank-0", "rank-1"}
+    kinds = []
+    for number in (0, 1):
+        folder = tmp_path / "mine" / f"rank-{number}"
+        assert report_of(folder).trials[0].params["rank"] == number
+        columns = pd.read_parquet(folder / "samples.parquet").columns
+        kinds.append({name.split(".")[0] for name in columns if "." in name})
+    assert kinds[1] == {"tree"} < kinds[0]
+
+
+def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
+    """The loader goes on unwatched, and what is watched later is another run."""
+    done = run(
+        tmp_path,
+        """
+        import iobench, pathlib
+        loader = iobench.watch(Loader(), "mine")
+        list(loader)
+        iobench.finish()
+        assert pathlib.Path("mine/report.html").exists()
+        assert len(list(loader)) == 12
+        list(iobench.watch(Loader(), "other"))
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert steps_of(report_of(tmp_path / "mine")) == {"Loader": 11}
+    assert steps_of(report_of(tmp_path / "other")) == {"Loader": 11}
+
+
+def test_torchs_own_loader(tmp_path: Path) -> None:
+    """With worker processes, by either way of starting them."""
+    pytest.importorskip("torch")
+    done = run(
+        tmp_path,
+        """
+        import torch, iobench
+
+        class Images(torch.utils.data.Dataset):
+            def __len__(self):
+                return 40
+            def __getitem__(self, index):
+                return torch.full((3, 2, 2), float(index)), index
+
+        if __name__ == "__main__":
+            for method, epochs in (("fork", 2), ("spawn", 1)):
+                loader = torch.utils.data.DataLoader(
+                    Images(), batch_size=8, num_workers=1, multiprocessing_context=method
+                )
+                loader = iobench.watch(loader, "mine", name=method, device=True)
+                assert (len(loader), len(loader.dataset), loader.num_workers) == (5, 40, 1)
+                for epoch in range(epochs):
+                    labels = torch.cat([labels for images, labels in loader])
+                    assert labels.tolist() == list(range(40))
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    result = report_of(tmp_path / "mine")
+    assert steps_of(result) == {"fork": 9, "spawn": 4}
+    assert [trial.metrics["samples"] for trial in result.trials] == [72, 32]
+    assert "device=True: torch is not imported, or sees no GPU" in done.stderr
+
+
+def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
+    """The training is not to blame; its exit code stays."""
+    done = run(
+        tmp_path,
+        """
+        import iobench, pathlib
+        list(iobench.watch(Loader(), "mine"))
+        pathlib.Path("mine/result.json.partial").mkdir()
+        """,
+    )
+    assert done.returncode == 0
+    assert "iobench: cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"loader": 7}, "watch takes a loader to iterate over, not int"),
+        ({"batch_size": 0}, "batch_size is a whole number from 1 on, not 0"),
+        ({"batch_size": 2.5}, "batch_size is a whole number"),
+        ({"per_s": 11}, "per_s is 1 to 10 readings a second, not 11"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(given: dict[str, object], said: str) -> None:
+    """Before the training begins, and before anything is written."""
+    with pytest.raises(ConfigError, match=said):
+        iobench.watch(**{"loader": [1], **given})  # type: ignore[arg-type]
+
+
+def test_iobench_alone_is_light() -> None:
+    """``import iobench`` brings nothing, and says what it offers."""
+    code = "import iobench, json, sys; print(json.dumps([dir(iobench), sorted(sys.modules)]))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    offered, modules = json.loads(told.stdout)
+    assert offered == iobench.__all__ == ["finish", "watch"]
+    assert not {name.partition(".")[0] for name in modules} & set(HEAVY)
+    with pytest.raises(AttributeError, match="absent"):
+        _ = iobench.absent
