@@ -1,1 +1,31 @@
-"""Measures whether storage and loaders can feed a training loop."""
+"""Measures whether storage and loaders can feed a training loop.
+
+>>> import iobench
+>>> loader = iobench.watch(loader, "reports/mine")                  # doctest: +SKIP
+
+Names are loaded when they are first used: ``import iobench`` alone is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from iobench.watching import finish, watch
+
+_HOMES = {"finish": "iobench.watching", "watch": "iobench.watching"}
+
+__all__ = ["finish", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'iobench' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

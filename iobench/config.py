@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from dataprep.config_file import read_config
-from iobench.data.settings import DataSettings
+from iobench.data.settings import DataSettings, check_home
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
 from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.object_store.settings import ObjectStoreSettings
+from iobench.samplers.settings import SamplingSettings
 
 
 class BenchConfig(BaseModel):
@@ -33,6 +34,17 @@ class BenchConfig(BaseModel):
     trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
     """Seconds after which a trial has failed."""
 
+    more_workers_gain: Annotated[float, Field(ge=0, le=1)] | None = 0.02
+    """Share of its rate that more workers must have brought a loader for even more to be tried;
+    `null` tries all that a grid has."""
+
+    cost_limit_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    """US dollars: a run whose requests to Amazon's S3 may cost more is begun only after a question,
+    or with `--yes`."""
+
+    prices: Annotated[str, AfterValidator(check_home)] | None = None
+    """A file of prices, such as `configs/prices.yaml`; that example where none is named."""
+
     data: DataSettings = DataSettings()
     """Which images are read, and where copies of them are made."""
 
@@ -48,6 +60,9 @@ class BenchConfig(BaseModel):
     training: tuple[Training, ...] = ()
     """Training loops."""
 
+    sampling: SamplingSettings = SamplingSettings()
+    """What the machine does while trials run."""
+
     @field_validator("training")
     @classmethod
     def _groups_differ(cls, value: tuple[Training, ...]) -> tuple[Training, ...]:
@@ -56,6 +71,10 @@ class BenchConfig(BaseModel):
             if labels.count(label) > 1:
                 raise ValueError(f"two of them are called {label!r}: give each a group of its own")
         return value
+
+
+BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices"})
+"""Keys that bound a run and are no part of what it measures: a resumed run may have others."""
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:

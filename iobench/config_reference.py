@@ -15,6 +15,17 @@ list. Sizes are written as `64MiB`, `8MB` or bytes. `--set` overrides a key, as 
 `--set data.images=5000`, and in lists by number: `--set training.0.steps=50`.
 `iobench run CONFIG --print-config` prints a config with all its defaults.
 
+Editors complete and check these keys by their JSON schema, `configs/bench/schema.json`, which
+`iobench schema` prints, and `dataprep schema` for sharding. The first line of each example names
+it, as a file beside it:
+
+    # yaml-language-server: $schema=schema.json
+
+`dataprep init` copies both. Elsewhere write the schema's path, or put a copy beside your config
+(`iobench schema > schema.json`): YAML's language server looks from the file that is open, and some
+versions of it do not follow `..`. Loaders, consumers and clients are not listed there, since other
+packages may bring them.
+
 This page is made by `python -m iobench.config_reference`.
 """
 _SECTIONS = (
@@ -27,6 +38,7 @@ _SECTIONS = (
     ("object_store.targets", "StoreTarget"),
     ("loaders", "LoaderGrid"),
     ("training", "Training"),
+    ("sampling", "SamplingSettings"),
     ("data.store, data.bucket.store, object_store.targets.store", "StoreOptions"),
 )
 

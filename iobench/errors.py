@@ -8,8 +8,10 @@
         ├── TrialFailed    RuntimeError   a trial ran and has no figure
         ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
         ├── NothingRan     RuntimeError   all trials of the config were skipped, or there are none
+        ├── NotApproved    RuntimeError   nobody has agreed to what the run would cost
         ├── RunConflict    RuntimeError   the run directory holds another run
-        └── ResultError    ValueError     no run, or none that this version can read
+        ├── ResultError    ValueError     no run, or none that this version can read
+        └── NotComparable  ValueError     saved runs that share nothing, or unlike machines
 
 A wrong config is dataprep's ``ConfigError``.
 """
@@ -37,6 +39,12 @@ class NothingRan(IobenchError, RuntimeError):
     exit_code = 2
 
 
+class NotApproved(IobenchError, RuntimeError):
+    """The run would cost more than its limit, and nobody has agreed to that."""
+
+    exit_code = 2
+
+
 class RunConflict(IobenchError, RuntimeError):
     """The run directory holds another run: of this config, of another, of another machine."""
 
@@ -45,5 +53,11 @@ class RunConflict(IobenchError, RuntimeError):
 
 class ResultError(IobenchError, ValueError):
     """There is no run here, or none that this version can read."""
+
+    exit_code = 2
+
+
+class NotComparable(IobenchError, ValueError):
+    """Saved runs have no point in common, or are of unlike machines."""
 
     exit_code = 2

@@ -16,11 +16,15 @@ from typing import IO, Any
 
 from dataprep.names import escape
 from iobench import child
+from iobench.sampled import sampled
+from iobench.samplers.background import beside
+from iobench.samplers.settings import SamplingSettings
 from iobench.trial import Cold, Outcome, Place, Status, TrialSpec
 
 _TAIL_BYTES = 4096
 # A file of the user's, called as a module is, is not taken for it.
 _NOT_FROM_HERE = ("-P",)
+_LONGEST_SAID = 300
 _LOOK_EVERY_S = 0.5
 _GRACE_S = 2.0
 Verdict = tuple[Status, Outcome | None, str]
@@ -33,10 +37,12 @@ def run_isolated(
     timeout_s: float,
     environment: Mapping[str, str],
     progress: Callable[[float, str], None],
+    sampling: SamplingSettings | None = None,
 ) -> Verdict:
     """Run one trial; status, outcome if it is done, and else the reason.
 
-    Nothing of the trial is left when this returns: its process group is killed.
+    What the machine does meanwhile is sampled as ``sampling`` says. Nothing of the trial is left
+    when this returns: its process group is killed.
     """
     read_end, write_end = os.pipe()
     with tempfile.TemporaryFile() as log, os.fdopen(read_end, "rb", buffering=0) as lines:
@@ -58,12 +64,17 @@ def run_isolated(
         )
         os.close(write_end)
         message = None
+        begun_s = time.perf_counter()
         try:
-            _hand_over(process, child.request(spec, places))
-            message = _listen(lines, process, time.monotonic() + timeout_s, progress)
+            with beside(sampling, process.pid) as meanwhile:
+                _hand_over(process, child.request(spec, places))
+                message = _listen(lines, process, time.monotonic() + timeout_s, progress)
         finally:
             _end(process, 0 if message is None else _GRACE_S)
-        return _verdict(message, process.returncode, timeout_s, log)
+        status, outcome, reason = _verdict(message, process.returncode, timeout_s, log)
+        if outcome is not None and meanwhile is not None:
+            outcome = sampled(outcome, meanwhile.samples, begun_s)
+        return status, outcome, reason
 
 
 def _hand_over(process: subprocess.Popen[bytes], request: bytes) -> None:
@@ -114,16 +125,19 @@ def _verdict(
     message: dict[str, Any] | None, code: int | None, timeout_s: float, log: IO[bytes]
 ) -> Verdict:
     if message is None:
-        return "failed", None, f"not done after {timeout_s:g} s (trial_timeout_s): killed"
+        said = _last_line(log)
+        last = f"; it last said: {said[:_LONGEST_SAID]}" if said else ""
+        return "failed", None, f"not done after {timeout_s:g} s (trial_timeout_s): killed{last}"
     if "outcome" in message:
         content = message["outcome"]
         cold = Cold(**content["cold"]) if content["cold"] else None
-        return "done", Outcome(content["metrics"], cold, content["series"]), ""
+        series, origin_s = content["series"], content["origin_s"]
+        return "done", Outcome(content["metrics"], cold, series, origin_s), ""
     if "skipped" in message:
         return "skipped", None, str(message["skipped"])
     if "failed" in message:
         return "failed", None, str(message["failed"])
-    return "failed", None, f"{_how(code)}: {_last_line(log)}"
+    return "failed", None, f"{_how(code)}: {_last_line(log) or 'it said nothing'}"
 
 
 def _how(code: int | None) -> str:
@@ -138,4 +152,4 @@ def _last_line(log: IO[bytes]) -> str:
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - _TAIL_BYTES))
     lines = log.read().decode(errors="surrogateescape").strip().splitlines()
-    return escape(lines[-1]) if lines else "it said nothing"
+    return escape(lines[-1]) if lines else ""

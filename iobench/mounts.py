@@ -9,11 +9,19 @@ from typing import NamedTuple
 
 
 class Mount(NamedTuple):
-    """A mounted file system: its type and the options that it was mounted with."""
+    """A mounted file system: its type, and the options of this mount of it.
+
+    ``source`` is a device, a server or whatever the file system puts there; ``super_options``
+    those of the file system itself, which all its mounts share; ``device`` is
+    ``MAJOR:MINOR``, 0 before the colon where no block device is behind it.
+    """
 
     point: Path
     file_system: str
     options: str
+    source: str = ""
+    super_options: str = ""
+    device: str = ""
 
 
 def mounts() -> list[Mount]:
@@ -26,14 +34,15 @@ def mounts() -> list[Mount]:
 
 
 def parse_mount(line: str) -> Mount | None:
-    """A line of ``/proc/PID/mountinfo`` (see proc(5)): point, type and options."""
+    """A line of ``/proc/PID/mountinfo`` (see proc_pid_mountinfo(5))."""
     before, dash, after = line.partition(" - ")
     # One space each; other white space may stand in names.
     left, right = before.split(" "), after.split(" ")
     if not dash or len(left) < 6 or not right[0]:
         return None
-    point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), left[4])
-    return Mount(Path(point), right[0], left[5])
+    source, options = (*right[1:3], "", "")[:2]
+    point = Path(_unescaped(left[4]))
+    return Mount(point, right[0], left[5], _unescaped(source), options, left[2])
 
 
 def mount_of(path: Path, table: Iterable[Mount]) -> Mount | None:
@@ -50,3 +59,8 @@ def file_system(path: Path) -> str:
     """The type of the file system that holds ``path`` (``ext4``, ``overlay``); empty if unknown."""
     mount = mount_of(path.resolve(), mounts())
     return mount.file_system if mount else ""
+
+
+def _unescaped(text: str) -> str:
+    """Space, tab, line feed, backslash and #, which the kernel writes as octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 
 from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
@@ -16,6 +15,8 @@ from iobench.data.settings import LOCAL
 from iobench.errors import Unavailable
 from iobench.probes import disk
 from iobench.probes.object_store.clean import clean as clean_store
+from iobench.probes.object_store.pool import PREFIX
+from iobench.probes.object_store.reach import is_overload
 from iobench.probes.object_store.settings import StoreTarget
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
@@ -46,12 +47,7 @@ class Places:
     def __enter__(self) -> Places:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._clean()
         finally:
@@ -143,8 +139,18 @@ class Places:
         """Remove what the probes wrote; the server of the run's own takes its bytes along."""
         for name in {*self._found, *self._earlier}:
             room, slash, label = name.partition("/")
-            with contextlib.suppress(DataprepError, OSError):
-                if slash and room == "disk":
+            if slash and room == "disk":
+                with contextlib.suppress(DataprepError, OSError):
                     disk.clean(Path(self._disk_target(label).uri))
-                elif slash and room == "store" and self._store(label).uri != LOCAL:
-                    clean_store(self._store_target(label))
+            elif slash and room == "store" and self._store(label).uri != LOCAL:
+                self._clean_store(label)
+
+    def _clean_store(self, label: str) -> None:
+        """What a store keeps because it refuses requests just now is said."""
+        place = self._store_target(label)
+        try:
+            clean_store(place)
+        except (DataprepError, OSError) as error:
+            if is_overload(str(error)):
+                left = f"{place.uri.rstrip('/')}/{PREFIX}"
+                self._note(f"objects may be left below {left}: {error}")

@@ -1,20 +1,27 @@
 """What a run found, as ``result.json`` keeps it.
 
-Schema history: 1, the first.
+Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``.
+A reader takes what it knows and leaves other keys of the same schema aside, so that a version can
+add a part without shutting out the ones before it. What changes the meaning of a key, or takes one
+away, raises the number, and an older version refuses it by name.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 from dataprep.schema import malformed_as, parse
 from iobench.errors import ResultError
-from iobench.trial import Cold, Trial
+from iobench.trial import Cold, Status, Trial
 
 SCHEMA = 1
+RESULT = "result.json"
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done."""
+    """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done.
+
+    ``forecast`` is what was predicted before it began (``forecast.content.totals``), empty where
+    nothing was.
+    """
 
     name: str
     started: str
@@ -38,6 +49,7 @@ class Result:
     trials: Sequence[Trial] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    forecast: Mapping[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA
 
     def with_trial(self, trial: Trial) -> Result:
@@ -60,9 +72,53 @@ class Result:
         """
         with malformed_as(ResultError, f"{name}: not the result of a run"):
             content = parse(data, name, SCHEMA)
-            trials = tuple(
-                Trial(**{**trial, "cold": Cold(**trial["cold"]) if trial["cold"] else None})
-                for trial in content.pop("trials")
-            )
-            findings = tuple(Finding(**finding) for finding in content.pop("findings"))
-            return cls(trials=trials, findings=findings, **content)
+            json.dumps(content, allow_nan=False)  # Python reads NaN, which nobody else does
+            trials = tuple(_trial(trial) for trial in content.pop("trials"))
+            findings = tuple(_known(Finding, finding) for finding in content.pop("findings"))
+            return _sound(_known(cls, {**content, "trials": trials, "findings": findings}))
+
+
+def _trial(content: Mapping[str, Any]) -> Trial:
+    cold = _known(Cold, content["cold"]) if content["cold"] else None
+    return _known(Trial, {**content, "cold": cold})
+
+
+def _known(kind: type[Part], content: Mapping[str, Any]) -> Part:
+    """What a version knows of a part; keys that a later one has added are left aside."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{key: value for key, value in content.items() if key in names})
+
+
+def _sound(result: Result) -> Result:
+    """The same, after a look at what everything that reads a result relies on.
+
+    Raises:
+        TypeError: a part of it is something else.
+    """
+    parts = {"environment": result.environment, "config": result.config}
+    texts = {"name": result.name, "started": result.started}
+    for trial in result.trials:
+        parts |= {f"params of {trial.id}": trial.params, f"metrics of {trial.id}": trial.metrics}
+        texts |= {f"kind of {trial.id}": trial.kind, f"reason of {trial.id}": trial.reason}
+        if trial.cold is not None:
+            texts |= {f"cold of {trial.id}": trial.cold.label, "asked": trial.cold.asked}
+        if trial.status not in get_args(Status):
+            raise TypeError(f"the status of {trial.id} is {trial.status!r}")
+    for kind, found in ((Mapping, parts), (str, texts)):
+        for what, value in found.items():
+            if not isinstance(value, kind):
+                raise TypeError(f"the {what} is {type(value).__name__}")
+    return result
+
+
+def read_result(file: Path, asked_for: Path) -> Result:
+    """The result in a file, which somebody asked for as ``asked_for``.
+
+    Raises:
+        ResultError: there is none.
+        SchemaTooNew: written by a newer version.
+    """
+    try:
+        return Result.from_json(file.read_bytes(), str(file))
+    except OSError as error:
+        raise ResultError(f"no run in {str(asked_for)!r}: {file}: {error.strerror}") from None

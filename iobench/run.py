@@ -6,22 +6,29 @@ import contextlib
 import datetime
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dataprep.counted import counted
 from dataprep.errors import DataprepError
 from dataprep.names import escape
 from iobench.config import BenchConfig
+from iobench.data.given import local_folders, require_given
+from iobench.data.settings import LOCAL, BucketSettings
 from iobench.display import Display
 from iobench.environment import describe
 from iobench.errors import NothingRan, Unavailable
 from iobench.isolation import run_isolated
+from iobench.loops.saturation import saturated
+from iobench.others import clashes, others
 from iobench.places import Places
 from iobench.plan import places_of, trials
 from iobench.result import Result
 from iobench.rundir import RunDirectory, summarised
+from iobench.targets import describe_store
+from iobench.targets.endpoints import endpoint_of
 from iobench.trial import Outcome, Status, Trial, TrialSpec
 
 
@@ -48,26 +55,38 @@ class Run:
         return "\n".join(lines)
 
 
-def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = False) -> Run:
+def run(
+    config: BenchConfig,
+    folder: Path,
+    display: Display,
+    *,
+    resume: bool = False,
+    forecast: Mapping[str, Any] | None = None,
+) -> Run:
     """Measure what ``config`` asks for into ``folder``; what is there already is kept.
+
+    ``forecast`` is what was predicted of it, and is kept with what comes out.
 
     Raises:
         RunConflict: ``folder`` holds another run, or this one without ``resume``.
         NothingRan: all trials were skipped; the report says why.
-        ConfigError: ``folder`` cannot be written.
+        ConfigError: ``folder`` cannot be written, or what is to be read is not there.
         KeyboardInterrupt: after what was measured has been reported.
     """
     specs = trials(config)
     if not specs:
         raise NothingRan("the config asks for nothing: give disk, object_store, loaders, training")
+    if any("/" not in name for spec in specs for name in places_of(spec)):
+        require_given(config.data)
     directory = RunDirectory(folder)
-    begun = _begun(config)
+    begun = replace(_begun(config, specs), forecast=forecast or {})
     result = directory.open(config, begun.environment, resume=resume) or begun
     directory.save(result)
     done = {trial.id for trial in result.trials if trial.status == "done"}
+    _tell_again(result, display)
     result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
     try:
-        for trial, outcome in _measured(config, specs, done, display):
+        for trial, outcome in _measured(config, specs, result.trials, display):
             result = result.with_trial(trial)
             directory.save(result, trial.id, outcome)
     finally:
@@ -79,22 +98,52 @@ def run(config: BenchConfig, folder: Path, display: Display, *, resume: bool = F
     return Run(result, folder)
 
 
-def _begun(config: BenchConfig) -> Result:
+def _tell_again(result: Result, display: Display) -> None:
+    """That trials of a resumed run which failed or were skipped are tried again."""
+    counts = Counter(trial.status for trial in result.trials if trial.status != "done")
+    told = [f"{counts[status]:,} {status}" for status in ("failed", "skipped") if counts[status]]
+    if told:
+        display.note(f"tried again: {', '.join(told)}")
+
+
+def _begun(config: BenchConfig, specs: Sequence[TrialSpec] = ()) -> Result:
     disks = config.disk.targets if config.disk else ()
-    targets = {"data": Path(config.data.folder).expanduser()}
+    targets = local_folders(config.data)
+    brought = others(specs)
     targets |= {target.label: Path(target.path).expanduser() for target in disks}
     return Result(
         name=config.name,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        environment=describe(targets),
+        environment=describe(targets, _stores(config))
+        | ({"from other packages": brought} if brought else {}),
         config=config.model_dump(mode="json"),
     )
 
 
+def _stores(config: BenchConfig) -> dict[str, dict[str, Any]]:
+    """What is known of each object store that trials use, by label; ``data``: of copies."""
+    named: dict[str, BucketSettings] = {}
+    if any("@s3" in name for spec in trials(config) for name in places_of(spec)):
+        named["data"] = config.data.bucket
+    if config.object_store is not None:
+        named |= {target.label: target for target in config.object_store.targets}
+    return {label: _store(bucket) for label, bucket in named.items()}
+
+
+def _store(bucket: BucketSettings) -> dict[str, Any]:
+    if bucket.uri == LOCAL:
+        return describe_store(bucket.uri, None, own=True)
+    return describe_store(bucket.uri, *endpoint_of(bucket.store))
+
+
 def _measured(
-    config: BenchConfig, specs: list[TrialSpec], done: set[str], display: Display
+    config: BenchConfig, specs: list[TrialSpec], earlier_trials: Sequence[Trial], display: Display
 ) -> Iterator[tuple[Trial, Outcome | None]]:
+    done = {trial.id for trial in earlier_trials}
+    so_far = [*earlier_trials]
     with contextlib.ExitStack() as stack:
+        for line in clashes(specs):
+            display.note(line)
         display.start([spec.kind for spec in specs if spec.id not in done], len(done))
         stack.callback(display.stop)
         earlier = {name for spec in specs if spec.id in done for name in places_of(spec)}
@@ -106,14 +155,20 @@ def _measured(
             # A framework that is missing is missing in every repeat.
             point = spec.id.rpartition("/")[0]
             display.begin(spec)
-            if point in hopeless:
-                trial, outcome = _refused(spec, "skipped", hopeless[point]), None
+            if why := hopeless.get(point) or _needless(config, spec, so_far):
+                trial, outcome = _refused(spec, "skipped", why), None
             else:
                 trial, outcome = _one(config, spec, places, display)
-            if trial.status == "skipped":
-                hopeless[point] = trial.reason
+                if trial.status == "skipped":
+                    hopeless[point] = trial.reason
+            so_far.append(trial)
             display.end(trial)
             yield trial, outcome
+
+
+def _needless(config: BenchConfig, spec: TrialSpec, so_far: Sequence[Trial]) -> str:
+    gain = config.more_workers_gain
+    return saturated(spec, so_far, gain) if gain is not None else ""
 
 
 def _one(
@@ -129,13 +184,15 @@ def _one(
     except Exception as error:  # noqa: BLE001  of a library on the way; others have another
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _refused(spec, "failed", reason), None
-    started_s = time.time()
+    # The wall clock says when; how long, a clock that nobody sets.
+    started_s, begun_s = time.time(), time.monotonic()
     status, outcome, reason = run_isolated(
         spec,
         found,
         timeout_s=config.trial_timeout_s,
         environment=places.environment(names),
         progress=display.progress,
+        sampling=config.sampling,
     )
     trial = Trial(
         id=spec.id,
@@ -147,7 +204,7 @@ def _one(
         cold=outcome.cold if outcome else None,
         reason=reason,
         started_s=round(started_s, 3),
-        seconds=round(time.time() - started_s, 3),
+        seconds=round(time.monotonic() - begun_s, 3),
     )
     return trial, outcome
 

@@ -15,14 +15,20 @@ from iobench.trial import Trial
 if TYPE_CHECKING:
     import pandas as pd
 
+TRIAL_COLUMNS = ("id", "kind", "repeat", "status", "reason", "started_s", "seconds")
+"""What every row has; beside them ``params.``, ``metrics.`` and ``cold.``."""
+
 SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
+SAMPLE_COLUMNS = ("trial", "time_s")
 
 
 def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
     """A row a trial; params, metrics and coldness in columns of dotted names."""
     import pandas as pd
 
-    return pd.json_normalize([_plain(asdict(trial)) for trial in trials])
+    found = pd.json_normalize([_row(trial) for trial in trials])
+    # Also where there is no trial yet.
+    return found if len(found) else pd.DataFrame({name: [] for name in TRIAL_COLUMNS})
 
 
 def series_table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:
@@ -35,11 +41,23 @@ def series_table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFr
     return table
 
 
-def all_series(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
+    """A row a reading of the machine during one trial; NaN where a sampler said nothing."""
+    import pandas as pd
+
+    named = {_text(name): list(values) for name, values in samples.items()}
+    table = pd.DataFrame(named, dtype="float64")
+    table.insert(0, "trial", _text(trial))
+    return table
+
+
+def all_series(
+    tables: Sequence[pd.DataFrame], columns: Sequence[str] = SERIES_COLUMNS
+) -> pd.DataFrame:
     """Those of several trials in one, with its columns also where there is none."""
     import pandas as pd
 
-    empty = pd.DataFrame({name: [] for name in SERIES_COLUMNS})
+    empty = pd.DataFrame({name: [] for name in columns})
     return pd.concat(tables, ignore_index=True) if tables else empty
 
 
@@ -60,6 +78,12 @@ def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFra
         why = " ".join(str(error).split())
         raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
     return table if trials is None else table[table["trial"].isin({_text(id) for id in trials})]
+
+
+def _row(trial: Trial) -> dict[str, Any]:
+    """Without a column for metrics or coldness where a trial has none at all."""
+    content = asdict(trial)
+    return {key: _plain(value) for key, value in content.items() if value not in (None, {})}
 
 
 def _plain(value: Any) -> Any:

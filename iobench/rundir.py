@@ -11,19 +11,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from dataprep.errors import ConfigError, StoreError
-from iobench.config import BenchConfig, dump
-from iobench.errors import ResultError, RunConflict
-from iobench.result import Result
-from iobench.run_tables import all_series, read_series, series_table, trials_table
+from iobench.config import BOUNDS, BenchConfig, dump
+from iobench.environment import describe
+from iobench.errors import RunConflict
+from iobench.result import RESULT, Result, read_result
+from iobench.run_tables import (
+    SAMPLE_COLUMNS,
+    all_series,
+    read_series,
+    samples_table,
+    series_table,
+    trials_table,
+)
 from iobench.summary import findings, summarise
 from iobench.trial import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CONFIG, RESULT, TRIALS, SERIES = "config.yaml", "result.json", "trials.parquet", "series.parquet"
+CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
+SAMPLES = "samples.parquet"
 REPORT = "report.html"
+# Disks that nothing is measured on come and go; a processor's governor is of the moment.
+_PASSING = {"disks", "governor"}
+_LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT}
 
 
@@ -33,6 +47,7 @@ class RunDirectory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._series: list[pd.DataFrame] = []
+        self._samples: list[pd.DataFrame] = []
 
     @property
     def report(self) -> Path:
@@ -58,8 +73,7 @@ class RunDirectory:
             self._write(CONFIG, dump(config).encode())
             return None
         found = read(self.folder)
-        if found.config != config.model_dump(mode="json"):
-            changed = ", ".join(_differences(found.config, config.model_dump(mode="json")))
+        if changed := _changed(found.config, config):
             raise RunConflict(
                 f"{self.folder} holds a run of another config ({changed} differ): "
                 "choose another --output"
@@ -75,13 +89,16 @@ class RunDirectory:
                 "another --output begins anew"
             )
         # Without those of a trial that was stopped before it was in the result.
-        kept = read_series(self.folder / SERIES, [trial.id for trial in found.trials])
-        if kept is not None:
+        known = [trial.id for trial in found.trials]
+        if (kept := read_series(self.folder / SERIES, known)) is not None:
             self._series = [kept]
-        return found
+        if (kept := read_series(self.folder / SAMPLES, known)) is not None:
+            self._samples = [kept]
+        self._write(CONFIG, dump(config).encode())
+        return replace(found, config=config.model_dump(mode="json"))
 
     def save(self, result: Result, trial: str = "", outcome: Outcome | None = None) -> None:
-        """Replace ``result.json``, and the table of series by one with those of ``trial``.
+        """Replace ``result.json``, and the tables of series by some with those of ``trial``.
 
         Raises:
             StoreError: they cannot be written.
@@ -89,6 +106,9 @@ class RunDirectory:
         if outcome is not None and outcome.series:
             self._series.append(series_table(trial, outcome.series))
             self._write(SERIES, all_series(self._series).to_parquet())
+        if outcome is not None and outcome.samples:
+            self._samples.append(samples_table(trial, outcome.samples))
+            self._write(SAMPLES, all_series(self._samples, SAMPLE_COLUMNS).to_parquet())
         self._write(RESULT, result.to_json())
 
     def finish(self, result: Result) -> None:
@@ -96,10 +116,12 @@ class RunDirectory:
         from iobench.report import render
 
         series = all_series(self._series)
+        samples = all_series(self._samples, SAMPLE_COLUMNS)
         self.save(result)
-        self._write(REPORT, render(result, series))
+        self._write(REPORT, render(result, series, samples))
         self._write(TRIALS, trials_table(result.trials).to_parquet())
         self._write(SERIES, series.to_parquet())
+        self._write(SAMPLES, samples.to_parquet())
 
     def _try(self) -> None:
         """A folder where nothing may be written is a wrong request; a full disk is not."""
@@ -135,11 +157,7 @@ def read(folder: Path) -> Result:
         ResultError: there is none.
         SchemaTooNew: written by a newer version.
     """
-    path = folder / RESULT
-    try:
-        return Result.from_json(path.read_bytes(), str(path))
-    except OSError as error:
-        raise ResultError(f"no run in {str(folder)!r}: {path}: {error.strerror}") from None
+    return read_result(folder / RESULT, folder)
 
 
 def redraw(folder: Path) -> Path:
@@ -152,7 +170,8 @@ def redraw(folder: Path) -> Path:
 
     result = summarised(read(folder))
     directory = RunDirectory(folder)
-    directory._write(REPORT, render(result, read_series(folder / SERIES)))
+    series, samples = read_series(folder / SERIES), read_series(folder / SAMPLES)
+    directory._write(REPORT, render(result, series, samples))
     return directory.report
 
 
@@ -161,16 +180,70 @@ def summarised(result: Result) -> Result:
     return replace(result, summary=summarise(result), findings=findings(result))
 
 
+def differing_machine(environment: Mapping[str, Any]) -> str:
+    """In what the machine of another run differs from this one; empty where it does not.
+
+    File systems are left out: another run may have had other targets.
+    """
+    ours, theirs = ({**one, "targets": {}} for one in (describe({}), environment))
+    return _other_machine(theirs, ours)
+
+
+def _changed(old: Mapping[str, Any], config: BenchConfig) -> str:
+    """Keys in which the config of a run differs from one that is to go on with it.
+
+    A key that is newer than the run had its default then. Keys that bound a run and are no part
+    of what it measures may change.
+    """
+    try:
+        then = BenchConfig.model_validate(old).model_dump(mode="json")
+    except ValidationError:  # of a version with other keys
+        then = dict(old)
+    now = config.model_dump(mode="json")
+    return ", ".join(_differences(_measuring(then), _measuring(now)))
+
+
+def _measuring(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in BOUNDS}
+
+
 def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """In what, of all that figures depend on, two environments differ."""
-    return ", ".join(_differences(_lasting(old), _lasting(new)))
+    """In what, of all that figures depend on, two environments differ.
+
+    What one of them does not tell at all says nothing: an older version did not look for it, or
+    a metadata service did not answer this time.
+    """
+    return ", ".join(_differences(*_shared(_lasting(old), _lasting(new))))
 
 
 def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
     """What does not change from one day to the next, as the room on a disk does."""
+    found = {key: value for key, value in environment.items() if key not in _PASSING}
     targets = environment.get("targets") or {}
-    kinds = {label: target.get("file_system") for label, target in targets.items()}
-    return {**environment, "targets": kinds}
+    found["targets"] = {
+        label: {key: value for key, value in target.items() if key in _LASTING_OF_TARGETS}
+        for label, target in targets.items()
+    }
+    if "gpus" in found:
+        found["gpus"] = [
+            {key: value for key, value in gpu.items() if not key.endswith(".current")}
+            for gpu in environment["gpus"] or ()
+        ]
+    return found
+
+
+def _shared(old: Any, new: Any, within: str = "") -> tuple[Any, Any]:
+    """Both without keys that only one of them has; a library more or less does count."""
+    if isinstance(old, dict) and isinstance(new, dict) and within != "libraries":
+        pairs = {key: _shared(old[key], new[key], key) for key in old if key in new}
+        return (
+            {key: pair[0] for key, pair in pairs.items()},
+            {key: pair[1] for key, pair in pairs.items()},
+        )
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        items = [_shared(*pair, within) for pair in zip(old, new, strict=True)]
+        return [item[0] for item in items], [item[1] for item in items]
+    return old, new
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Sequence[str]:

@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from types import TracebackType
 
 _START_TIMEOUT_S = 60.0
 # Not by way of a proxy that the environment may name.
@@ -59,12 +58,7 @@ class MotoServer:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def create_bucket(self, name: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from iobench.clock import Clock, SystemClock
@@ -15,10 +17,13 @@ from iobench.loaders.null import NullLoader
 from iobench.loaders.protocol import Loader, LoaderSettings
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.loading import endless
+from iobench.watching.session import Session
+from iobench.watching.tally import Tally
 
 _BATCH = 20
 _STEP_S = 0.020
 _ITEM_S = 0.002
+_WAIT_S, _WORK_S = 0.010, 0.030
 _MOCK_WORKERS = (1, 3, 7)
 
 
@@ -57,6 +62,7 @@ def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
     yield null_under_paced(clock, steps)
     for workers in _MOCK_WORKERS:
         yield mock_scales(clock, steps, workers)
+    yield watched_waits(clock, steps)
     yield overhead(clock, 10 * steps)
 
 
@@ -80,6 +86,41 @@ def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
     expected = workers / _ITEM_S
     name = f"mock loader, {workers} worker{'s' * (workers > 1)} of 2 ms an item"
     return Check(name, expected, times.samples_per_s, 0.02 * expected, "samples/s")
+
+
+def watched_waits(clock: Clock, steps: int) -> Check:
+    """A loader of 10 ms a batch, watched in a loop of 30 ms a step: a quarter is waiting."""
+
+    def batches() -> Iterator[list[int]]:
+        for _ in range(steps + 1):
+            clock.sleep(_WAIT_S)
+            yield [0] * _BATCH
+
+    line = _Tallied()
+    session = Session(Path(), line, clock.now_s)
+    for _ in session.watch(batches(), None, None, None):
+        clock.sleep(_WORK_S)
+    session.finish(0.0)
+    found = line.tally.wait_s / line.tally.seconds
+    expected = _WAIT_S / (_WAIT_S + _WORK_S)
+    return Check("watched loop, 10 ms of 40 waited for: share", expected, found, 0.02, "")
+
+
+class _Tallied:
+    """What a watched loop tells its companion, added up at once."""
+
+    alive = True
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+
+    def send(self, head: Mapping[str, Any], doubles: bytes = b"") -> None:
+        """Steps."""
+        self.tally.add(array("d", doubles))
+
+    def end(self, wait_s: float) -> bool:
+        """All came at once."""
+        return True
 
 
 def overhead(clock: Clock, steps: int) -> Check:

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 Item = TypeVar("Item")
 
@@ -25,13 +26,35 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-AnyNumber = Annotated[tuple[Item, ...], AfterValidator(_distinct), BeforeValidator(_as_tuple)]
+class _OneOrSeveral:
+    """Says in the JSON schema that one value needs no list around it."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        found = handler(schema)
+        return {"anyOf": [found["items"], found]}
+
+
+class AlsoNull:
+    """Says in the JSON schema that YAML's null is taken, too: as a name."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"type": "null"}]}
+
+
+AnyNumber = Annotated[
+    tuple[Item, ...], AfterValidator(_distinct), BeforeValidator(_as_tuple), _OneOrSeveral()
+]
 # Checked before its items are: one that is refused is not missing as well.
 Several = Annotated[
     tuple[Item, ...],
     AfterValidator(_distinct),
     BeforeValidator(_some),
     BeforeValidator(_as_tuple),
+    _OneOrSeveral(),
 ]
 
 

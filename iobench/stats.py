@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _COVERAGE = 0.95
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+"""Those that are told, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,12 @@ def quantiles(values: Sequence[float]) -> Mapping[str, float]:
 
     A quantile q has enough from 10 / (1 - q) samples on.
     """
-    return {
-        name: quantile(values, q)
-        for name, q in _QUANTILES.items()
-        if len(values) * (1 - q) >= 10 - 1e-9
-    }
+    return {name: quantile(values, q) for name, q in QUANTILES.items() if enough(len(values), q)}
+
+
+def enough(count: int, q: float) -> bool:
+    """Whether so many samples stand behind the quantile ``q``: from 10 / (1 - q) on."""
+    return count * (1 - q) >= 10 - 1e-9
 
 
 def _coverage(count: int, outside: int) -> float:

@@ -68,11 +68,19 @@ class Cold:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial found. ``series`` maps a name to equally long columns of numbers."""
+    """What a trial found. ``series`` maps a name to equally long columns of numbers.
+
+    Attributes:
+        origin_s: the moment, on the clock of the trial, from which a series' ``time_s`` counts;
+            None where no loop ran.
+        samples: readings of the machine meanwhile, their ``time_s`` from the same moment.
+    """
 
     metrics: Metrics
     cold: Cold | None = None
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    origin_s: float | None = None
+    samples: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ def params_words(kind: str, params: Params) -> str:
         "object": _object,
         "loader": _loader,
         "train": _train,
+        "watch": _watch,
     }.get(kind)
     return escape(words(params) if words else kind)
 
@@ -47,8 +48,13 @@ def result_words(trial: Trial) -> str:
 def rate_words(per_s: float, unit: str) -> str:
     """``1,234 samples/s``, ``12.3 MB/s``."""
     if unit == "bytes":
-        return f"{_number(per_s / 1e6)} MB/s"
-    return f"{_number(per_s)} {unit}/s"
+        return f"{number_words(per_s / 1e6)} MB/s"
+    return f"{number_words(per_s)} {unit}/s"
+
+
+def number_words(value: float) -> str:
+    """``24,757``, ``12.3``: three digits or more."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def model_words(name: str) -> str:
@@ -56,14 +62,11 @@ def model_words(name: str) -> str:
     return _MODELS.get(name, name)
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def _disk(params: Params) -> str:
     return (
         f"disk {params['target']} {params['operation']} {params['pattern']} "
         f"{size_words(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
+        + (f" by {params['engine']}" if "engine" in params else "")
     )
 
 
@@ -90,6 +93,10 @@ def _loader(params: Params) -> str:
 
 def _train(params: Params) -> str:
     return f"train {params['group']} {params['input']} batch={params['batch_size']}"
+
+
+def _watch(params: Params) -> str:
+    return f"your loop over {params['loader']}"
 
 
 def _short(value: Any) -> str:

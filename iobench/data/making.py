@@ -19,13 +19,19 @@ from dataprep.errors import ConfigError, StoreError, StoreFull
 from dataprep.image.policy import ImagePolicy
 from dataprep.job import shard
 from dataprep.sample import draw_tree
+from dataprep.sources import Listing
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import StoreOptions, open_store
+from iobench.data.given import expanded
 from iobench.data.settings import DataSettings, split_name
 from iobench.errors import Unavailable
 from iobench.trial import Place
 
 _COMPLETE = "complete"
+
+
+class _NotMade(Exception):
+    """What is looked for would have to be made."""
 
 
 class Maker:
@@ -48,6 +54,7 @@ class Maker:
         self._folder = Path(settings.folder).expanduser()
         self._made: dict[str, Place] = {}
         self._listed: str | None = None
+        self._only_looks = False
 
     def place(self, name: str) -> Place:
         """The place called ``name``, such as ``shards-16MB@s3``.
@@ -67,6 +74,24 @@ class Maker:
                 self._made[name] = self._shards(size_bytes)
         return self._made[name]
 
+    def found(self, name: str) -> Place | None:
+        """Data on a disk that are there already; None where ``place`` would make them.
+
+        Raises:
+            DataprepError: they cannot be looked at.
+        """
+        self._only_looks = True
+        try:
+            return self.place(name)
+        except _NotMade:
+            return None
+        finally:
+            self._only_looks = False
+
+    def take(self, listing: Listing) -> None:
+        """What ``source`` holds, by whoever has listed it, so that it is not listed again."""
+        self._listed = listing.digest()
+
     def _local_photos(self) -> Place:
         place = Place(self._photos(), "files", self._settings.store)
         if place.is_remote:
@@ -78,7 +103,7 @@ class Maker:
     def _photos(self) -> str:
         settings = self._settings
         if settings.source is not None:
-            return _expanded(settings.source)
+            return expanded(settings.source)
         if settings.shards is not None:
             raise ConfigError("data.shards says what is read: photos@disk needs data.source too")
         key = f"drawn-{settings.images}-{settings.classes}-{settings.seed}"
@@ -107,7 +132,7 @@ class Maker:
     def _given(self) -> Place:
         settings = self._settings
         assert settings.shards is not None  # noqa: S101  asked before
-        return Place(_expanded(settings.shards), "shards", settings.store, settings.split)
+        return Place(expanded(settings.shards), "shards", settings.store, settings.split)
 
     def _shard(self, photos: str, size_bytes: int, dest: Path) -> None:
         settings = self._settings
@@ -158,6 +183,10 @@ class Maker:
         """``folder/key``, made anew unless an earlier run made it to its end."""
         dest = self._folder / key
         done = self._folder / f"{key}.{_COMPLETE}"
+        if self._only_looks:
+            if not (done.exists() and dest.exists()):
+                raise _NotMade(key)
+            return dest
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -183,10 +212,6 @@ class Maker:
             source = ImageFolder(self._photos(), self._settings.store)
             self._listed = source.list().digest()
         return {**content, "source": self._listed}
-
-
-def _expanded(uri: str) -> str:
-    return uri if "://" in uri else str(Path(uri).expanduser())
 
 
 def _unpack(source: Place, dest: Path) -> None:

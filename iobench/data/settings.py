@@ -10,9 +10,10 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from dataprep.config import check_split
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
-from dataprep.stores import StoreOptions
+from dataprep.stores import STORES, StoreOptions
 
 LOCAL = "local"
+_NO_OBJECT_STORES = ("s3", "file", "memory")
 _NAME = re.compile(r"(photos|files|shards(?:-(\d+)MB)?)@(disk|s3)")
 
 
@@ -24,17 +25,21 @@ class BucketSettings(BaseModel):
     )
 
     uri: str = LOCAL
-    """`s3://bucket/prefix`, or `local`: an S3 server (moto) of the run's own, on this machine."""
+    """`s3://bucket/prefix`, or `local`: an S3 server (moto) of the run's own, on this machine. Or
+    an address of a store that another package brings."""
 
     store: StoreOptions = StoreOptions()
     """How it is reached."""
 
     @field_validator("uri")
     @classmethod
-    def _is_s3(cls, value: str) -> str:
-        if value != LOCAL and not re.fullmatch(r"s3://[^/]+(/.*)?", value):
-            raise ValueError("give s3://bucket/prefix, or local for a server of this run's own")
-        return value
+    def _is_a_store(cls, value: str) -> str:
+        if value == LOCAL or re.fullmatch(r"s3://[^/]+(/.*)?", value):
+            return value
+        scheme, colon, rest = value.partition("://")
+        if colon and rest and scheme not in _NO_OBJECT_STORES and STORES.has(scheme):
+            return value
+        raise ValueError("give s3://bucket/prefix, or local for a server of this run's own")
 
 
 class DataSettings(BaseModel):

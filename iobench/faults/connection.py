@@ -13,7 +13,7 @@ from iobench.faults.log import Entry, Log
 from iobench.faults.pacing import Pacer, Pacers
 from iobench.faults.peer import Peer, Peers
 from iobench.faults.rules import Schedule
-from iobench.faults.upstream import Upstream, UpstreamError, framed
+from iobench.faults.upstream import Behind, UpstreamError, framed
 from iobench.faults.wire import Body, Head, WireError, read_head, request_framing
 
 
@@ -35,7 +35,7 @@ class _ResetError(Exception):
 class Connection:
     """Serves one client until either side, or a fault, ends the connection."""
 
-    def __init__(self, client: Peer, upstream: Upstream, shared: Shared) -> None:
+    def __init__(self, client: Peer, upstream: Behind, shared: Shared) -> None:
         self._client = client
         self._upstream = upstream
         self._shared = shared

@@ -7,7 +7,6 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from iobench.faults.connection import Connection, Shared
@@ -15,7 +14,7 @@ from iobench.faults.log import Log, Request
 from iobench.faults.pacing import Pacers
 from iobench.faults.peer import Peers
 from iobench.faults.rules import Rule, Schedule
-from iobench.faults.upstream import Upstream, parse_upstream
+from iobench.faults.upstream import Behind, Upstream, parse_upstream
 
 _POLL_S = 0.05
 
@@ -25,7 +24,8 @@ class FaultProxy:
 
     Without rules it passes every message as it is: method, path, ``Host`` and all end-to-end
     headers, so that signatures stay valid, and bodies as they arrive. An upstream that does not
-    answer within ``upstream_timeout_s`` becomes a 502.
+    answer within ``upstream_timeout_s`` becomes a 502. In place of an upstream's URL stands what
+    makes an answerer within this process, for each connection.
 
     ``clock`` and ``sleep`` measure and spend the time of ``Delay``, ``Stall`` and ``RateLimit``;
     by default a sleep ends when the proxy stops.
@@ -33,15 +33,20 @@ class FaultProxy:
 
     def __init__(
         self,
-        upstream: str,
+        upstream: str | Callable[[], Behind],
         rules: Sequence[Rule] = (),
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] | None = None,
         upstream_timeout_s: float = 60.0,
     ) -> None:
-        self._address = parse_upstream(upstream)
-        self._upstream_timeout_s = upstream_timeout_s
+        if isinstance(upstream, str):
+            address = parse_upstream(upstream)
+            self._behind: Callable[[], Behind] = lambda: Upstream(
+                address, upstream_timeout_s, self._shared.peers
+            )
+        else:
+            self._behind = upstream
         self._stopped = threading.Event()
         sleep = sleep or self._sleep_until_stopped
         self._shared = Shared(Schedule(rules), Log(), Peers(), Pacers(clock, sleep), sleep)
@@ -79,12 +84,7 @@ class FaultProxy:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._server is None or self._thread is None:
             return
         self._shared.peers.stop()  # before sleeps end: what they hold up must not pass now
@@ -94,9 +94,7 @@ class FaultProxy:
         self._server.server_close()  # joins the threads of all connections
 
     def _serve(self, client: socket.socket) -> None:
-        peers = self._shared.peers
-        upstream = Upstream(self._address, self._upstream_timeout_s, peers)
-        Connection(peers.add(client), upstream, self._shared).serve()
+        Connection(self._shared.peers.add(client), self._behind(), self._shared).serve()
 
     def _sleep_until_stopped(self, duration_s: float) -> None:
         self._stopped.wait(duration_s)

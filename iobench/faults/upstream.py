@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from iobench.faults.peer import Peer, Peers
 from iobench.faults.wire import Body, Head, WireError, read_head, response_framing
 
 Address: TypeAlias = tuple[str, int]
+
+
+class Behind(Protocol):
+    """What answers the requests of one client connection."""
+
+    def forward(self, head: Head, blocks: Iterable[bytes], body: Body) -> tuple[Head, Body]:
+        """The answer to a request; ``blocks``, made from ``body``, is read to its end."""
+        ...
+
+    def release(self, answer: Head, body: Body) -> None:
+        """``body`` has been read, or never will be."""
+        ...
+
+    def close(self) -> None:
+        """No more requests come."""
+        ...
 
 
 class UpstreamError(ConnectionError):

@@ -24,6 +24,8 @@ class LoopTimes:
         wait_s: how long each step waited for its batch.
         step_s: each step from the end of the one before to its own end, waiting included.
         compute_s: what the device computed in each step.
+        asked_s: when the epoch was asked for, on the loop's clock.
+        begun_s: from then to where the steps that count begin.
     """
 
     time_to_first_batch_s: float
@@ -35,6 +37,8 @@ class LoopTimes:
     wait_s: tuple[float, ...]
     step_s: tuple[float, ...]
     compute_s: tuple[float, ...]
+    asked_s: float = 0.0
+    begun_s: float = 0.0
 
     @property
     def samples_per_s(self) -> float:
@@ -107,6 +111,8 @@ def drive(
         wait_s=tuple(wait_s),
         step_s=tuple(step_s),
         compute_s=compute_s[leave_out:],
+        asked_s=asked_s,
+        begun_s=start_s - asked_s,
     )
 
 

@@ -11,10 +11,10 @@ from iobench.data.settings import check_name, split_name
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
-from iobench.several import Several, bare_null, grid
+from iobench.several import AlsoNull, Several, bare_null, grid
 
 DataName = Annotated[str, AfterValidator(check_name)]
-LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check)]
+LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check), AlsoNull()]
 
 
 class LoaderGrid(BaseModel):

@@ -12,8 +12,9 @@ from iobench.errors import TrialFailed
 from iobench.loaders import Batch, Loader, LoaderSettings
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.figures import loop_metrics
+from iobench.loops.figures import harness_metrics, loop_metrics
 from iobench.loops.opening import built, loader_settings
+from iobench.loops.overhead import step_cost_s
 from iobench.stored import stored
 from iobench.trial import Context, Outcome, TrialSpec
 
@@ -30,9 +31,12 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         times = _driven(loader, settings, params, context)
     finally:
         loader.close()
+    cold = cache.judged(params["loader"], times.taken) if cache else None
+    harness = harness_metrics(params, step_cost_s(context.clock), times)
     return Outcome(
-        metrics={**loop_metrics(times, data), "notes": list(loader.notes)},
-        cold=cache.judged(params["loader"], times.taken) if cache else None,
+        metrics={**loop_metrics(times, data), **harness, "notes": list(loader.notes)},
+        cold=cold,
+        origin_s=times.asked_s,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iobench.errors import Unavailable
+from iobench.extensions import made
 from iobench.loaders import LOADERS, Loader, LoaderSettings
 from iobench.stored import check_form
 from iobench.trial import Context, Place
@@ -16,12 +17,14 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
 
     Raises:
         Unavailable: the data have another form, or what it needs is not there.
+        TrialFailed: it is another package's, and broken.
+        ConfigError: it cannot be imported.
     """
     kind = LOADERS.load(name)
     reads = getattr(kind, "reads", None)  # some only know once they have a place
     if place is not None and reads is not None:
         check_form(place, reads)
-    return kind(place, settings, context.clock)
+    return made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
 
 
 def loader_settings(params: Mapping[str, Any]) -> LoaderSettings:

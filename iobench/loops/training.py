@@ -9,11 +9,13 @@ from typing import Any
 from dataprep.counted import counted
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.errors import TrialFailed
+from iobench.extensions import made
 from iobench.loaders import Batch, CountsBatches, Loader
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.figures import loop_metrics
+from iobench.loops.figures import harness_metrics, loop_metrics
 from iobench.loops.opening import built, check_frameworks, loader_settings
+from iobench.loops.overhead import step_cost_s
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
 from iobench.stats import quantiles
@@ -35,7 +37,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     consumer.warm_up()
     if params["input"] == "synthetic":
         times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
-        return _outcome(times, consumer, notes=())
+        return _outcome(times, consumer, params, context, notes=())
     check_frameworks(loader, consumer.framework)
     cache = prepared(params["input"], place, data) if place is not None and data else None
     try:
@@ -47,6 +49,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     return _outcome(
         times,
         consumer,
+        params,
+        context,
         notes=loader.notes,
         data=data,
         cold=cache.judged(params["loader"], times.taken) if cache else None,
@@ -97,14 +101,15 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     keys = (*CONSUMER_KEYS, "preset", "images_per_s")
     told = {key: params[key] for key in keys if key in params}
     classes = max(data.classes if data else 2, 1000)
-    return CONSUMERS.load(params["consumer"])(
-        ConsumerSettings(classes=classes, **told), context.clock
-    )
+    kind, settings = CONSUMERS.load(params["consumer"]), ConsumerSettings(classes=classes, **told)
+    return made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
 
 
 def _outcome(
     times: LoopTimes,
     consumer: Consumer,
+    params: Mapping[str, Any],
+    context: Context,
     *,
     notes: Sequence[str],
     data: Stored | None = None,
@@ -112,6 +117,7 @@ def _outcome(
 ) -> Outcome:
     metrics = loop_metrics(times, data)
     metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
+    metrics |= harness_metrics(params, step_cost_s(context.clock), times)
     metrics |= {
         "steps": len(times.step_s),
         "wait_share": sum(times.wait_s) / times.seconds,
@@ -121,9 +127,11 @@ def _outcome(
         "precision": consumer.precision,
         "notes": [*consumer.notes, *notes],
     }
+    ends = tuple(accumulate(times.step_s))
     series = {
-        "step_end_s": tuple(accumulate(times.step_s)),
+        "step_end_s": ends,
         "wait_s": times.wait_s,
         "compute_s": times.compute_s,
+        "time_s": tuple(times.begun_s + end_s for end_s in ends),
     }
-    return Outcome(metrics=metrics, cold=cold, series=series)
+    return Outcome(metrics=metrics, cold=cold, series=series, origin_s=times.asked_s)

@@ -13,7 +13,7 @@ from iobench.data.settings import check_name
 from iobench.loaders.own import SYNTHETIC
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName
-from iobench.several import Several, bare_null
+from iobench.several import AlsoNull, Several, bare_null
 from iobench.words import model_words
 
 Input = Literal["synthetic", "warm", "cold", "store"]
@@ -24,7 +24,9 @@ _LOADER_KEYS = (
 CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
 
 
-ConsumerName = Annotated[str, BeforeValidator(bare_null), AfterValidator(CONSUMERS.check)]
+ConsumerName = Annotated[
+    str, BeforeValidator(bare_null), AfterValidator(CONSUMERS.check), AlsoNull()
+]
 
 
 def _form(name: str) -> str:

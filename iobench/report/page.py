@@ -17,18 +17,28 @@ from markupsafe import Markup
 from iobench.report.charts import as_items
 from iobench.report.model import build
 from iobench.report.model.shapes import Report
-from iobench.report.series import by_trial
+from iobench.report.series import by_trial, readings_by_trial
 from iobench.result import Result
 
 _LONGEST_PLAIN = 1_000_000
 
 
-def render(result: Result, series: pd.DataFrame | None = None) -> bytes:
+def render(
+    result: Result, series: pd.DataFrame | None = None, samples: pd.DataFrame | None = None
+) -> bytes:
     """The page, UTF-8. A pure function of what was saved.
 
-    ``series`` has a row a step: ``trial`` (its id), ``step_end_s``, ``wait_s``, ``compute_s``.
+    ``series`` has a row a step: ``trial`` (its id), ``step_end_s``, ``wait_s``, ``compute_s`` and,
+    of newer runs, ``time_s``. ``samples`` has a row a reading of the machine: ``trial``,
+    ``time_s``, ``SAMPLER.NAME``.
     """
-    report = build(result, by_trial(series))
+    return render_page(
+        build(result, by_trial(series), readings_by_trial(samples)), json.loads(result.to_json())
+    )
+
+
+def render_page(report: Report, raw: Any) -> bytes:
+    """Any page of this make, UTF-8, with the JSON value ``raw`` embedded in it."""
     page = (
         _environment()
         .get_template("report.html.j2")
@@ -36,7 +46,7 @@ def render(result: Result, series: pd.DataFrame | None = None) -> bytes:
             report=report,
             numbered=_numbered(report),
             charts=embedded_json(as_items(report.charts)),
-            result=_embedded_result(result),
+            result=_embedded(raw),
             bokeh=_bokeh(),
         )
     )
@@ -51,9 +61,9 @@ def embedded_json(value: Any) -> Markup:
     return Markup(escaped)  # noqa: S704
 
 
-def _embedded_result(result: Result) -> Markup:
+def _embedded(raw: Any) -> Markup:
     """The element that holds it: JSON, or where that were long, the same as gzip in base64."""
-    plain = embedded_json(json.loads(result.to_json()))
+    plain = embedded_json(raw)
     if len(plain) <= _LONGEST_PLAIN:
         return Markup('<script type="application/json" id="result">{}</script>').format(plain)
     packed = base64.b64encode(gzip.compress(plain.encode(), mtime=0)).decode()

@@ -9,6 +9,7 @@ from iobench.summary.findings import findings
 from iobench.summary.supplies import disks, layouts, loaders, object_stores
 from iobench.summary.training import leading, training
 from iobench.summary.verdict import verdict
+from iobench.summary.watched import watched
 
 __all__ = ["Finding", "findings", "summarise"]
 
@@ -27,6 +28,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "disks": disks(result.trials),
         "layouts": layouts(result.trials),
         "object_stores": object_stores(result.trials),
+        "watched": watched(result.trials),
         "au_mlperf": _median(first.get("au_mlperf")),
         "au_ceiling": _median(first.get("au_ceiling")),
         "samples_per_second": _median(first.get("achieved")),

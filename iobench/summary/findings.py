@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iobench.result import Finding, Result
+from iobench.summary import instrumentation, starved
+from iobench.summary.targets import of_targets
 from iobench.trial import Trial
 
 
@@ -60,6 +62,8 @@ def _found(result: Result) -> Iterator[Finding]:
             "fewer images, or a machine with more memory"
             + ("; the loop's stall is not split" if any(map(_is_loop, not_warm)) else ""),
         )
+    yield from starved.findings(done)
+    yield from instrumentation.findings(done)
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}
     if emulated:
         yield Finding(
@@ -68,6 +72,7 @@ def _found(result: Result) -> Iterator[Finding]:
             f"no device computes in {', '.join(sorted(emulated))}: a pace is kept",
             "measure with the real training loop before buying anything",
         )
+    yield from of_targets(result)
 
 
 def _is_loop(trial: Trial) -> bool:

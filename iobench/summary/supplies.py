@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -39,28 +39,39 @@ def layouts(trials: Iterable[Trial]) -> list[dict[str, Any]]:
 
 
 def disks(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """The best MB/s of each target, by operation, pattern, cache and what that was shown to be."""
+    """The best MB/s of each target, by engine, operation, pattern, cache and what was shown."""
     best: dict[tuple[str, ...], dict[str, Any]] = {}
     for params, repeats in by_point(trials, "disk"):
         found = figure(repeats, "mb_per_s")
         label = cold_label(repeats)
-        key = (*(params[name] for name in ("target", "operation", "pattern", "cache")), label)
+        told = ("target", "operation", "pattern", "cache")
+        key = (*(params[name] for name in told), params.get("engine", ""), label)
         if found and (key not in best or found["median"] > best[key]["mb_per_s"]["median"]):
             best[key] = {**params, "label": label, "mb_per_s": found}
     return list(best.values())
 
 
 def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Peak of each store, client and operation, and what reaches 95 % of it."""
-    groups: dict[tuple[str, ...], list[Point]] = {}
+    """Peak of each store, client and operation, what reaches 95 % of it, and its processor time."""
+    groups: dict[tuple[str, ...], dict[tuple[int, int], Sequence[Trial]]] = {}
     for params, repeats in by_point(trials, "object"):
-        if found := figure(repeats, "mb_per_s"):
+        if figure(repeats, "mb_per_s"):
             key = tuple(params[name] for name in ("store", "client", "operation"))
-            point = Point(params["object_bytes"], params["connections"], found["median"])
-            groups.setdefault(key, []).append(point)
+            place = (params["object_bytes"], params["connections"])
+            groups.setdefault(key, {})[place] = repeats
     return [_store(key, points) for key, points in groups.items()]
 
 
-def _store(key: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
+def _store(key: Sequence[str], points: Mapping[tuple[int, int], Sequence[Trial]]) -> dict[str, Any]:
     store, client, operation = key
-    return {"store": store, "client": client, "operation": operation, **asdict(find_peak(points))}
+    rates = {place: figure(repeats, "mb_per_s") for place, repeats in points.items()}
+    peak = find_peak([Point(*place, rate["median"]) for place, rate in rates.items() if rate])
+    best = (peak.object_bytes, peak.connections)
+    return {
+        "store": store,
+        "client": client,
+        "operation": operation,
+        **asdict(peak),
+        "mb_per_s": rates[best],
+        "cpu_s_per_gb": figure(points[best], "cpu_s_per_gb"),
+    }

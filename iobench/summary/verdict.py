@@ -7,6 +7,7 @@ from typing import Any
 
 from iobench.loaders.own import SYNTHETIC
 from iobench.summary.training import leading
+from iobench.summary.watched import sentence as of_watched
 from iobench.trial import Trial
 
 _FINE = 0.95  # from here on nothing worth speaking of is lost
@@ -25,6 +26,8 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
             f"The training loop gets {rate:,.0f} samples/s; what its device can consume was not "
             "measured."
         )
+    if summary.get("watched"):
+        return of_watched(summary["watched"])
     if loaders := [entry for entry in summary["loaders"] if entry["loader"] not in SYNTHETIC]:
         return _of_loaders(loaders)
     if summary["object_stores"]:

@@ -67,6 +67,15 @@ class Hanging(Steady):
         time.sleep(FAR_TOO_LONG_S)
 
 
+class Waiting(Steady):
+    """Says what it waits for, and waits."""
+
+    def begin(self) -> None:
+        sys.stdout.write("starting\nwaiting for the license server \x1b[2J" + "." * 1000 + "\n")
+        sys.stdout.flush()
+        time.sleep(FAR_TOO_LONG_S)
+
+
 class Empty(Steady):
     """Yields nothing."""
 
@@ -165,8 +174,13 @@ class Counted(Steady):
 
 ODD = (
     *(Steady, Raising, Silent, Hanging, Empty, Killed, Signalled, Exiting, Vanishing, Noisy),
-    *(Orphaning, Forsaken, Missing, Flaky, Gated, Counted),
+    *(Orphaning, Forsaken, Missing, Flaky, Gated, Counted, Waiting),
 )
 ENTRY_POINTS = "[iobench.loaders]\n" + "".join(
     f"odd-{kind.__name__.lower()} = tests.iobench.odd_loaders:{kind.__name__}\n" for kind in ODD
+)
+ENTRY_POINTS += (
+    "[iobench.samplers]\n"
+    "odd-count = tests.iobench.samplers.odd_samplers:Counting\n"
+    "odd-missing = tests.iobench.samplers.odd_samplers:Missing\n"
 )

@@ -16,6 +16,7 @@ from dataprep._version import __version__
 from iobench import display
 from iobench.cli import app
 from iobench.rundir import read
+from iobench.targets import describe_target
 from tests.commandline import Finished, Running, files, iobench, wait_until
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
@@ -34,6 +35,40 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+class TestTargets:
+    def test_each_path_is_told_with_the_evidence(self, tmp_path: Path) -> None:
+        """A line each, and indented below it what it is told from; also of a path to come."""
+        done = invoked("targets", tmp_path / "later", "/proc")
+        assert done.exit_code == 0, done.output
+        lines = done.stdout.splitlines()
+        first = describe_target(tmp_path)
+        assert lines[0] == f"{tmp_path / 'later'}: {first['name']}"
+        assert lines[1] == "    no such file or directory: what it would lie on"
+        assert lines[2].startswith(f"    {first['file_system']}")
+        assert sum("no such file" in line for line in lines) == 1
+        assert "/proc: unknown" in lines
+        assert all(line.startswith(("    ", "/")) for line in lines)
+
+    def test_without_a_path_all_that_may_hold_data(self) -> None:
+        """The root among them, the kernel's own not."""
+        done = invoked("targets", "--json")
+        found = json.loads(done.stdout)["targets"]
+        assert "/" in found
+        assert not {"/proc", "/sys"} & set(found)
+        assert found["/"] == {**describe_target(Path("/")), **room(found["/"])}
+
+    def test_names_that_are_no_text(self, tmp_path: Path) -> None:
+        """Shown as everywhere."""
+        done = iobench("targets", tmp_path / "a\x1b[2J")
+        assert done.code == 0
+        assert done.out.startswith(f"{tmp_path}/a\\x1b[2J: ")
+
+
+def room(target: dict[str, Any]) -> dict[str, int]:
+    """What may change between two looks."""
+    return {key: target[key] for key in ("total_bytes", "free_bytes") if key in target}
 
 
 class TestRun:
@@ -97,12 +132,16 @@ class TestRun:
     def test_dry_run_lists_the_trials_and_touches_nothing(
         self, configs: Configs, here: Path
     ) -> None:
-        """In their order, their number on stderr."""
+        """In their order, what they will take before each, and the sums behind them."""
         config = configs.write(loaders=loaders("null", "mock"), repeats=2)
         done = invoked("run", config, "--dry-run", "--output", "out")
         assert done.exit_code == 0
-        assert [line.rpartition(" #")[2] for line in done.stdout.splitlines()] == list("1122")
-        assert done.stderr == "4 trials\n"
+        head, *trials = [line for line in done.stdout.splitlines() if " #" in line or "<=" in line]
+        assert head.split() == ["about", "<=", "time", "trial"]
+        assert [line.rpartition(" #")[2] for line in trials] == list("1122")
+        assert all(line.split()[:4] == ["0.6", "s", "10", "min"] for line in trials)
+        assert "small: 4 trials to come; about 2.2 s, at most 40 min" in done.stdout
+        assert done.stderr == ""
         assert files(here) == set()
 
     def test_set_wins_over_the_file(self, configs: Configs) -> None:
@@ -110,7 +149,105 @@ class TestRun:
         config = configs.write(loaders=NULL)
         given = ["--set", "repeats=3", "--set", "loaders=[{loader: mock, workers: [1, 2]}]"]
         done = invoked("run", config, "--dry-run", *given)
-        assert done.stderr == "6 trials\n"
+        assert "small: 6 trials to come" in done.stdout
+
+
+class TestCost:
+    """Requests to Amazon's S3 that may cost more than a limit."""
+
+    @pytest.fixture
+    def dear(self, configs: Configs, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A hundred thousand PUTs for half a dollar, without credentials to begin with."""
+        for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+            monkeypatch.setenv(name, "/nowhere")
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        store = {
+            "targets": [{"label": "s3", "uri": "s3://bucket/x"}],
+            "clients": "boto3",
+            "operations": "put",
+            "object_bytes": 1000,
+            "at_object_bytes": 1000,
+            "connections": 64,
+            "at_connections": 64,
+            "seconds": 3600,
+            "max_requests": 100_000,
+        }
+        return configs.write(object_store=store, cost_limit_usd=0.1)
+
+    def test_a_dry_run_says_what_it_costs(self, dear: Path) -> None:
+        """Whatever the limit."""
+        done = invoked("run", dear, "--dry-run")
+        assert done.exit_code == 0
+        assert "at most 100,000 PUT" in done.stdout
+        assert "$0.50 at most (example prices" in done.stdout
+
+    def test_without_a_terminal_it_is_refused(self, dear: Path, here: Path) -> None:
+        """Exit code 2, with what to give, and nothing is written."""
+        done = invoked("run", dear)
+        assert (done.exit_code, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert "may cost $0.50 at most" in line
+        assert "--yes" in line
+        assert files(here) == set()
+
+    @pytest.mark.parametrize(("answer", "begun"), [("n", False), ("y", True)])
+    def test_on_a_terminal_a_person_decides(
+        self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
+    ) -> None:
+        """Asked once; what is begun ends here for want of credentials."""
+        monkeypatch.setattr("iobench.approval.on_a_terminal", lambda: True)
+        done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
+        assert done.exit_code == 2
+        assert "Begin? [y/N]" in done.output
+        assert ("no AWS credentials" in done.output) == begun
+        assert ("nothing was measured" in done.output) != begun
+        assert bool(files(here)) == begun
+
+    @pytest.mark.parametrize("more", [("--yes",), ("--set", "cost_limit_usd=1")])
+    def test_leave_may_be_given_beforehand(
+        self, dear: Path, here: Path, more: tuple[str, ...]
+    ) -> None:
+        """By an option, or a higher limit."""
+        assert "no AWS credentials" in invoked("run", dear, *more).stderr
+
+
+class TestDryRun:
+    def test_json(self, configs: Configs, here: Path) -> None:
+        """One object, with the trials' ids."""
+        done = invoked("run", configs.write(loaders=NULL, repeats=2), "--dry-run", "--json")
+        found = json.loads(done.stdout)
+        assert [trial["repeat"] for trial in found["trials"]] == [0, 1]
+        assert found["total"]["trials"] == 2
+        assert files(here) == set()
+
+    def test_what_is_left_of_a_run(self, configs: Configs, tmp_path: Path) -> None:
+        """None, once all are done; as another run took, what is to come."""
+        config, folder = configs.write(loaders=NULL, repeats=2), tmp_path / "run"
+        assert invoked("run", config, "--output", folder).exit_code == 0
+        left = invoked("run", config, "--dry-run", "--resume", "--output", folder)
+        assert "0 trials to come, 2 measured before" in left.stdout
+        again = invoked("run", config, "--dry-run", "--like", folder)
+        assert "2 trials to come;" in again.stdout
+        assert "trials that were measured before take as long again" in again.stdout
+
+    @pytest.mark.parametrize("more", [("--json",), ("--like", "somewhere")])
+    def test_its_options_need_it(self, configs: Configs, more: tuple[str, ...]) -> None:
+        """Said, rather than passed over."""
+        done = invoked("run", configs.write(loaders=NULL), *more)
+        assert done.exit_code == 2
+        assert "go with --dry-run" in done.stderr
+
+    def test_no_run_to_be_like(self, configs: Configs, tmp_path: Path) -> None:
+        """Is named."""
+        config = configs.write(loaders=NULL)
+        done = invoked("run", config, "--dry-run", "--like", tmp_path / "none")
+        assert done.exit_code == 2
+        assert "no run in" in done.stderr
 
 
 class TestRefusals:
@@ -182,7 +319,7 @@ def test_version_and_help() -> None:
     """Both programs have the same version."""
     assert invoked("--version").stdout == f"iobench {__version__}\n"
     shown = invoked("--help").stdout
-    for name in ("run", "report", "selftest"):
+    for name in ("run", "report", "compare", "export", "schema", "selftest"):
         assert name in shown
 
 

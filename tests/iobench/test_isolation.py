@@ -84,6 +84,15 @@ def test_a_trial_that_hangs_is_killed(third_party: ThirdParty) -> None:
     assert _children() == []
 
 
+def test_a_trial_that_hangs_has_said_over_what(third_party: ThirdParty) -> None:
+    """Its last line is part of the reason, bounded and without control characters."""
+    status, _, reason = tried("waiting", 8)
+    assert status == "failed"
+    killed = "not done after 8 s (trial_timeout_s): killed; it last said: "
+    assert reason.startswith(killed + "waiting for the license server \\x1b[2J...")
+    assert len(reason) == len(killed) + 300
+
+
 def test_what_a_trial_prints_is_no_message(third_party: ThirdParty) -> None:
     """Neither text that looks like one, nor more than a pipe holds."""
     status, outcome, _ = tried("noisy")

@@ -28,10 +28,11 @@ def escaped(path: Path) -> str:
 
 @given(paths, words, words, st.lists(words, max_size=3))
 def test_a_line_of_mountinfo(path: Path, kind: str, options: str, tags: list[str]) -> None:
-    """Point, type and options, wherever the optional fields end."""
+    """Point, type, source and both kinds of options, wherever the optional fields end."""
     shared = "".join(f" {tag}" for tag in tags)
     line = f"36 35 98:0 /root {escaped(path)} {options}{shared} - {kind} /dev/sda1 rw,addr=10.0.0.1"
-    assert parse_mount(line) == Mount(path, kind, options)
+    expected = Mount(path, kind, options, "/dev/sda1", "rw,addr=10.0.0.1", "98:0")
+    assert parse_mount(line) == expected
 
 
 @given(st.text())
@@ -43,8 +44,14 @@ def test_what_is_no_line_of_mountinfo_is_none(line: str) -> None:
 
 def test_names_with_spaces_and_other_bytes() -> None:
     """What the kernel escapes, and what it does not."""
-    line = "1 2 0:3 / /mnt/my\\040disk\\134n\\303 rw - ext4 /dev/x rw"
-    assert parse_mount(line) == Mount(Path("/mnt/my disk\\n\xc3"), "ext4", "rw")
+    line = "1 2 0:3 / /mnt/my\\040disk\\134n\\303 rw - ext4 /dev/my\\040x rw"
+    expected = Mount(Path("/mnt/my disk\\n\xc3"), "ext4", "rw", "/dev/my x", "rw", "0:3")
+    assert parse_mount(line) == expected
+
+
+def test_a_line_may_end_early() -> None:
+    """A file system without a source or options has a type all the same."""
+    assert parse_mount("1 2 0:3 / /x rw - tmpfs") == Mount(Path("/x"), "tmpfs", "rw", device="0:3")
 
 
 @given(st.lists(paths, max_size=8), paths)

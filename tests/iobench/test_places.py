@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError
 from dataprep.stores import open_store
 from iobench import places as places_module
 from iobench.config import BenchConfig
 from iobench.errors import Unavailable
 from iobench.places import Places
 from iobench.s3_server import MotoServer
+from iobench.trial import Place
 from tests.iobench.small_runs import Configs
 
 
@@ -73,6 +75,31 @@ def test_what_an_earlier_process_left_is_removed(
     with Places(BenchConfig.model_validate(config), print, earlier):
         pass
     assert sorted(map(str, cleaned)) == [str(tmp_path / "a"), "s3://bucket/b"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (StoreError("s3://bucket: 503: Service Unavailable"), True),
+        (ObjectNotFound("s3://bucket: no such bucket: create it first"), False),
+        (PermissionRefused("s3://bucket: permission refused (403)"), False),
+    ],
+)
+def test_what_a_store_keeps_because_it_refuses_is_said(
+    configs: Configs, monkeypatch: pytest.MonkeyPatch, error: StoreError, said: bool
+) -> None:
+    """Where nothing could be written, nothing is left to speak of."""
+
+    def refusing(place: Place) -> int:
+        raise error
+
+    monkeypatch.setattr("iobench.places.clean_store", refusing)
+    notes: list[str] = []
+    target = {"label": "real", "uri": "s3://bucket/prefix/"}
+    with placed(configs, notes, object_store={"targets": [target]}) as places:
+        places.get("store/real")
+    left = f"objects may be left below s3://bucket/prefix/iobench-probe/: {error}"
+    assert notes == ([left] if said else [])
 
 
 class TestOwnServer:

@@ -50,6 +50,7 @@ results = st.builds(
     trials=st.lists(made_trials, max_size=3).map(tuple),
     summary=json_objects,
     findings=st.lists(st.builds(Finding, words, words, words, words), max_size=2).map(tuple),
+    forecast=json_objects,
 )
 EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 
@@ -75,7 +76,8 @@ def test_a_trial_more(result: Result, trial: Trial) -> None:
 def test_the_schema_comes_first() -> None:
     """So that a person and a later version find it."""
     assert list(json.loads(EMPTY.to_json())) == [
-        *("schema", "name", "started", "environment", "config", "trials", "summary", "findings")
+        *("schema", "name", "started", "environment", "config", "trials", "summary", "findings"),
+        "forecast",
     ]
 
 
@@ -116,6 +118,19 @@ def test_a_newer_result_is_refused_as_newer() -> None:
         Result.from_json(json.dumps(content).encode(), "result.json")
 
 
+@given(results, json_objects)
+def test_parts_that_a_later_version_added_are_left_aside(
+    result: Result, novelty: dict[str, Any]
+) -> None:
+    """Of the same schema: of the whole, of a trial, of its coldness, of a finding."""
+    content = json.loads(result.to_json())
+    parts = [content, *content["trials"], *content["findings"]]
+    parts += [trial["cold"] for trial in content["trials"] if trial["cold"]]
+    for part in parts:
+        part["a later part"] = novelty
+    assert Result.from_json(json.dumps(content).encode(), "result.json") == result
+
+
 def test_schema_1_stays_readable() -> None:
     """As the first version wrote it."""
     trial: dict[str, Any] = {
@@ -151,6 +166,31 @@ def test_schema_1_stays_readable() -> None:
     assert found.trials[0].cold == Cold("cold", "warm", 0.5, None, True, "half")
     assert (found.trials[1].cold, found.trials[1].reason) == (None, "no")
     assert found.findings == (Finding("c", "info", "e", "a"),)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("config",), [], "the config is list"),
+        (("environment",), None, "the environment is NoneType"),
+        (("started",), 3, "the started is int"),
+        (("trials", 0, "params"), "x", "the params of a is str"),
+        (("trials", 0, "status"), "odd", "the status of a is 'odd'"),
+        (("trials", 0, "cold"), {"asked": "cold", "label": None}, "the cold of a is NoneType"),
+    ],
+)
+def test_parts_that_are_something_else_are_refused(
+    path: tuple[Any, ...], value: object, said: str
+) -> None:
+    """Named, where whatever reads them would stumble later."""
+    trial = Trial("a", "disk", {}, 0, "done")
+    content = json.loads(Result("n", "2026-11-21T12:00:00+00:00", {}, {}, (trial,)).to_json())
+    part = content
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    with pytest.raises(ResultError, match=f"r.json: not the result of a run: {said}"):
+        Result.from_json(json.dumps(content).encode(), "r.json")
 
 
 def test_an_id_names_everything_that_is_measured() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
 from iobench.errors import NothingRan, RunConflict
+from iobench.faults import FaultProxy, Match, Rule, Status
+from iobench.probes.object_store.reach import OVERLOADED
 from iobench.rundir import read
 from iobench.s3_server import MotoServer
 from iobench.trial import Trial, TrialSpec
@@ -25,11 +29,27 @@ NULL = loaders("null")
 
 
 def measured(
-    values: Mapping[str, Any], folder: Path, stream: io.StringIO | None = None, **options: bool
+    values: Mapping[str, Any], folder: Path, stream: io.StringIO | None = None, **options: Any
 ) -> run.Run:
     """Run a config, in this process but for its trials."""
     display = Lines(stream or io.StringIO())
     return run.run(BenchConfig.model_validate(values), folder, display, **options)
+
+
+def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
+    """Blocks of a MiB in ``folder``, in order, from the page cache: one point an operation."""
+    return {
+        "targets": [{"label": "here", "path": str(folder)}],
+        "file_bytes": 2**20,
+        "patterns": "sequential",
+        "cache": "warm",
+        "block_bytes": 2**16,
+        "parallelism": 1,
+        "at_block_bytes": 2**16,
+        "at_parallelism": 1,
+        "seconds": 0.05,
+        **changes,
+    }
 
 
 def by_loader(trials: Any) -> dict[str, Trial]:
@@ -90,12 +110,26 @@ class TestMixed:
         folder = mixed.run.folder
         assert read(folder) == mixed.run.result
         assert {path.name for path in folder.iterdir()} == {
-            *("config.yaml", "result.json", "trials.parquet", "series.parquet", "report.html")
+            *("config.yaml", "result.json", "report.html"),
+            *("trials.parquet", "series.parquet", "samples.parquet"),
         }
         rows = pd.read_parquet(folder / "trials.parquet")
         assert list(rows["id"]) == [trial.id for trial in mixed.run.result.trials]
         samples = [trial.metrics.get("samples") for trial in mixed.run.result.trials]
         assert [None if pd.isna(n) else n for n in rows["metrics.samples"]] == samples
+
+    def test_the_machine_was_sampled_meanwhile(self, mixed: Mixed) -> None:
+        """For every trial that is done, on the clock of its loop; what that cost is told."""
+        done = {trial.id: trial for trial in mixed.trials.values() if trial.status == "done"}
+        readings = pd.read_parquet(mixed.run.folder / "samples.parquet")
+        assert set(readings["trial"]) == set(done)
+        assert {"cpu.user_share", "tree.processes", "page-cache.cached_bytes"} <= set(readings)
+        for name, rows in readings.groupby("trial"):
+            # It began before the loop did, and ended after it.
+            assert rows["time_s"].iloc[0] < 0 < rows["time_s"].iloc[-1]
+            assert rows["time_s"].is_monotonic_increasing
+            assert done[str(name)].metrics["sampling_core_share"] >= 0
+        assert "What measuring cost" in mixed.page
 
     def test_the_report_lists_every_reason(self, mixed: Mixed) -> None:
         """And the verdict."""
@@ -159,6 +193,26 @@ def test_every_trial_is_saved_when_it_ends(configs: Configs, tmp_path: Path) -> 
     assert watching.saved == [0, 1, 2]
 
 
+def test_sampling_can_be_left_out(configs: Configs, tmp_path: Path) -> None:
+    """Nothing is read, and nothing is said of it."""
+    values = configs.values(loaders=NULL, sampling={"samplers": []})
+    (trial,) = measured(values, tmp_path / "run").result.trials
+    assert "sampling_core_share" not in trial.metrics
+    assert len(pd.read_parquet(tmp_path / "run" / "samples.parquet")) == 0
+
+
+def test_somebody_elses_sampler_is_read(
+    third_party: ThirdParty, configs: Configs, tmp_path: Path
+) -> None:
+    """By its entry point's name, into the table; what it says of itself is in the report."""
+    sampling = {"samplers": ["odd-count", "odd-missing"], "per_s": 10}
+    measured(configs.values(loaders=NULL, sampling=sampling), tmp_path / "run")
+    readings = pd.read_parquet(tmp_path / "run" / "samples.parquet")
+    assert list(readings["odd-count.count"]) == list(range(1, len(readings) + 1))
+    (trial,) = read(tmp_path / "run").trials
+    assert trial.metrics["sampling_notes"] == ["no such thing: buy one", "a count"]
+
+
 def test_nothing_asked_is_nothing_done(configs: Configs, tmp_path: Path) -> None:
     """It is said what could be asked, and no folder is made."""
     with pytest.raises(NothingRan, match="give disk, object_store, loaders, training"):
@@ -208,6 +262,7 @@ class TestResume:
         assert second.exit_code == 0
         assert (third_party.folder / "count").read_text() == "x"
         assert "2 trials, 1 of them measured before" in stream.getvalue()
+        assert "tried again: 1 failed" in stream.getvalue()
         assert second.result.started == first.result.started
         trials = by_loader(read(tmp_path / "run").trials)
         assert trials["odd-counted"] == by_loader(first.result.trials)["odd-counted"]
@@ -215,6 +270,74 @@ class TestResume:
         assert len(second.result.trials) == 2
         again = measured(values, tmp_path / "run", resume=True)
         assert again.result.trials == second.result.trials
+
+    def test_what_was_skipped_is_looked_for_again(
+        self, third_party: ThirdParty, configs: Configs, tmp_path: Path
+    ) -> None:
+        """It may have been installed since."""
+        values = configs.values(loaders=loaders("odd-missing", "null"))
+        measured(values, tmp_path / "run")
+        stream = io.StringIO()
+        again = measured(values, tmp_path / "run", stream, resume=True)
+        assert "tried again: 1 skipped" in stream.getvalue()
+        assert len(again.result.trials) == 2
+
+    @pytest.mark.parametrize("name", ["result.json", "series.parquet", "report.html"])
+    def test_stopped_while_a_file_is_written(
+        self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """What was there before is whole, and the run goes on from it."""
+        folder, replace = tmp_path / "run", Path.replace
+        training = {"loader": "mock", "consumer": "null", "steps": 4, "inputs": ["warm"]}
+        values = configs.values(loaders=NULL, training=[training], repeats=2)
+        writes: list[int] = []
+
+        def stopped(self: Path, target: Path) -> Path:
+            if Path(target).name == name:
+                writes.append(1)
+                # The result is written when a run begins, and after each of its trials.
+                if len(writes) == (4 if name == "result.json" else 1):
+                    raise KeyboardInterrupt
+            return replace(self, target)
+
+        monkeypatch.setattr(Path, "replace", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            measured(values, folder)
+        monkeypatch.setattr(Path, "replace", replace)
+        kept = read(folder).trials
+        again = measured(values, folder, resume=True)
+        assert [trial.status for trial in again.result.trials] == ["done"] * 4
+        assert again.result.trials[: len(kept)] == kept
+        steps = pd.read_parquet(folder / "series.parquet")
+        assert steps.groupby("trial").size().nunique() == 1
+        assert steps["trial"].nunique() == 2
+        assert not list(folder.glob("*.partial"))
+
+    def test_bounds_may_change(self, configs: Configs, tmp_path: Path) -> None:
+        """A trial may be given more time, and a run more money: what is measured is the same."""
+        values = configs.values(loaders=NULL)
+        first = measured(values, tmp_path / "run")
+        more = {**values, "trial_timeout_s": 900.0, "cost_limit_usd": 50}
+        again = measured(more, tmp_path / "run", resume=True)
+        assert again.result.trials == first.result.trials
+        assert again.result.config["trial_timeout_s"] == 900.0
+        assert "cost_limit_usd: 50.0" in (tmp_path / "run" / "config.yaml").read_text()
+
+    def test_keys_that_were_added_since_are_no_change(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """A run of an earlier version had their defaults."""
+        values = configs.values(loaders=NULL)
+        first = measured(values, tmp_path / "run")
+        path = tmp_path / "run" / "result.json"
+        content = json.loads(path.read_text())
+        del content["config"]["data"]["quality"], content["config"]["prices"]
+        path.write_text(json.dumps(content))
+        assert measured(values, tmp_path / "run", resume=True).result.trials == first.result.trials
+        content["config"]["data"]["quality"] = 80
+        path.write_text(json.dumps(content))
+        with pytest.raises(RunConflict, match=r"another config \(data\.quality differ\)"):
+            measured(values, tmp_path / "run", resume=True)
 
     def test_a_run_is_not_overwritten(
         self, third_party: ThirdParty, values: dict[str, Any], configs: Configs, tmp_path: Path
@@ -231,6 +354,23 @@ class TestResume:
         with pytest.raises(RunConflict, match=r"another config \(data\.images, repeats differ\)"):
             measured(other, folder, resume=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(("gain", "tried"), [(1.0, {2, 3}), (None, {2, 3, 4})])
+def test_more_workers_are_tried_while_they_are_worth_it(
+    tmp_path: Path, gain: float | None, tried: set[int]
+) -> None:
+    """Three workers give half as much again as two, where twice as much is asked: four are left."""
+    point = {"loader": "mock", "item_s": 0.002, "batch_size": 8, "seconds": 0.2}
+    grid = {**point, "workers": [2, 3, 4]}
+    values = {"repeats": 2, "loaders": [grid], "more_workers_gain": gain}
+    done = measured(values, tmp_path / "run")
+    assert done.exit_code == 0
+    by_status: dict[str, set[int]] = {"done": set(), "skipped": set()}
+    for trial in done.result.trials:
+        by_status[trial.status].add(trial.params["workers"])
+    assert by_status == {"done": tried, "skipped": {2, 3, 4} - tried}
+    assert ("more are not tried" in done.counts) == (gain is not None)
 
 
 def test_failed_alone_is_a_failure(
@@ -279,14 +419,51 @@ class TestBadPlaces:
         assert "Not a directory" in trials["raw"].reason
 
     def test_shards_that_are_not_there(self, configs: Configs, tmp_path: Path) -> None:
-        """The place is named."""
+        """The place is named, and nothing is begun; a run that reads none of them goes on."""
         values = configs.values(loaders=loaders("raw", "null"))
         values["data"] = {**values["data"], "shards": str(tmp_path / "nowhere")}
-        done = measured(values, tmp_path / "run")
+        with pytest.raises(ConfigError, match=r"data\.shards: .*nowhere"):
+            measured(values, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+        assert measured({**values, "loaders": loaders("null")}, tmp_path / "run").exit_code == 0
+
+    def test_a_store_that_answers_503(
+        self, configs: Configs, bucket: str, s3_server: MotoServer, tmp_path: Path
+    ) -> None:
+        """Each trial fails for itself, the rest is measured, and a line tells what may be left."""
+        rules = [Rule(Match(), Status(503, "SlowDown", "Please reduce your request rate."))]
+        stream = io.StringIO()
+        with FaultProxy(s3_server.url, rules=rules) as proxy:
+            target = {"uri": f"s3://{bucket}/p", "store": {"endpoint_url": proxy.url}}
+            store = {
+                "targets": [target],
+                "clients": "boto3",
+                "operations": "get",
+                "object_bytes": 1000,
+                "connections": 1,
+                "at_object_bytes": 1000,
+                "at_connections": 1,
+            }
+            values = configs.values(repeats=2, object_store=store, loaders=NULL)
+            done = measured(values, tmp_path / "run", stream)
         assert done.exit_code == 1
-        raw = by_loader(done.result.trials)["raw"]
-        assert raw.status == "failed"
-        assert "nowhere" in raw.reason
+        said = f"s3://{bucket}: 503: Service Unavailable"
+        reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
+        assert reasons == {f"{said}: {OVERLOADED}"}
+        assert [t.status for t in done.result.trials] == ["failed", "failed", "done", "done"]
+        left = f"objects may be left below s3://{bucket}/p/iobench-probe/: {said}"
+        assert left in stream.getvalue().splitlines()
+
+    def test_a_disk_with_a_file_of_somebody_elses(self, configs: Configs, tmp_path: Path) -> None:
+        """It is as it was when the run has ended, and other trials are not kept from theirs."""
+        theirs = tmp_path / f".iobench-read-{2**20}"
+        theirs.write_bytes(b"mine" * 2**18)
+        done = measured(configs.values(disk=warm_disk(tmp_path)), tmp_path / "run")
+        statuses = {trial.params["operation"]: trial.status for trial in done.result.trials}
+        assert statuses == {"read": "failed", "write": "done"}
+        assert "iobench did not make it: move it away" in done.counts
+        assert theirs.read_bytes() == b"mine" * 2**18
+        assert [path.name for path in tmp_path.glob(".iobench-*")] == [theirs.name]
 
     def test_a_bucket_that_is_not_there(
         self, configs: Configs, tmp_path: Path, s3_server: MotoServer, bucket: str
@@ -349,7 +526,9 @@ class TestTraining:
         assert done.result.summary["verdict"].startswith("The training loop, on an emulated device")
         series = pd.read_parquet(tmp_path / "run" / "series.parquet")
         assert set(series["trial"]) == {trial.id for trial in done.result.trials}
-        assert list(series.columns) == ["trial", "step", "step_end_s", "wait_s", "compute_s"]
+        assert list(series.columns) == [
+            *("trial", "step", "step_end_s", "wait_s", "compute_s", "time_s")
+        ]
         assert set(series.groupby("trial").size()) == {6}
         assert "paced &amp; raw" in (tmp_path / "run" / "report.html").read_text()
 
@@ -371,6 +550,81 @@ def test_targets_are_described_where_they_are(
     begun = run._begun(BenchConfig.model_validate(configs.values(disk=disk)))
     systems = {name: t["file_system"] for name, t in begun.environment["targets"].items()}
     assert systems == {"home": "proc", "data": "proc"}
+
+
+def test_a_clock_that_is_set_back_breaks_no_duration(
+    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour back at every look: when is wrong then, how long is not."""
+    hours = iter(range(1000, 0, -1))
+    monkeypatch.setattr("iobench.run.time.time", lambda: next(hours) * 3600.0)
+    (trial, other) = measured(
+        configs.values(loaders=loaders("null", "mock")), tmp_path / "run"
+    ).result.trials
+    assert other.started_s < trial.started_s
+    assert 0 < trial.seconds < 600
+    assert 0 < other.seconds < 600
+    assert trial.metrics["samples_per_s"] > 0
+
+
+def test_stores_are_described_as_their_endpoints_are(
+    configs: Configs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's own server, one that is named, and Amazon's where nothing is said."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    options = {"endpoint_url": "http://store-of-jane:9000"}
+    targets = [
+        {"label": "own", "uri": "local"},
+        {"label": "lab", "uri": "s3://bucket-of-jane", "store": options},
+        {"label": "cloud", "uri": "s3://bucket-of-jane/prefix"},
+    ]
+    values = configs.values(
+        object_store={"targets": targets}, loaders=loaders("raw", data="shards@s3")
+    )
+    found = run._begun(BenchConfig.model_validate(values)).environment["stores"]
+    kinds = {label: store["kind"] for label, store in found.items()}
+    assert kinds == {
+        "data": "own-server",
+        "own": "own-server",
+        "lab": "s3-compatible",
+        "cloud": "aws-s3",
+    }
+    assert "jane" not in json.dumps(found)
+
+
+def test_nobody_is_named_in_a_whole_result(
+    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted credentials, users and hosts are nowhere in what a run writes.
+
+    The config is kept as it was given, for it is what the run can be done again with.
+    """
+    planted = {
+        "USER": "jane-planted",
+        "LOGNAME": "jane-planted",
+        "HOSTNAME": "host-planted",
+        "AWS_ACCESS_KEY_ID": "AKIAPLANTED",
+        "AWS_SECRET_ACCESS_KEY": "secret-planted",
+        "AWS_SESSION_TOKEN": "token-planted",
+        "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/planted",
+        "HTTPS_PROXY": "http://jane-planted:secret-planted@proxy-planted:1",
+    }
+    for name, value in planted.items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "run"
+    disk = warm_disk(tmp_path, operations="read")
+    measured(configs.values(disk=disk, loaders=NULL), folder)
+    content = json.loads((folder / "result.json").read_bytes())
+    del content["config"]
+    assert content["environment"]["targets"]["here"]["kind"]
+    own = {str(Path.home()), socket.gethostname(), str(tmp_path)} - {"/"}
+    text = json.dumps(content)
+    assert [name for name in planted.values() if name in text] == []
+    # Words alone: a host may be called as a word in some sentence is.
+    assert not own & set(re.split(r"[\s\",:;()\[\]{}]+", text))
+    page = (folder / "report.html").read_text()
+    assert [name for name in planted.values() if name in page] == []
 
 
 def test_environment_is_kept_without_names(mixed: Mixed) -> None:

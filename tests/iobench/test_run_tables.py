@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from iobench.errors import ResultError
-from iobench.run_tables import SERIES_COLUMNS, all_series, read_series, series_table, trials_table
+from iobench.run_tables import (
+    SAMPLE_COLUMNS,
+    SERIES_COLUMNS,
+    all_series,
+    read_series,
+    samples_table,
+    series_table,
+    trials_table,
+)
 from iobench.trial import Cold, Trial
 
 SERIES = {"step_end_s": (0.1, 0.3), "wait_s": (0.0, 0.1), "compute_s": (0.1, 0.1)}
@@ -40,6 +49,17 @@ def test_series_have_a_row_a_step() -> None:
     assert list(table["trial"]) == ["a/0", "a/0", "b/0", "b/0"]
     assert list(table["step"]) == [0, 1, 0, 1]
     assert list(all_series([]).columns) == list(SERIES_COLUMNS)
+
+
+def test_samples_have_a_row_a_reading() -> None:
+    """What a sampler did not say is no number; columns of one trial are empty for the other."""
+    first = samples_table("a/0", {"time_s": [0.0, 0.5], "cpu.user_share": [None, 0.5]})
+    second = samples_table("b\udcff/0", {"time_s": [0.0], "gpu.0_power_w": [250.0]})
+    table = all_series([first, second], SAMPLE_COLUMNS)
+    assert list(table.columns) == ["trial", "time_s", "cpu.user_share", "gpu.0_power_w"]
+    assert list(table["trial"]) == ["a/0", "a/0", "b\\udcff/0"]
+    assert [value for value in table["cpu.user_share"] if not math.isnan(value)] == [0.5]
+    assert list(all_series([], SAMPLE_COLUMNS).columns) == list(SAMPLE_COLUMNS)
 
 
 def test_series_are_read_of_known_trials(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -95,26 +97,107 @@ class TestSave:
         found = pd.read_parquet(opened.folder / "series.parquet")
         assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/torn/0"] * 2
 
-    @pytest.mark.parametrize("name", ["result.json", "series.parquet"])
+    def test_samples_are_kept_and_go_on_too(self, opened: RunDirectory) -> None:
+        """In a table of their own: a reading is no step."""
+        kept = begun().with_trial(trial("kept"))
+        samples: dict[str, list[float | None]] = {"time_s": [0, 0.5], "cpu.x": [None, 0.5]}
+        opened.save(kept, "loader/kept/0", Outcome({}, samples=samples))
+        again = RunDirectory(opened.folder)
+        again.open(CONFIG, begun().environment, resume=True)
+        again.save(kept, "loader/next/0", Outcome({}, samples=samples))
+        found = pd.read_parquet(opened.folder / "samples.parquet")
+        assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/next/0"] * 2
+        assert list(found["time_s"]) == [0.0, 0.5] * 2
+
+    @pytest.mark.parametrize("name", ["result.json", "series.parquet", "samples.parquet"])
     def test_files_are_whole_or_as_they_were(self, opened: RunDirectory, name: str) -> None:
         """A disk that is full leaves what was saved before, and the error says which file."""
-        opened.save(begun().with_trial(trial()), "t/0", Outcome({}, series=SERIES))
+        outcome = Outcome({}, series=SERIES, samples={"time_s": [0.0]})
+        opened.save(begun().with_trial(trial()), "t/0", outcome)
         before = (opened.folder / name).read_bytes()
         (opened.folder / f"{name}.partial").symlink_to("/dev/full")
         with pytest.raises(StoreError, match=f"{name}: No space left on device"):
-            opened.save(begun(), "t/1", Outcome({}, series=SERIES))
+            opened.save(begun(), "t/1", outcome)
         assert (opened.folder / name).read_bytes() == before
 
 
-def test_another_machine(opened: RunDirectory) -> None:
-    """Figures of two machines have no median; room on a disk may change."""
-    there = {"processor": "fast", "targets": {"here": {"file_system": "ext4", "free_bytes": 9}}}
-    opened.save(replace(begun(), environment=there))
-    full = {**there, "targets": {"here": {"file_system": "ext4", "free_bytes": 1}}}
-    assert opened.open(CONFIG, full, resume=True) is not None
-    moved = {"processor": "slow", "targets": {"here": {"file_system": "tmpfs"}}}
-    with pytest.raises(RunConflict, match=r"processor, targets\.here differ"):
-        opened.open(CONFIG, moved, resume=True)
+HERE: dict[str, Any] = {
+    "processor": "fast",
+    "machine": {"vendor": "Amazon EC2", "instance_type": "m5.large"},
+    "gpus": [{"name": "NVIDIA H200", "pcie.link.gen.max": "5", "pcie.link.gen.current": "5"}],
+    "disks": [{"kind": "nvme", "count": 2}],
+    "libraries": {"numpy": "2.4.1"},
+    "targets": {
+        "here": {
+            "file_system": "ext4",
+            "kind": "nvme",
+            "device": {"model": "SSD", "queue": {"read_ahead_kb": 128}},
+            "total_bytes": 10,
+            "free_bytes": 9,
+        }
+    },
+}
+
+
+def changed(changes: dict[str, Any], base: Any = HERE) -> dict[str, Any]:
+    """A copy with other values deep inside; ``...`` takes a key away."""
+    made: dict[str, Any] = copy.deepcopy(base)
+    for path, value in changes.items():
+        *above, last = path.split("/")
+        inner: Any = made
+        for key in above:
+            inner = inner[int(key)] if isinstance(inner, list) else inner[key]
+        if value is ...:
+            del inner[last]
+        else:
+            inner[last] = value
+    return made
+
+
+class TestAnotherMachine:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"targets/here/free_bytes": 1},
+            {"targets/here/total_bytes": 99, "disks": []},
+            {"gpus/0/pcie.link.gen.current": "1"},
+            {"machine/instance_type": ...},
+            {"targets/here/device": ..., "targets/here/kind": ..., "machine": ...},
+            {"governor": "powersave", "stores": {"s3": {"kind": "aws-s3"}}},
+        ],
+        ids=["room", "other-disks", "resting-gpu", "no-answer", "older-version", "newer-version"],
+    )
+    def test_what_passes_or_is_not_told_is_no_other_machine(
+        self, opened: RunDirectory, changes: dict[str, Any]
+    ) -> None:
+        """Room on a disk, a GPU that rests, a service that does not answer, an older version."""
+        opened.save(replace(begun(), environment=HERE))
+        assert opened.open(CONFIG, changed(changes), resume=True) is not None
+        opened.save(replace(begun(), environment=changed(changes)))
+        assert opened.open(CONFIG, HERE, resume=True) is not None
+
+    @pytest.mark.parametrize(
+        ("changes", "named"),
+        [
+            ({"processor": "slow"}, "processor"),
+            ({"machine/instance_type": "m5.xlarge"}, "machine.instance_type"),
+            ({"gpus": []}, "gpus"),
+            ({"libraries/torch": "2.13.0"}, "libraries.torch"),
+            ({"targets/here/file_system": "tmpfs"}, "targets.here.file_system"),
+            ({"targets/here/kind": "ebs"}, "targets.here.kind"),
+            (
+                {"targets/here/device/queue/read_ahead_kb": 8192},
+                "targets.here.device.queue.read_ahead_kb",
+            ),
+        ],
+    )
+    def test_figures_of_two_machines_have_no_median(
+        self, opened: RunDirectory, changes: dict[str, Any], named: str
+    ) -> None:
+        """What differs is named."""
+        opened.save(replace(begun(), environment=HERE))
+        with pytest.raises(RunConflict, match=rf"\({re.escape(named)} differ\)"):
+            opened.open(CONFIG, changed(changes), resume=True)
 
 
 class TestFinish:

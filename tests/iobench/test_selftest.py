@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from iobench.clock import VirtualClock
-from iobench.selftest import Check, checks, mock_scales, null_under_paced
+from iobench.selftest import Check, checks, mock_scales, null_under_paced, watched_waits
 
 
 def test_every_check_holds_on_a_virtual_clock() -> None:
     """Exactly: nothing is lost where nothing costs time."""
     found = list(checks(VirtualClock()))
-    assert [check.ok for check in found] == [True] * 5
+    assert [check.ok for check in found] == [True] * 6
     assert [check.found for check in found if check.expected] == pytest.approx(
         [check.expected for check in found if check.expected]
     )
@@ -41,6 +41,7 @@ class Slow(VirtualClock):
 def test_a_clock_that_drags_is_found_out() -> None:
     """The checks can fail."""
     assert not mock_scales(Slow(), 100, 1).ok
+    assert not watched_waits(Slow(), 100).ok
 
 
 def test_a_check_in_words() -> None:

@@ -61,6 +61,19 @@ EVERYTHING = {
             },
             "store s3 boto3 get 5 kB x16 #2",
         ),
+        (
+            "disk",
+            {
+                "target": "nvme",
+                "operation": "read",
+                "pattern": "random",
+                "block_bytes": 2**20,
+                "parallelism": 4,
+                "cache": "cold",
+                "engine": "fio",
+            },
+            "disk nvme read random 1 MiB x4 cold by fio #2",
+        ),
         ("loader", LOADER, "loader raw shards@disk cold workers=2 batch=64 augment=no #2"),
         (
             "train",

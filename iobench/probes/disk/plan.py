@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from iobench.data.settings import split_name
 from iobench.probes.disk.settings import DiskSettings, Operation
 from iobench.trial import Params
 
+OWN = "iobench"
+"""The engine that params do not name."""
 BUFFERED = "buffered"
 """``cache`` of a write that is not direct: what the cache holds before does not matter to it."""
 
@@ -18,19 +21,22 @@ def plan(settings: DiskSettings) -> Iterator[Params]:
     """Params of each ``disk`` trial; no two are the same."""
     for target in settings.targets:
         for operation in settings.operations:
-            for pattern in settings.patterns:
-                for cache in _caches(settings, operation):
-                    for block_bytes, parallelism in settings.points():
-                        yield {
-                            "target": target.label,
-                            "operation": operation,
-                            "pattern": pattern,
-                            "block_bytes": block_bytes,
-                            "parallelism": parallelism,
-                            "cache": cache,
-                            "file_bytes": int(settings.file_bytes),
-                            "seconds": settings.seconds,
-                        }
+            for pattern, cache in itertools.product(
+                settings.patterns, _caches(settings, operation)
+            ):
+                for block_bytes, parallelism in settings.points():
+                    params = {
+                        "target": target.label,
+                        "operation": operation,
+                        "pattern": pattern,
+                        "block_bytes": block_bytes,
+                        "parallelism": parallelism,
+                        "cache": cache,
+                        "file_bytes": int(settings.file_bytes),
+                        "seconds": settings.seconds,
+                    }
+                    for engine in settings.engine:
+                        yield params if engine == OWN else {**params, "engine": engine}
 
 
 def plan_layouts(settings: DiskSettings) -> Iterator[Params]:

@@ -21,6 +21,7 @@ from iobench.several import AnyNumber, Several
 Operation = Literal["read", "write"]
 Pattern = Literal["sequential", "random"]
 Cache = Literal["direct", "cold", "warm"]
+Engine = Literal["iobench", "fio"]
 Access = Literal["shards", "records", "files"]
 
 _ALIGNMENT_BYTES = 4096
@@ -62,6 +63,9 @@ class DiskSettings(BaseModel):
 
     file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
     """Size of the file that is read and written."""
+
+    engine: Several[Engine] = ("iobench",)
+    """What reads and writes: processes of this program, or `fio` where it is installed."""
 
     operations: Several[Operation] = ("read", "write")
     """What is done."""

@@ -16,7 +16,11 @@ import numpy as np
 from iobench.errors import TrialFailed, Unavailable
 from iobench.mounts import file_system
 
-_OURS = re.compile(r"\.iobench-(read-\d+|(write|partial)-[0-9a-f]+)")
+# 64 bits of chance make a name ours; that of a file to read is the same each time, and its
+# content is looked at.
+_PASSING = re.compile(r"\.iobench-(write|partial)-[0-9a-f]{16}")
+_TO_READ = re.compile(r"\.iobench-read-(\d+)")
+_LOOKED_AT_BYTES = 4096
 _PIECE_BYTES = 2**23
 # Written in whole and synced, a file still takes a little more than its bytes.
 _SPARE_BYTES = 2**24
@@ -24,10 +28,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def clean(folder: Path) -> None:
-    """Remove every test file from ``folder``, also what a killed trial left there."""
+    """Remove every test file from ``folder``, also what a killed trial left there.
+
+    A file of somebody else's that is called so stays.
+    """
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if _OURS.fullmatch(path.name):
+            if _PASSING.fullmatch(path.name) or _is_ours_to_read(path):
                 path.unlink(missing_ok=True)
 
 
@@ -36,13 +43,19 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
 
     Raises:
         Unavailable: there is no such folder.
-        TrialFailed: it cannot be written to, or is full.
+        TrialFailed: it cannot be written to, or is full, or another file is called so.
     """
     path = folder / f".iobench-read-{size_bytes}"
     with _saying(target, folder):
         _check(folder, target)
-        if path.is_file() and path.stat().st_size == size_bytes:
-            return path
+        if os.path.lexists(path):
+            if not _is_ours_to_read(path):
+                raise TrialFailed(
+                    f"target {target!r}: {path} is there, and iobench did not make it: move it "
+                    "away, or choose another file_bytes"
+                )
+            if path.stat().st_size == size_bytes:
+                return path
         _has_room(folder, size_bytes, target)
         partial = folder / f".iobench-partial-{secrets.token_hex(8)}"
         try:
@@ -74,9 +87,23 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
             path.unlink(missing_ok=True)
 
 
+def _is_ours_to_read(path: Path) -> bool:
+    """Whether it begins as a file that we made of the size in its name; a link never is."""
+    match = _TO_READ.fullmatch(path.name)
+    if not match or path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        begin = file.read(_LOOKED_AT_BYTES)
+    return begin == _content(int(match[1])).bytes(_LOOKED_AT_BYTES)[: len(begin)]
+
+
+def _content(size_bytes: int) -> np.random.Generator:
+    """Random, so that no layer below can compress it; always the same, so that it is known."""
+    return np.random.Generator(np.random.SFC64(size_bytes))
+
+
 def _fill(path: Path, size_bytes: int) -> None:
-    # Random, so that no layer below can compress it.
-    generator = np.random.Generator(np.random.SFC64(size_bytes))
+    generator = _content(size_bytes)
     with path.open("xb", buffering=0) as file:
         os.posix_fallocate(file.fileno(), 0, size_bytes)  # in one piece, or refused at once
         left = size_bytes
@@ -114,6 +141,7 @@ def _saying(target: str, folder: Path) -> Iterator[None]:
             raise TrialFailed(f"target {target!r} is full: {folder}: {error.strerror}") from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise TrialFailed(
-                f"target {target!r}: {folder} may not be written to: {error.strerror}"
+                f"target {target!r}: {folder} may not be written to: {error.strerror}; the probe "
+                "reads and writes files of its own, so give a folder on that disk that may be"
             ) from None
         raise TrialFailed(f"target {target!r}: {folder}: {error.strerror or error}") from None

@@ -16,10 +16,13 @@ _DELETES_AT_ONCE = 8
 def clean(place: Place) -> int:
     """Delete every object below the probes' prefix, and abort uploads; how many objects.
 
+    A store that refuses requests for now is given up at once: a run that has ended should end.
+
     Raises:
         StoreError: they may not be listed or deleted.
     """
     store = open_store(place.uri, place.store)
+    store.prepare()
     keys = [info.key for info in store.list(PREFIX)]
     for _ in in_order(store.delete, keys, _DELETES_AT_ONCE):
         pass

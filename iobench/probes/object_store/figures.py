@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iobench.errors import TrialFailed
+from iobench.probes.object_store.reach import OVERLOADED, is_overload
 from iobench.stats import quantiles
 from iobench.trial import Metrics
 
 if TYPE_CHECKING:
+    from iobench.probes.object_store.copies import Copies
     from iobench.probes.object_store.streams import Attempts
 
 _REFUSED = ("401", "403")
@@ -21,8 +23,8 @@ def metrics(
     """``requests`` and everything about time and bytes count requests that succeeded.
 
     ``cpu_cores`` is how many processor cores this process kept busy: where it comes near what a
-    client can use (one for pure Python), the client is the limit and not the store. ``retries``
-    is None where they cannot be seen.
+    client can use (one for pure Python), the client is the limit and not the store; in
+    ``cpu_s_per_gb`` they are seconds for 10^9 bytes. ``retries`` is None where they cannot be seen.
     """
     seconds, done = attempts.seconds, attempts.timings
     firsts = [timing.first_byte_s for timing in done if timing.first_byte_s is not None]
@@ -38,8 +40,23 @@ def metrics(
         **_named("total_s", [timing.total_s for timing in done]),
         "errors": dict(sorted(attempts.errors.items())),
         "retries": retries,
-        "cpu_cores": _rate(cpu_s, seconds),
+        **_cpu(cpu_s, attempts.bytes, seconds),
         "notes": list(notes),
+    }
+
+
+def copy_metrics(copied: Copies, notes: Sequence[str]) -> Metrics:
+    """The same of a program that copies: it tells no single request, and no retries."""
+    return {
+        "mb_per_s": _rate(copied.bytes / 1e6, copied.seconds),
+        "requests_per_s": _rate(copied.objects, copied.seconds),
+        "bytes": copied.bytes,
+        "seconds": copied.seconds,
+        "requests": copied.objects,
+        "errors": {},
+        "retries": None,
+        **_cpu(copied.cpu_s, copied.bytes, copied.seconds),
+        "notes": ["a process for all objects, its start included, into memory", *notes],
     }
 
 
@@ -57,7 +74,12 @@ def require_success(attempts: Attempts, uri: str) -> None:
         raise TrialFailed(
             f"{uri}: permission refused ({reason}): check the credentials and the bucket's policy"
         )
-    raise TrialFailed(f"{uri}: every request failed, {count} of {attempts.count} with {reason}")
+    said = f"{reason.rstrip('.')}: {OVERLOADED}" if is_overload(status) else reason
+    raise TrialFailed(f"{uri}: every request failed, {count} of {attempts.count} with {said}")
+
+
+def _cpu(cpu_s: float, moved_bytes: int, seconds: float) -> Metrics:
+    return {"cpu_cores": _rate(cpu_s, seconds), "cpu_s_per_gb": _rate(cpu_s, moved_bytes / 1e9)}
 
 
 def _rate(amount: float, seconds: float) -> float:

@@ -32,7 +32,12 @@ class Objects:
 
     def key(self, number: int) -> str:
         """Which object a request reads: one after the other, again and again."""
-        return f"{PREFIX}read/{self.bytes}/{number % self.count:05d}"
+        return f"{self.prefix}{number % self.count:05d}"
+
+    @property
+    def prefix(self) -> str:
+        """What their keys begin with, and no others."""
+        return f"{PREFIX}read/{self.bytes}/"
 
 
 def to_get(object_bytes: int, pool_bytes: int) -> Objects:
@@ -77,8 +82,7 @@ def payloads(object_bytes: int) -> Sequence[bytes]:
 
 def provide(store: Store, objects: Objects) -> None:
     """Put those of ``objects`` that are not there yet."""
-    prefix = f"{PREFIX}read/{objects.bytes}/"
-    there = {info.key for info in store.list(prefix) if info.bytes == objects.bytes}
+    there = {info.key for info in store.list(objects.prefix) if info.bytes == objects.bytes}
     missing = [number for number in range(objects.count) if objects.key(number) not in there]
     threads = max(1, min(8, _IN_MEMORY_BYTES // objects.bytes))
 

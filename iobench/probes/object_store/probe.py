@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from dataprep.counted import counted
 from dataprep.errors import DataprepError
 from dataprep.ordered import in_order
 from dataprep.stores import Store
 from iobench.errors import Unavailable
+from iobench.extensions import made
 from iobench.probes.object_store import pool
-from iobench.probes.object_store.clients import CLIENTS, ObjectClient, RequestFailed, Timing
-from iobench.probes.object_store.figures import metrics, require_success
-from iobench.probes.object_store.reach import reach
+from iobench.probes.object_store.clients import (
+    CLIENTS,
+    CopyClient,
+    ObjectClient,
+    RequestFailed,
+    Timing,
+)
+from iobench.probes.object_store.copies import copies
+from iobench.probes.object_store.figures import copy_metrics, metrics, require_success
+from iobench.probes.object_store.reach import OVERLOADED, overload_said, reach
 from iobench.probes.object_store.settings import Operation
 from iobench.probes.object_store.streams import Bounds, Request, attempt
-from iobench.trial import Cold, Context, Outcome, TrialSpec
+from iobench.trial import Cold, Context, Outcome, Place, TrialSpec
 
 _READS = ("get", "range_get")
 _DELETES_AT_ONCE = 8
@@ -51,27 +61,87 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
     Raises:
         Unavailable: no client, no credentials, no bucket, no answer.
-        TrialFailed: not one request succeeded.
+        TrialFailed: not one request succeeded, or the store refuses requests for now.
         PermissionRefused: the bucket may not be listed or written.
     """
     asked = _Asked(**cast("dict[str, Any]", spec.params))
     place = context.places.get(f"store/{asked.store}")
     if place is None:
         raise Unavailable(f"no object store is called {asked.store!r}: name it under targets")
-    make = CLIENTS.load(asked.client)
-    store = reach(place)
+    kind = _kind(asked.client, place)
+    with overload_said():
+        store = reach(place)
+        client = made(
+            CLIENTS,
+            asked.client,
+            CopyClient if hasattr(kind, "copy") else ObjectClient,
+            lambda: kind(place, asked.connections, context.clock),
+        )
+        if isinstance(client, CopyClient):
+            return _copied(asked, client, store, context)
+        with contextlib.closing(client):
+            return _measured(asked, context, place, client, store)
+
+
+def _kind(name: str, place: Place) -> type[ObjectClient] | type[CopyClient]:
+    """A client's class, if it speaks to such a place.
+
+    Raises:
+        Unavailable: it speaks S3 only.
+    """
+    if not place.uri.startswith("s3://") and not CLIENTS.origin(name):
+        raise Unavailable(
+            f"client {name!r} speaks S3, and {place.uri} is none: name a client of the package "
+            "that brings this store"
+        )
+    return CLIENTS.load(name)
+
+
+def _copied(asked: _Asked, client: CopyClient, store: Store, context: Context) -> Outcome:
+    if asked.operation != "get":
+        raise Unavailable(f"{asked.client} copies whole objects: it takes part in get alone")
+    objects = pool.to_get(asked.object_bytes, asked.pool_bytes)
+    pool.provide(store, objects)
+    limits = (asked.seconds, asked.max_requests)
+    done = copies(client, objects, *limits, context.clock, context.progress)
+    return Outcome(copy_metrics(done, client.notes), cold=_SERVER_CACHE)
+
+
+def _measured(
+    asked: _Asked, context: Context, place: Place, client: ObjectClient, store: Store
+) -> Outcome:
     notes: list[str] = []
-    with contextlib.closing(make(place, asked.connections, context.clock)) as client:
-        with _requests(asked, client, store, notes) as request:
-            _open_connections(client, store, asked.connections)
-            before, cpu_s = client.retries, time.process_time()
-            bounds = Bounds(asked.connections, asked.seconds, asked.max_requests)
-            attempts = attempt(request, bounds, context.clock, context.progress)
-            after, cpu_s = client.retries, time.process_time() - cpu_s
-        require_success(attempts, place.uri)
-        retries = None if after is None or before is None else after - before
-        found = metrics(attempts, retries=retries, cpu_s=cpu_s, notes=[*notes, *client.notes])
+    with _requests(asked, client, store, notes) as request:
+        _open_connections(client, store, asked.connections)
+        before, cpu_s = client.retries, time.process_time()
+        bounds = Bounds(asked.connections, asked.seconds, asked.max_requests)
+        attempts = attempt(request, bounds, context.clock, _telling(client, context.progress))
+        after, cpu_s = client.retries, time.process_time() - cpu_s
+    require_success(attempts, place.uri)
+    retries = None if after is None or before is None else after - before
+    found = metrics(attempts, retries=retries, cpu_s=cpu_s, notes=[*notes, *client.notes])
     return Outcome(found, cold=_SERVER_CACHE if asked.operation in _READS else None)
+
+
+def _telling(
+    client: ObjectClient, progress: Callable[[float, str], None]
+) -> Callable[[float, str], None]:
+    """``progress``, and a line in the trial's log for requests that are sent again.
+
+    If the trial is killed over them, that line is its reason.
+    """
+    said = client.retries or 0
+
+    def tell(done: float, unit: str) -> None:
+        nonlocal said
+        now = client.retries or 0
+        if now > said:
+            said = now
+            sys.stderr.write(f"{counted(now, 'request')} sent again: {OVERLOADED}\n")
+            sys.stderr.flush()
+        progress(done, unit)
+
+    return tell
 
 
 def _requests(

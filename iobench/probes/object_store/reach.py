@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
-from dataprep.errors import ObjectNotFound, StoreUnreachable
+import contextlib
+import re
+from collections.abc import Iterator
+
+from dataprep.errors import ObjectNotFound, StoreError, StoreUnreachable
 from dataprep.stores import Store, open_store
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.trial import Place
+
+OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
+_PASSING = re.compile(r"\b(?:429|500|502|503|504|SlowDown|ServiceUnavailable|InternalError)\b")
+
+
+def is_overload(reason: str) -> bool:
+    """Whether an error is a store's that does not say no, but not now."""
+    return _PASSING.search(reason) is not None
+
+
+@contextlib.contextmanager
+def overload_said() -> Iterator[None]:
+    """What to do about a store that refuses everybody, added to its own words.
+
+    Raises:
+        TrialFailed: in place of the store's error.
+    """
+    try:
+        yield
+    except StoreError as error:
+        if type(error) is not StoreError or not is_overload(str(error)):
+            raise
+        said = str(error).rstrip(".")
+        raise TrialFailed(f"{said}: {OVERLOADED}") from None
 
 
 def reach(place: Place) -> Store:
@@ -14,6 +42,7 @@ def reach(place: Place) -> Store:
     Raises:
         Unavailable: no credentials, no such bucket, no answer: the target is not there.
         PermissionRefused: it is there, and may not be used.
+        StoreError: it answers, and refuses.
     """
     _require_credentials(place)
     store = open_store(place.uri, place.store)

@@ -9,8 +9,8 @@ from bokeh.core.types import ID
 from bokeh.embed import json_item
 from bokeh.plotting import figure
 
-from iobench.report.charts import bars, curves, piles
-from iobench.report.model.drawings import Bars, Curves, Drawing, Piles
+from iobench.report.charts import bars, curves, heat, piles
+from iobench.report.model.drawings import Bars, Curves, Drawing, Heat, Piles
 from iobench.report.model.shapes import Chart
 
 __all__ = ["as_items", "draw"]
@@ -25,6 +25,8 @@ def draw(drawing: Drawing) -> figure:
             return piles.draw(drawing)
         case Curves():
             return curves.draw(drawing)
+        case Heat():
+            return heat.draw(drawing)
 
 
 def as_items(charts: Sequence[Chart]) -> list[dict[str, Any]]:

@@ -53,9 +53,12 @@ def _ends(bars: Bars) -> tuple[float, float]:
     """The axis' ends, with room for values behind the bars."""
     values = [*(row.high for row in bars.rows), *(line.high for line in bars.lines)]
     high = max([*values, 1e-9]) * _ROOM[bars.log]
+    least = [row.low for row in bars.rows] + [line.low for line in bars.lines]
+    if bars.origin is not None and not bars.log:
+        low, reach = min(*least, bars.origin), max(values)
+        return low - 0.06 * (reach - low), reach + 0.2 * (reach - low)
     if not bars.log:
         return 0.0, high
-    least = [row.low for row in bars.rows] + [line.low for line in bars.lines]
     return min([value for value in least if value > 0], default=1.0) / 2, high
 
 
@@ -68,7 +71,7 @@ def _rows(made: figure, bars: Bars, start: float) -> None:
         source = ColumnDataSource(
             {
                 "y": [middles[place] for place in at],
-                "left": [start] * len(at),
+                "left": [start if bars.origin is None else bars.origin] * len(at),
                 "right": [max(rows[place].value, start) for place in at],
                 **columns([rows[place].tip for place in at]),
             }
@@ -90,7 +93,8 @@ def _rows(made: figure, bars: Bars, start: float) -> None:
             line_width=1.5,
         )
         tinted(cap.glyph, line_color="ink")
-    hover(made, drawn, [row.tip for row in rows], {"name": "supply", "value": "supplies"})
+    words = dict(zip(("name", "value"), bars.hover, strict=True))
+    hover(made, drawn, [row.tip for row in rows], words)
 
 
 def _texts(made: figure, bars: Bars, start: float) -> None:
@@ -108,7 +112,7 @@ def _texts(made: figure, bars: Bars, start: float) -> None:
     labels.glyph.update(padding=1)
     tinted(labels.glyph, text_color="ink", background_fill_color="paper")
     values = made.text(
-        x=[max(row.high, row.value, start) for row in rows],
+        x=[max(row.high, row.value, bars.origin or start) for row in rows],
         y=middles,
         text=[number(row.value) for row in rows],
         text_font=value(FONT),

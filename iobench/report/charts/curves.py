@@ -53,6 +53,8 @@ def draw(drawing: Curves) -> figure:
 
 def _x_ends(drawing: Curves) -> tuple[float, float]:
     xs = [point.x for curve in drawing.curves for point in curve.points]
+    if drawing.x_range is not None and drawing.x_range[0] < drawing.x_range[1]:
+        return drawing.x_range
     if drawing.log_x:
         return min(xs) / 1.3, max(xs) * 1.3
     span = max(xs) - min(xs) or max(abs(max(xs)), 1.0)
@@ -66,7 +68,11 @@ def _y_ends(drawing: Curves) -> tuple[float, float]:
     if drawing.log_y:
         low = min(point.low if point.low > 0 else point.y for point in points if point.y > 0)
         return low / 1.4, high * 1.5
-    return min(0.0, *(point.low for point in points)), high * 1.08
+    low = min(point.low for point in points)
+    if not drawing.zero:
+        margin = 0.08 * ((high - low) or abs(high))
+        return low - margin, high + margin
+    return min(0.0, low), high * 1.08
 
 
 def _curve(made: figure, curve: Curve, markers: bool) -> object:

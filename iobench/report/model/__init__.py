@@ -8,10 +8,13 @@ from iobench.report.model import (
     against,
     definitions,
     environment,
+    instrumentation,
+    meanwhile,
     sweeps,
     training,
     trials,
     verdict,
+    watched,
 )
 from iobench.report.model.bounds import bounded
 from iobench.report.model.shapes import Report
@@ -20,13 +23,23 @@ from iobench.result import Result
 __all__ = ["Report", "build"]
 
 
-def build(result: Result, series: Mapping[str, Mapping[str, Sequence[float]]]) -> Report:
-    """The whole page. ``series``: trial id -> column -> values; empty sections are left out."""
+def build(
+    result: Result,
+    series: Mapping[str, Mapping[str, Sequence[float]]],
+    readings: meanwhile.Readings | None = None,
+) -> Report:
+    """The whole page. ``series``: trial id -> column -> values; empty sections are left out.
+
+    ``readings`` of the machine: trial id -> column -> pairs of time and value.
+    """
     parts = (
         environment.findings(result),
         against.section(result),
         training.section(result, series),
+        watched.section(result),
+        meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),
+        instrumentation.section(result),
         trials.section(result),
         environment.environment(result),
         environment.reproduce(result),

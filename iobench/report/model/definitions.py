@@ -65,6 +65,25 @@ _ENTRIES = (
         "A device described by its images per second: no arithmetic was done, and no figure "
         "beside this word is of a real device.",
     ),
+    Definition(
+        "waiting for data, in a watched loop",
+        "Time in next() on the host. A GPU may be computing meanwhile what was handed to it "
+        "before, so that not all of it is lost; where the device is watched too, its own idle time "
+        "while a batch was waited for is measured by CUDA’s events.",
+    ),
+    Definition(
+        "series of the machine",
+        "Readings 1 to 10 times a second, by another process than the loop’s, on the same clock "
+        "as its steps; rates are of the time since the reading before. Processors, disks, network "
+        "and page cache are the whole machine’s. The utilisation of a GPU is the share of time in "
+        "which any kernel ran, however small: no figure rests on it.",
+        "NVML, proc(5)",
+    ),
+    Definition(
+        "instrumentation",
+        "A step of the same loop around nothing, as a share of a step that was measured; and the "
+        "processor time of reading the machine, as a share of one core. Each is to be below 1 %.",
+    ),
     Definition("units", "MB is 10⁶ bytes, MiB 2²⁰. A sample is one image with its label."),
 )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iobench.report.model.cells import Cell, cells
 from iobench.report.model.numbers import between, number, size
 from iobench.report.model.shapes import Entry, Table
+from iobench.report.model.targets import target_names
 from iobench.result import Result
 
 _SECONDS = {f"latency_s_{q}": f"latency {q}, ms" for q in ("p50", "p90", "p99", "p999")}
@@ -16,19 +19,27 @@ def disk_table(result: Result) -> tuple[Table, ...]:
     if not measured:
         return ()
     present = [key for key in _SECONDS if any(cell.figure(key) for cell in measured)]
+    engines = any("engine" in cell.params for cell in measured)
     columns = (
+        *(("engine",) if engines else ()),
         *("target", "operation", "pattern", "block", "in parallel", "cache shown"),
         *("MB/s", "operations/s", *(_SECONDS[key] for key in present), "repeats"),
     )
-    rows = tuple(_row(cell, present) for cell in measured)
+    names = target_names(result.environment)
+    rows = tuple(
+        ((Entry(str(cell.params.get("engine", "iobench"))),) if engines else ())
+        + _row(cell, present, names)
+        for cell in measured
+    )
     return (Table("Throughput and latency", columns, rows, folded=len(rows) > 12),)
 
 
-def _row(cell: Cell, keys: list[str]) -> tuple[Entry, ...]:
+def _row(cell: Cell, keys: list[str], names: Mapping[str, str]) -> tuple[Entry, ...]:
     params = cell.params
-    block = params.get("block_bytes")
+    block, target = params.get("block_bytes"), str(params.get("target", ""))
     return (
-        *(Entry(str(params.get(key, ""))) for key in ("target", "operation", "pattern")),
+        Entry(target, note=names.get(target, "")),
+        *(Entry(str(params.get(key, ""))) for key in ("operation", "pattern")),
         Entry(size(block), str(block), True) if isinstance(block, int) else Entry(""),
         Entry(str(params.get("parallelism", "")), is_number=True),
         Entry(cell.cache),

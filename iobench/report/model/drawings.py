@@ -41,12 +41,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Horizontal bars on one axis, from 0 or, where ``log``, from the axis' left end."""
+    """Horizontal bars on one axis, from 0 or, where ``log``, from the axis' left end.
+
+    With an ``origin`` they reach from there to both sides. ``hover`` words a bar's name and value.
+    """
 
     unit: str
     rows: tuple[Bar, ...]
     lines: tuple[Line, ...] = ()
     log: bool = False
+    origin: float | None = None
+    hover: tuple[str, str] = ("supply", "supplies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,9 @@ class Curve:
 class Curves:
     """Curves over one x. ``x_ticks`` are values with their words; empty leaves them to the axis.
 
-    Without ``markers`` there are too many points for them: a line alone.
+    Without ``markers`` there are too many points for them: a line alone. ``zero``: y begins there.
+    ``x_range`` is that of charts that stand below each other; else the axis ends where its points
+    do.
     """
 
     x_label: str
@@ -110,6 +117,30 @@ class Curves:
     log_x: bool = False
     log_y: bool = False
     markers: bool = True
+    zero: bool = True
+    x_range: tuple[float, float] | None = None
 
 
-Drawing: TypeAlias = Bars | Piles | Curves
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One place of a heat map: which column and row, its value, and its share of the best."""
+
+    column: int
+    row: int
+    value: float
+    share: float
+    tip: Tip
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Tiles over two settings, whose values are ``columns`` and ``rows`` in words."""
+
+    x_label: str
+    y_label: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    tiles: tuple[Tile, ...]
+
+
+Drawing: TypeAlias = Bars | Piles | Curves | Heat

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
-from iobench.report.model.numbers import size
+from iobench.report.model import machine, targets
 from iobench.report.model.shapes import (
     Block,
     Code,
     Definition,
     Definitions,
-    Entry,
     Section,
-    Table,
     Words,
 )
 from iobench.report.model.trials import cold_table
@@ -23,11 +21,14 @@ from iobench.result import Result
 
 
 def environment(result: Result) -> Section | None:
-    """What the figures depend on, and the evidence that cold was cold."""
-    rows = tuple((Entry(name), Entry(text)) for name, text in _flat(result.environment))
-    blocks: list[Block] = []
-    if rows:
-        blocks.append(Table("This machine", ("what", "is"), rows))
+    """What the figures depend on, storage first, and the evidence that cold was cold."""
+    found = result.environment
+    blocks: list[Block] = [
+        *targets.target_table(found),
+        *targets.store_table(found),
+        *machine.machine_table(found),
+        *machine.library_table(found),
+    ]
     cold = cold_table(result)
     if cold is not None:
         blocks.append(cold)
@@ -58,6 +59,8 @@ def reproduce(result: Result) -> Section:
             "without measuring.",
         )
     )
+    if "watch" in result.config:
+        return Section("reproduce", "How to reproduce", _watched())
     text = yaml.safe_dump(_plain(result.config), sort_keys=False, allow_unicode=True)
     blocks: list[Block] = [words, Code("Command", "iobench run config.yaml")]
     if result.config:
@@ -65,17 +68,16 @@ def reproduce(result: Result) -> Section:
     return Section("reproduce", "How to reproduce", tuple(blocks))
 
 
-def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, below in value.items():
-        name = f"{above} / {key}" if above else str(key).replace("_", " ")
-        if isinstance(below, Mapping):
-            yield from _flat(below, name)
-        elif isinstance(below, (list, tuple)):
-            yield from _flat({str(i): item for i, item in enumerate(below, start=1)}, name)
-        elif str(key).endswith("_bytes") and isinstance(below, int) and below > 0:
-            yield name.removesuffix(" bytes").removesuffix("_bytes"), size(below)
-        elif below not in (None, ""):
-            yield name, str(below)
+def _watched() -> tuple[Block, ...]:
+    """A script is its owner's: only how it was watched is known."""
+    said = (
+        "The script is not known here, only how it was watched. The raw result is part of this "
+        "page; iobench report RUN_DIR draws it again without measuring. To find what the device "
+        "could take, and which part of the way to it costs what, describe the loop in a config: "
+        "iobench run configs/bench/train-resnet50.yaml."
+    )
+    lines = 'import iobench\nloader = iobench.watch(loader, "reports/mine")'
+    return Words((said,)), Code("In the script", lines)
 
 
 def _plain(value: Any) -> Any:

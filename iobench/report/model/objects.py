@@ -1,13 +1,15 @@
-"""PURE. Object stores: where 95 % of the peak begins, and the first byte apart from the body."""
+"""PURE. Object stores: clients side by side, where 95 % of the peak begins, the first byte."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from iobench.report.model.cells import Cell, cells
-from iobench.report.model.numbers import is_number, number, size
+from iobench.report.model.numbers import between, is_number, number, size
 from iobench.report.model.shapes import Entry, Table, Words
 from iobench.result import Result
+from iobench.stats import Estimate
 
 
 def peaks(result: Result) -> tuple[Words, ...]:
@@ -34,6 +36,48 @@ def peaks(result: Result) -> tuple[Words, ...]:
             line += f"; 95 % of it is reached from {' and '.join(reached)} on"
         lines.append(line + ".")
     return (Words(tuple(lines), listed=True),) if lines else ()
+
+
+def clients(result: Result) -> tuple[Table, ...]:
+    """What each client reaches, with how many connections, and what of the processor it takes."""
+    stored = [
+        entry
+        for entry in result.summary.get("object_stores") or ()
+        if isinstance(entry, Mapping) and isinstance(entry.get("mb_per_s"), Mapping)
+    ]
+    if not stored:
+        return ()
+    first = {(entry["store"], entry["operation"]): n for n, entry in reversed([*enumerate(stored)])}
+    stored.sort(
+        key=lambda entry: (
+            first[entry["store"], entry["operation"]],
+            -float(entry["mb_per_s"]["median"]),
+        )
+    )
+    columns = (
+        *("store", "operation", "client", "peak, MB/s", "of objects", "over connections"),
+        *("95 % from connections", "processor, s/GB"),
+    )
+    return (Table("Clients side by side", columns, tuple(map(_client_row, stored))),)
+
+
+def _client_row(entry: Mapping[str, Any]) -> tuple[Entry, ...]:
+    enough = entry.get("connections_95")
+    return (
+        *(Entry(str(entry.get(key, ""))) for key in ("store", "operation", "client")),
+        _interval(entry["mb_per_s"]),
+        Entry(size(entry["object_bytes"]), str(entry["object_bytes"]), True),
+        Entry(str(entry["connections"]), is_number=True),
+        Entry(str(enough) if enough is not None else "still rising", is_number=enough is not None),
+        _interval(entry.get("cpu_s_per_gb")),
+    )
+
+
+def _interval(found: Mapping[str, Any] | None) -> Entry:
+    if not found:
+        return Entry("not measured")
+    told = Estimate(**found)
+    return Entry(number(told.median), repr(told.median), True, between(told))
 
 
 def first_bytes(result: Result) -> tuple[Table, ...]:

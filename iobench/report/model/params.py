@@ -10,7 +10,7 @@ from iobench.report.model.numbers import number, size
 # Values that say for themselves what they are.
 _PLAIN = {
     *("loader", "data", "client", "operation", "pattern", "cache", "target", "store", "access"),
-    *("model", "consumer", "device", "precision", "group", "input", "reader", "at"),
+    *("model", "consumer", "device", "precision", "group", "input", "reader", "at", "engine"),
 }
 # How long and over how much was measured: not what was measured.
 _EFFORT = {"seconds", "steps", "max_requests", "pool_bytes", "file_bytes", "over"}

@@ -120,7 +120,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a page says."""
+    """All that a page says. ``raw`` names the file that its embedded data are offered as."""
 
     name: str
     facts: tuple[str, ...]
@@ -128,6 +128,8 @@ class Report:
     badges: tuple[Badge, ...]
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...] = field(default=())
+    kind: str = "report"
+    raw: str = "result.json"
 
     @property
     def charts(self) -> tuple[Chart, ...]:

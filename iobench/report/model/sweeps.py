@@ -7,10 +7,13 @@ from collections.abc import Callable
 from iobench.report.model.cells import cells
 from iobench.report.model.curves import Sweep, charts
 from iobench.report.model.disks import disk_table
+from iobench.report.model.fastest import fastest
+from iobench.report.model.heat import heat_maps
 from iobench.report.model.numbers import number, size
-from iobench.report.model.objects import first_bytes, peaks
+from iobench.report.model.objects import clients, first_bytes, peaks
 from iobench.report.model.shapes import Block, Chart, Section
 from iobench.report.model.shard_sizes import shard_sizes
+from iobench.report.model.targets import store_words, target_words
 from iobench.result import Result
 
 
@@ -61,11 +64,18 @@ _SWEEPS = {
 def sections(result: Result) -> tuple[Section, ...]:
     """One section for loaders, shard sizes, disks and object stores each, where there is any."""
     made = {kind: _drawn(result, kind) for kind in _SWEEPS}
+    disks: tuple[Block, ...] = (*made["disk"], *disk_table(result), *made["layout"])
+    objects: tuple[Block, ...] = (
+        *clients(result),
+        *peaks(result),
+        *made["object"],
+        *first_bytes(result),
+    )
     listed: tuple[tuple[str, str, tuple[Block, ...]], ...] = (
-        ("loaders", "Loaders", made["loader"]),
+        ("loaders", "Loaders", (*fastest(result), *made["loader"], *heat_maps(result))),
         ("shard-size", "Shard size", shard_sizes(result)),
-        ("disks", "Disks", (*made["disk"], *disk_table(result), *made["layout"])),
-        ("objects", "Object stores", (*peaks(result), *made["object"], *first_bytes(result))),
+        ("disks", "Disks", (*target_words(result, disks), *disks)),
+        ("objects", "Object stores", (*store_words(result, objects), *objects)),
     )
     return tuple(Section(id, title, blocks) for id, title, blocks in listed if blocks)
 

@@ -14,6 +14,7 @@ from iobench.trial import Trial
 
 _KINDS = {
     "train": "Training",
+    "watch": "Your loop",
     "loader": "Loaders",
     "layout": "Layouts",
     "disk": "Disks",
@@ -21,7 +22,7 @@ _KINDS = {
 }
 # What a reader looks for first; the rest follows in the order of the result.
 _FIRST = ("samples_per_s", "mb_per_s", "iops", "requests_per_s", "au_mlperf", "wait_share")
-_LEFT_OUT = ("notes",)
+_LEFT_OUT = ("notes", "sampling_notes")
 
 
 def section(result: Result) -> Section | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from iobench.report.model import watched
 from iobench.report.model.cells import cache_badges
 from iobench.report.model.numbers import as_estimate, interval, number, percent
 from iobench.report.model.shapes import Badge, Figure
@@ -68,7 +69,7 @@ def figures(result: Result) -> tuple[Figure, ...]:
     """Those of the loop of which the verdict speaks; none where no loop was measured."""
     group = leading(training_groups(result))
     if not group:
-        return ()
+        return watched.figures(result)
     marks = group_badges(result, group)
     said = [
         _share(

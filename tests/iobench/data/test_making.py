@@ -286,3 +286,23 @@ class TestRemote:
         with pytest.raises(StoreFull, match=r"room for 0 MB: set another data\.folder"):
             made.place("shards@disk")
         assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
+
+
+class TestFound:
+    def test_what_is_there_is_found(self, folder: Path) -> None:
+        """Where it would be made, and nothing is said of making."""
+        made = Made(folder)
+        for name in ("shards@disk", "shards-1MB@disk", "files@disk", "photos@disk"):
+            found = made.maker.found(name)
+            assert found is not None
+            assert found == made.place(name)
+        assert made.notes == []
+
+    def test_what_is_not_there_is_not_made(self, tmp_path: Path) -> None:
+        """Nor looked for in vain: it can still be made after."""
+        made = Made(tmp_path / "data", images=10)
+        assert made.maker.found("shards@disk") is None
+        assert not (tmp_path / "data").exists()
+        assert made.place("photos@disk").holds == "files"
+        assert made.maker.found("photos@disk") is not None
+        assert made.maker.found("files@disk") is None

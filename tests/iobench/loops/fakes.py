@@ -31,6 +31,10 @@ class Only:
         """That class."""
         return self._kind
 
+    def origin(self, name: str) -> str:
+        """This package."""
+        return ""
+
 
 class SlowLoader:
     """``batches`` an epoch; opening takes ``START_S``, each batch ``WAIT_S``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iobench.loops.drive import LoopTimes
-from iobench.loops.figures import loop_metrics
+from iobench.loops.figures import harness_metrics, loop_metrics
 from iobench.stored import Stored
 
 
@@ -18,3 +18,14 @@ def test_mb_per_s_are_of_stored_bytes() -> None:
     assert "mean_object_bytes" not in metrics
     in_shards = loop_metrics(times, replace(data, objects=4))
     assert in_shards["mean_object_bytes"] == 1_250_000
+
+
+def test_what_timing_costs_is_a_share_of_the_steps() -> None:
+    """None where nothing but the harness runs: there it is the measurement."""
+    times = LoopTimes(1, 0, 100, 110, 10, 1, (1.0,) * 5, (2.0,) * 5, (0.0,) * 5)
+    assert harness_metrics({"loader": "raw"}, 1e-3, times) == {
+        "harness_step_s": 1e-3,
+        "harness_share": 5e-4,
+    }
+    assert "harness_share" in harness_metrics({"loader": "mock", "consumer": "paced"}, 1e-3, times)
+    assert harness_metrics({"loader": "null"}, 1e-3, times) == {"harness_step_s": 1e-3}

@@ -79,12 +79,23 @@ class TestRun:
         series = self.trial("warm").series
         assert {name: len(column) for name, column in series.items()} == {
             "step_end_s": 6,
+            "time_s": 6,
             "wait_s": 6,
             "compute_s": 6,
         }
         assert list(series["step_end_s"]) == pytest.approx(
             [(STEP_S + WAIT_S) * n for n in range(1, 7)]
         )
+
+    def test_steps_have_a_time_that_others_share(self) -> None:
+        """Counted from asking for the epoch: opening and the first steps lie before."""
+        outcome = self.trial("warm")
+        ends, times = outcome.series["step_end_s"], outcome.series["time_s"]
+        before_s = START_S + 2 * (WAIT_S + STEP_S)
+        assert [at - end for at, end in zip(times, ends, strict=True)] == pytest.approx(
+            [before_s] * 6
+        )
+        assert outcome.origin_s is not None
 
     def test_a_device_behind_the_loop_is_measured_whole(
         self, monkeypatch: pytest.MonkeyPatch

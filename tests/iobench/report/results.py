@@ -110,6 +110,7 @@ class Run:
         cache: str,
         cold: Cold | None,
         rate: float,
+        **more: str,
     ) -> None:
         params = {
             "target": target,
@@ -118,6 +119,7 @@ class Run:
             "block_bytes": block,
             "parallelism": parallelism,
             "cache": cache,
+            **more,
         }
         self.add(
             "disk",

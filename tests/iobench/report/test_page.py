@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from iobench.report import render
 from iobench.report.page import embedded_json
 from iobench.result import Result
-from tests.iobench.report import results
+from tests.iobench.report import machines, results
 from tests.iobench.report.results import Run
 
 SHAPES = dict(results.shapes())
@@ -53,12 +53,34 @@ def test_thousands_of_trials_stay_below_6_mb() -> None:
         run.training(f"loop-{group}", steps=600)
     while len(run.trials) < 5_000:
         run.loaders()
-    result = run.result()
-    page = render(result, run.table())
+    result, table, readings = machines.timed(run, rows=3_000)
+    page = render(result, table, readings)
     assert len(page) < 6e6
     text = page.decode()
     assert embedded(text, "result") == json.loads(result.to_json())
+    assert "The machine meanwhile" in text
     assert "rows; the raw result has all" in text
+
+
+def test_a_watched_loop_is_a_page_below_6_mb() -> None:
+    """The steps of its loaders, and the machine beneath them."""
+    run = machines.watched([f"loader {n}" for n in range(8)], steps=4_000)
+    result = machines.watched_result(run)
+    page = render(result, run.table(), machines.readings(result.trials, rows=20_000))
+    assert len(page) < 6e6
+    text = page.decode()
+    assert "Your loop over loader" in text
+    charts = text.count('class="chart"')
+    assert charts == text.count("<h3>Steps: ") * 8 <= 16
+    assert "more charts" not in text
+
+
+def test_a_run_with_readings_shows_the_machine_once_a_loop() -> None:
+    """Names of samplers are text; charts are drawn of what is known."""
+    page = render(*machines.timed(SHAPES["hostile"])).decode()
+    assert len(re.findall(r"<script\b", page)) == 4
+    assert "The machine meanwhile" in page
+    assert page.count("<h3>Processors: ") == 1
 
 
 def test_one_result_gives_one_page() -> None:

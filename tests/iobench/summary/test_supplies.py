@@ -40,10 +40,11 @@ def test_best_of_each_disk_by_what_was_done() -> None:
         *(disk("nvme", 1 << 20, rate, n) for n, rate in enumerate([900.0, 1000.0, 1100.0])),
         disk("nvme", 4096, 5000.0, cache="warm"),
         disk("ebs", 4096, 99.0),
+        disk("ebs", 4096, 98.0, engine="fio"),
     ]
-    found = {(e["target"], e["cache"]): e for e in disks(trials)}
-    assert len(found) == 3
-    best = found["nvme", "direct"]
+    found = {(e["target"], e["cache"], e.get("engine")): e for e in disks(trials)}
+    assert len(found) == 4
+    best = found["nvme", "direct", None]
     assert (best["block_bytes"], best["mb_per_s"]["median"]) == (1 << 20, 1000.0)
     assert (best["mb_per_s"]["low"], best["mb_per_s"]["repeats"]) == (900.0, 3)
 
@@ -65,6 +66,18 @@ def test_a_store_has_a_peak_and_what_reaches_it() -> None:
     assert boto3["object_bytes_95"] == 1_000_000
     assert boto3["connections_95"] == 4
     assert obstore["peak_mb_per_s"] == 800
+    assert (boto3["mb_per_s"]["median"], boto3["cpu_s_per_gb"]) == (400, None)
+
+
+def test_a_clients_processor_time_is_that_at_its_peak() -> None:
+    """Not the one of a point that it is not chosen for."""
+    costs = {4: 3.0, 16: 5.0}
+    trials = [
+        one("object", dict(get(10**6, count, 0.0).params), mb_per_s=10.0 * count, cpu_s_per_gb=s)
+        for count, s in costs.items()
+    ]
+    (found,) = object_stores(trials)
+    assert (found["connections"], found["cpu_s_per_gb"]["median"]) == (16, 5.0)
 
 
 def test_each_loader_point_is_an_entry() -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataprep.registry import Registry
-from iobench.probes.object_store.clients.protocol import ObjectClient, RequestFailed, Timing
+from iobench.probes.object_store.clients.protocol import (
+    CopyClient,
+    ObjectClient,
+    RequestFailed,
+    Timing,
+)
 
-__all__ = ["CLIENTS", "ObjectClient", "RequestFailed", "Timing"]
+__all__ = ["CLIENTS", "CopyClient", "ObjectClient", "RequestFailed", "Timing"]
 
-CLIENTS: Registry[ObjectClient] = Registry("iobench.clients", "object-store client")
+CLIENTS: Registry[ObjectClient | CopyClient] = Registry("iobench.clients", "object-store client")

@@ -104,19 +104,19 @@ class Boto3Client:
     def _call(self, operation: Callable[..., Any], key: str, **arguments: Any) -> Any:
         """One operation; what is sent after its first request are retries."""
         self._thread.sent = 0
-        try:
-            return operation(
-                Bucket=self._bucket.name,
-                Key=self._bucket.prefix + key,
-                **arguments,
-                **self._bucket.payer(),
-            )
-        finally:
-            with self._lock:
-                self._retries += max(0, self._thread.sent - 1)
+        return operation(
+            Bucket=self._bucket.name,
+            Key=self._bucket.prefix + key,
+            **arguments,
+            **self._bucket.payer(),
+        )
 
     def _count_send(self, **_: object) -> None:
+        """Counted as it is sent: who waits for a request can see that it is tried again."""
         self._thread.sent = getattr(self._thread, "sent", 0) + 1
+        if self._thread.sent > 1:
+            with self._lock:
+                self._retries += 1
 
     def _buffer(self) -> memoryview:
         if not hasattr(self._thread, "buffer"):

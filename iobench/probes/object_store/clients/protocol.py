@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from iobench.clock import Clock
 from iobench.errors import IobenchError
@@ -15,7 +16,8 @@ from iobench.trial import Place
 class Timing:
     """One request that succeeded, retries and the waits between them included.
 
-    ``first_byte_s``: from the call until the first byte of the body was there; None for writes.
+    ``first_byte_s``: from the call until the first byte of the body was there; None for writes, and
+    where a client hands over bodies when they are whole, which its ``notes`` say.
     """
 
     total_s: float
@@ -24,7 +26,7 @@ class Timing:
 
     @property
     def body_s(self) -> float | None:
-        """From the first byte to the last; None for writes."""
+        """From the first byte to the last; None where that is not told."""
         return None if self.first_byte_s is None else self.total_s - self.first_byte_s
 
 
@@ -32,7 +34,8 @@ class RequestFailed(IobenchError, OSError):
     """One request failed, after all retries.
 
     ``status`` is the HTTP status (``"503"``) or, where there was no answer or no whole one,
-    ``connection``, ``timeout`` or ``truncated``. The message is one line.
+    ``connection``, ``timeout`` or ``truncated``, which some take for the former. The message is one
+    line.
     """
 
     def __init__(self, status: str, message: str) -> None:
@@ -81,4 +84,26 @@ class ObjectClient(Protocol):
 
     def close(self) -> None:
         """Close all connections."""
+        ...
+
+
+@runtime_checkable
+class CopyClient(Protocol):
+    """A program of its own that copies whole objects, as many at a time as it is told.
+
+    It is registered beside the others, and takes part in ``get`` alone. ``notes`` as there.
+    """
+
+    notes: Sequence[str]
+
+    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+        """Raises Unavailable where the program is missing."""
+        ...
+
+    def copy(self, prefix: str, folder: Path) -> None:
+        """Copy every object whose key begins with ``prefix``, a slash at its end, into a folder.
+
+        Raises:
+            TrialFailed: in the program's words.
+        """
         ...

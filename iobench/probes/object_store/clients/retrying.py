@@ -25,14 +25,14 @@ class Retrying:
     """
 
     def __init__(self, attempts: int, clock: Clock) -> None:
-        self._attempts = attempts
+        self.attempts = attempts
         self._clock = clock
         self._lock = threading.Lock()
         self.retries = 0
 
     def call(self, request: Callable[[], Result]) -> Result:
         """What ``request`` returns, or its last failure."""
-        for attempt in range(1, self._attempts):
+        for attempt in range(1, self.attempts):
             try:
                 return request()
             except RequestFailed as error:

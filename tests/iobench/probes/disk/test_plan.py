@@ -73,6 +73,15 @@ def test_a_write_is_direct_or_buffered_once() -> None:
     assert [params["cache"] for params in plan(settings)] == ["buffered"]
 
 
+def test_an_engine_is_named_where_it_is_not_our_own() -> None:
+    """Each point once by each, one after the other; trials of our own are called as before."""
+    told = {"targets": [{"label": "a", "path": "/a"}], "engine": ["iobench", "fio"]}
+    trials = [dict(params) for params in plan(DiskSettings.model_validate(told))]
+    own = [params for params in trials if "engine" not in params]
+    assert [params.get("engine") for params in trials] == [None, "fio"] * len(own)
+    assert trials[1::2] == [{**params, "engine": "fio"} for params in own]
+
+
 def test_each_form_of_data_is_read_as_it_can_be() -> None:
     """Shards whole and by record, folders by file; on a store nothing is warmed."""
     settings = DiskSettings.model_validate(

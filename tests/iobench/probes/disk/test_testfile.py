@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,110 @@ def test_a_file_to_write_is_there_for_the_block_only(tmp_path: Path) -> None:
 def test_clean_removes_ours_and_nothing_else(tmp_path: Path) -> None:
     """What killed trials left goes too; other people's files stay."""
     file_to_read(tmp_path, SIZE, "t")
-    for name in (".iobench-partial-0a1b", ".iobench-write-ff", ".iobench-notes", "read-5"):
+    for name in (f".iobench-partial-{'0a' * 8}", f".iobench-write-{'ff' * 8}"):
+        (tmp_path / name).touch()
+    others = [".iobench-notes", ".iobench-write-ff", "read-5"]
+    for name in others:
         (tmp_path / name).touch()
     clean(tmp_path)
-    assert names(tmp_path) == [".iobench-notes", "read-5"]
+    assert names(tmp_path) == others
     clean(tmp_path / "gone")
+
+
+class TestSomebodyElsesFile:
+    """Called as ours is: never read as ours, never overwritten, never removed."""
+
+    def refused(self, folder: Path) -> None:
+        """The trial fails, and says what to do."""
+        match = (
+            rf"{folder}/\.iobench-read-{SIZE} is there, and iobench did not make it: move it away"
+        )
+        with pytest.raises(TrialFailed, match=match):
+            file_to_read(folder, SIZE, "t")
+        clean(folder)
+
+    @pytest.mark.parametrize("length", [5, SIZE, SIZE + 7])
+    def test_with_other_content(self, tmp_path: Path, length: int) -> None:
+        """Of the same size, or of another."""
+        path = tmp_path / f".iobench-read-{SIZE}"
+        path.write_bytes(b"x" * length)
+        self.refused(tmp_path)
+        assert path.read_bytes() == b"x" * length
+
+    def test_a_link(self, tmp_path: Path) -> None:
+        """What it points to would be measured, or replaced; also where that is ours."""
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        ours = file_to_read(elsewhere, SIZE, "t")
+        path = tmp_path / ours.name
+        path.symlink_to(ours)
+        self.refused(tmp_path)
+        assert path.is_symlink()
+        ours.unlink()
+        self.refused(tmp_path)
+        assert path.is_symlink()
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        """It stays, with what is in it."""
+        path = tmp_path / f".iobench-read-{SIZE}"
+        path.mkdir()
+        (path / "kept").touch()
+        self.refused(tmp_path)
+        assert (path / "kept").exists()
+
+    def test_of_another_size_of_ours(self, tmp_path: Path) -> None:
+        """A file of ours under the name of another size is somebody's doing."""
+        file_to_read(tmp_path, 2 * SIZE, "t").rename(tmp_path / f".iobench-read-{SIZE}")
+        self.refused(tmp_path)
+        assert names(tmp_path) == [f".iobench-read-{SIZE}"]
+
+
+@pytest.fixture(params=["full", "read-only"])
+def mounted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A small file system of its own: one that is full, or one that may not be written."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    options = "size=4m" if request.param == "full" else "size=4m,ro"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.decode()}")
+    if request.param == "full":
+        (folder / "filler").write_bytes(bytes(4 * 2**20 - 2**16))
+    yield request.param, folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("make", [file_to_read, lambda *args: file_to_write(*args).__enter__()])
+def test_disks_that_are_full_or_read_only(mounted: tuple[str, Path], make: Make) -> None:
+    """Real ones: a clear line, and nothing is left on them or lost."""
+    kind, folder = mounted
+    before = names(folder)
+    said = {
+        "full": r"target 't' is full: 0 MB are free in .* \(tmpfs\), the test file takes 1 MB",
+        "read-only": r"may not be written to: Read-only file system; .* give a folder on that disk",
+    }
+    with pytest.raises(TrialFailed, match=said[kind]):
+        make(folder, SIZE, "t")
+    assert names(folder) == before
+
+
+def test_a_disk_that_fills_up_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room that was there when it was asked for, and is not when it is taken."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(tmp_path)]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        monkeypatch.setattr("iobench.probes.disk.testfile._has_room", lambda *args: None)
+        with pytest.raises(TrialFailed, match=r"is full: .*: No space left on device"):
+            file_to_read(tmp_path, SIZE, "t")
+        assert names(tmp_path) == []
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
 
 
 @pytest.mark.parametrize("make", [file_to_read, lambda *args: file_to_write(*args).__enter__()])

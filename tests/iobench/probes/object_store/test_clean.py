@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
+import pytest
+
+from dataprep.errors import StoreError
 from dataprep.stores import open_store
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.faults import FaultProxy, Match, Rule, Status
@@ -39,3 +43,12 @@ def test_who_may_not_list_uploads_may_still_clean(place: Place, proxy: FaultProx
     open_store(place.uri, place.store).put(PREFIX + "read/1/00000", b"x")
     proxy.replace_rules([Rule(Match("GET", "uploads"), Status(403, "AccessDenied"))])
     assert clean(place) == 1
+
+
+def test_a_store_that_refuses_is_given_up_at_once(place: Place, proxy: FaultProxy) -> None:
+    """One question, two attempts: a run that has ended is not held up by minutes of them."""
+    proxy.replace_rules([Rule(Match(), Status(503, "SlowDown"))])
+    patient = replace(place, store=place.store.model_copy(update={"max_attempts": 50}))
+    with pytest.raises(StoreError, match="503"):
+        clean(patient)
+    assert [request.method for request in proxy.requests] == ["HEAD", "HEAD"]

@@ -52,7 +52,10 @@ def test_only_failures_fail_with_the_most_frequent_reason() -> None:
     """The reason says how often and what the store said."""
     reasons = {"503": "503 SlowDown: wait", "timeout": "late"}
     attempts = Attempts([], Counter({"timeout": 1, "503": 9}), reasons)
-    with pytest.raises(TrialFailed, match="every request failed, 9 of 10 with 503 SlowDown: wait"):
+    said = (
+        "every request failed, 9 of 10 with 503 SlowDown: wait: the store refuses requests for now"
+    )
+    with pytest.raises(TrialFailed, match=said):
         require_success(attempts, "s3://bucket")
 
 

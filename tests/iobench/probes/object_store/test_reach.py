@@ -9,9 +9,9 @@ import pytest
 
 from dataprep.errors import PermissionRefused
 from dataprep.stores import StoreOptions
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.faults import FaultProxy, Match, Rule, Status
-from iobench.probes.object_store.reach import reach
+from iobench.probes.object_store.reach import OVERLOADED, is_overload, overload_said, reach
 from iobench.trial import Place
 
 
@@ -72,3 +72,33 @@ def test_a_refused_bucket_is_there(place: Place, proxy: FaultProxy) -> None:
     proxy.replace_rules([Rule(Match("HEAD"), Status(403, "AccessDenied"))])
     with pytest.raises(PermissionRefused):
         reach(place)
+
+
+def test_a_store_that_refuses_everybody_is_told_from_one_that_says_no(
+    place: Place, proxy: FaultProxy
+) -> None:
+    """503 passes, and the reason says to come back; 403 does not."""
+    proxy.replace_rules([Rule(Match(), Status(503, "SlowDown", "Please reduce your rate."))])
+    with (
+        pytest.raises(TrialFailed, match=f"503: Service Unavailable: {OVERLOADED}"),
+        overload_said(),
+    ):
+        reach(place)
+    proxy.replace_rules([Rule(Match(), Status(403, "AccessDenied"))])
+    with pytest.raises(PermissionRefused), overload_said():
+        reach(place)
+
+
+@pytest.mark.parametrize(
+    ("reason", "passes"),
+    [
+        ("s3://b: 503: Service Unavailable", True),
+        ("s3://b/k: SlowDown: Please reduce your request rate.", True),
+        ("500", True),
+        ("s3://b/5030: AccessDenied", False),
+        ("s3://b/k: not found", False),
+    ],
+)
+def test_what_passes(reason: str, passes: bool) -> None:
+    """By status or code, not by a number in a name."""
+    assert is_overload(reason) == passes

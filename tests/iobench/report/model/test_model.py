@@ -402,3 +402,32 @@ def test_a_single_point_of_a_disk_is_shown_too() -> None:
     assert [entry.text for entry in row[:6]] == [
         "here", "read", "sequential", "1\u00a0MiB", "4", "direct",
     ]  # fmt: skip
+
+
+def test_engines_have_a_column_where_there_are_two() -> None:
+    """So that a figure of fio is not taken for one of ours."""
+    run = Run(repeats=2)
+    where = ("here", "read", "sequential", 1 << 20, 4, "direct")
+    run._disk(*where, results.DIRECT, 1000.0)
+    run._disk(*where, results.DIRECT, 990.0, engine="fio")
+    table = table_of(report_of(run), "Throughput and latency")
+    assert table.columns[0] == "engine"
+    assert [row[0].text for row in table.rows] == ["iobench", "fio"]
+
+
+def test_clients_stand_side_by_side() -> None:
+    """The fastest first, with what it takes; one that is still rising at its end is said to be."""
+    made = Run(repeats=3).stores().result()
+    computed = build(replace(made, summary=summarise(made)), {})
+    table = table_of(computed, "Clients side by side")
+    shown = [[entry.text for entry in row] for row in table.rows]
+    assert [row[1:3] for row in shown[:2]] == [["get", "obstore"], ["get", "boto3"]]
+    assert shown[0][-2:] == ["still rising", "not measured"]
+    fastest, other = (float(row[3].raw or "") for row in table.rows[:2])
+    assert fastest > other > 0
+
+
+def test_a_result_from_before_has_no_such_table() -> None:
+    """Its summary does not say what each reached."""
+    with pytest.raises(ValueError, match="not enough values"):
+        table_of(report_of(Run(repeats=2).stores()), "Clients side by side")

@@ -1,0 +1,133 @@
+"""PURE. In what two runs' machines, software and configs differ.
+
+Machine: processor and its cores, memory, limits, GPUs, the cloud's type, and what the targets lie
+on: disks, file systems, sizes, whose store. Runs of unlike machines are compared only when that is
+asked for: their ratios are of the machines first. So are things of an environment that are not
+known here: a wrong refusal is seen, a wrong comparison is not.
+
+Software: iobench, Python, kernel, drivers, libraries, and what is set: mount options, read-ahead,
+schedulers, governors, power limits, a container around it all. They are what people compare runs
+for; they are told and do not stop anything. Config: told too, since it is what was asked; params
+that differ make different points anyway, and what is left (other data under the same name) has to
+be known to a reader.
+
+What only one run knows, since the other was written by an older version, is ``untold``. Left out
+are room on a disk, links of GPUs at rest, disks that nothing was measured on, and words that only
+say the rest again. Sizes count as equal within 2 %: kernels keep different shares of the same
+memory for themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard
+
+from dataprep.names import escape
+
+Sort = Literal["machine", "software", "config", "untold"]
+_SOFTWARE = {"iobench", "python", "kernel", "libraries", "governor", "transparent_huge_pages"}
+_SET = {
+    *("driver_version", "power.limit", "persistence_mode", "container"),
+    *("mount_options", "read_ahead_kb", "queue"),
+}
+_PLACES = {"targets", "stores"}
+_SAME_SIZE = 0.02
+_UNKNOWN = ("", None, "unknown")
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``path`` is dotted; all are escaped. An empty value is one that is not there."""
+
+    path: str
+    base: str
+    new: str
+    sort: Sort
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.base or 'none'} -> {self.new or 'none'}"
+
+
+def environment(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Of what figures depend on, machine first."""
+    before, after = dict(_flat(base)), dict(_flat(new))
+    found = [
+        _difference(path, before.get(path), after.get(path), _sort(path, before, after))
+        for path in dict.fromkeys([*before, *after])
+        if not _passes(path) and not _alike(path, before.get(path), after.get(path))
+    ]
+    order = ("machine", "untold", "software", "config")
+    return tuple(sorted(found, key=lambda difference: order.index(difference.sort)))
+
+
+def config(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Of what was asked for, but for the run's name."""
+    before, after = dict(_flat(base)), dict(_flat(new))
+    return tuple(
+        _difference(path, before.get(path), after.get(path), "config")
+        for path in dict.fromkeys([*before, *after])
+        if path != ("name",) and before.get(path) != after.get(path)
+    )
+
+
+def _flat(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _flat(below, (*above, str(key)))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        if any(isinstance(below, (Mapping, list)) for below in value) or not value:
+            yield (*above, "count"), len(value)
+            for index, below in enumerate(value):
+                yield from _flat(below, (*above, str(index)))
+        else:
+            yield above, list(value)
+    else:
+        yield above, value
+
+
+def _passes(path: tuple[str, ...]) -> bool:
+    """Whether it is of the moment, or only words."""
+    if path[0] == "disks" or path[-1] == "free_bytes":
+        return True
+    if path[0] == "gpus":
+        return path[-1].endswith(".current")
+    return path[0] in _PLACES and path[-1] in ("name", "why")
+
+
+def _sort(path: tuple[str, ...], before: Mapping[Any, Any], after: Mapping[Any, Any]) -> Sort:
+    if path[0] in _SOFTWARE or _SET & {*path[1:]}:
+        return "software"
+    if path[0] in _PLACES and len(path) > 2:
+        # A place that only one run has is a matter of what was asked.
+        sides = [{known[:2] for known in side} for side in (before, after)]
+        if not all(path[:2] in side for side in sides):
+            return "config"
+    untold = any(side.get(path) in _UNKNOWN for side in (before, after))
+    return "untold" if untold else "machine"
+
+
+def _alike(path: tuple[str, ...], base: Any, new: Any) -> bool:
+    if path[-1].endswith("_bytes") and _is_size(base) and _is_size(new):
+        return abs(base - new) <= _SAME_SIZE * max(base, new)
+    return bool(base == new) or (base in _UNKNOWN and new in _UNKNOWN)
+
+
+def _is_size(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _difference(path: tuple[str, ...], base: Any, new: Any, sort: Sort) -> Difference:
+    key = path[-1]
+    return Difference(escape(".".join(path)), _said(key, base), _said(key, new), sort)
+
+
+def _said(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if key.endswith("_bytes") and isinstance(value, int) and value >= 10**9:
+        return f"{value / 1e9:,.1f} GB"
+    text = escape(value if isinstance(value, str) else json.dumps(value, default=str))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,173 @@
+"""PURE. What loops move, a loader alone or a training loop, and how long they last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dataprep.requests import Requests, listing
+from iobench.consumers.presets import PRESETS
+from iobench.data.settings import split_name
+from iobench.forecast.bounds import UNKNOWN, Bounds, up_to
+from iobench.forecast.facts import DataFacts, Facts
+from iobench.forecast.predicted import Predicted
+from iobench.forecast.rates import rates_of
+from iobench.loaders.own import BY_SAMPLE, SYNTHETIC
+from iobench.trial import Params
+
+START_S = {"null": 0.5, "mock": 0.5, "raw": 1.0, "tf-data": 5.0, "mxnet-record": 4.0}
+OTHER_START_S = 3.0
+"""From the start of a trial to the first step that counts: imports, workers, the first batches.
+
+Medians of the example report of this package, on two cores.
+"""
+
+FETCHED_BEFORE_S = 10.0
+STREAMS_A_WORKER = 2
+
+OPENING = Requests(gets=4)
+"""That a process sends to open a data set: manifest, labels, table of samples."""
+
+_WHOLE = frozenset({"raw", "torch-iterable", "tf-data", "mxnet-record"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a trial may read of its data; ``unit`` is the size of what one request brings."""
+
+    bytes: Bounds
+    unit: Bounds
+    units: Bounds
+    store: str
+    is_amazon: bool
+    opening: Requests
+    unknown: tuple[str, ...]
+    assumed: tuple[str, ...]
+
+    def over(
+        self, streams: int, seconds: float, lasts: Bounds, start_s: float, *, once: bool = False
+    ) -> Predicted:
+        """From a store, for ``seconds`` by so many requests at a time; ``once``: one epoch."""
+        rates = rates_of(is_amazon=self.is_amazon)
+        window_s = seconds + FETCHED_BEFORE_S
+        most = rates.most_requests(streams, window_s, self.unit.low)
+        read = rates.most_bytes(streams, window_s) + streams * (self.unit.high or 0.0)
+        if once and self.units.high is not None:
+            most = min(most, self.units.high)
+        if once and self.bytes.high is not None:
+            read = min(read, self.bytes.high)
+        if self.unit.high is not None:
+            read = min(read, most * self.unit.high)
+        opening = self.opening * (1 + streams)
+        return Predicted(
+            seconds=lasts,
+            likely_s=seconds + start_s + 1.0,
+            store_read=up_to(read),
+            store=self.store,
+            requests=(self.opening, opening + Requests(gets=int(most))),
+            unknown=self.unknown,
+            assumed=(*self.assumed, rates.words, _FETCHING),
+        )
+
+
+_FETCHING = (
+    f"a loader's worker has {STREAMS_A_WORKER} requests under way, and begins at most "
+    f"{FETCHED_BEFORE_S:g} s before the clock"
+)
+
+
+def read_from(name: str, facts: Facts, *, whole: bool) -> Reading:
+    """Data by their name, read in whole shards or files, or sample by sample."""
+    found = facts.data.get(name)
+    if found is None:
+        why = (f"what {name} holds: it could not be looked at",)
+        where = "" if not split_name(name)[2] else "bucket"
+        amazon = where in facts.stores and facts.stores[where].is_amazon
+        return Reading(UNKNOWN, UNKNOWN, UNKNOWN, where, amazon, OPENING, why, ())
+    is_files = split_name(name)[0] != "shards"
+    by_object = whole or is_files
+    return Reading(
+        bytes=found.bytes,
+        unit=found.object_bytes if by_object else found.sample_bytes,
+        units=found.objects if by_object else found.samples,
+        store=found.store,
+        is_amazon=bool(found.store) and facts.stores[found.store].is_amazon,
+        opening=_opening(found, is_files),
+        unknown=() if found.bytes.high is not None else (f"how large {name} will be",),
+        assumed=(),
+    )
+
+
+def _opening(found: DataFacts, is_files: bool) -> Requests:
+    return listing(int(found.objects.high or 1)) if is_files and found.store else OPENING
+
+
+def loader(params: Params, facts: Facts, timeout_s: float) -> Predicted:
+    """A loader with nothing behind it; a cold one reads an epoch at most."""
+    seconds = float(params["seconds"])
+    start_s = START_S.get(params["loader"], OTHER_START_S)
+    cold = params["cache"] == "cold"
+    lasts = Bounds(0.0 if cold else seconds, timeout_s)
+    if not params["data"]:
+        return Predicted(lasts, seconds + start_s, assumed=(_STARTS,))
+    found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
+    if found.store:
+        return found.over(_streams(params), seconds, lasts, start_s)
+    return Predicted(
+        seconds=lasts,
+        likely_s=seconds + start_s,
+        disk_read=up_to(found.bytes.high),
+        unknown=found.unknown,
+        assumed=(*found.assumed, _STARTS, *_random(params["loader"])),
+    )
+
+
+def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
+    """A training loop of so many steps, one epoch at most."""
+    likely_s, unknown = _loop_s(params)
+    start_s = START_S.get(params["loader"], OTHER_START_S)
+    lasts = Bounds(0.0, timeout_s)
+    whole_s = None if likely_s is None else likely_s + start_s
+    if not params["data"]:
+        return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
+    found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
+    if found.store:
+        # The time of a loop is not known: an epoch bounds it, whatever its time.
+        over = found.over(_streams(params), timeout_s, lasts, start_s, once=True)
+        return _with(over, whole_s, (*over.unknown, *unknown))
+    return Predicted(
+        seconds=lasts,
+        likely_s=whole_s,
+        disk_read=up_to(found.bytes.high),
+        unknown=(*found.unknown, *unknown),
+        assumed=(*found.assumed, _STARTS, *_random(params["loader"])),
+    )
+
+
+_STARTS = "a loop starts within 1 to 5 s, by its loader, beside the seconds that it measures"
+
+
+def _with(found: Predicted, likely_s: float | None, unknown: tuple[str, ...]) -> Predicted:
+    return replace(found, likely_s=likely_s, unknown=unknown)
+
+
+def _streams(params: Params) -> int:
+    return STREAMS_A_WORKER * max(1, int(params["workers"]))
+
+
+def _random(name: str) -> tuple[str, ...]:
+    if name not in BY_SAMPLE:
+        return ()
+    return ("what read-ahead adds to reads of single samples is not counted",)
+
+
+def _loop_s(params: Params) -> tuple[float | None, tuple[str, ...]]:
+    """How long the device takes for its steps, where that is described."""
+    rate = params.get("images_per_s")
+    if params.get("preset") in PRESETS:
+        rate = PRESETS[params["preset"]].images_per_s
+    if rate:
+        return params["steps"] * params["batch_size"] / float(rate), ()
+    if params["consumer"] == "null" and params["loader"] in SYNTHETIC:
+        return 0.0, ()
+    what = "the model and the device" if params["consumer"] != "null" else "the loader"
+    return None, (f"how long a training loop of {params['group']} takes: it depends on {what}",)

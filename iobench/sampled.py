@@ -1,0 +1,27 @@
+"""PURE. A trial's outcome with what the machine did meanwhile, on the clock of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iobench.samplers.recorder import Samples
+from iobench.trial import Outcome
+
+
+def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
+    """``outcome`` and its samples, timed from where its series are; else from ``begun_s``.
+
+    All clocks are the machine's monotonic one, which processes share. What was read before that
+    moment has a negative time: opening, warming up.
+    """
+    origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
+    times = [
+        time_s - origin_s for time_s in samples.columns.get("time_s", ()) if time_s is not None
+    ]
+    metrics = {
+        **outcome.metrics,
+        "sampling_core_share": samples.core_share,
+        "sampling_notes": list(samples.notes),
+    }
+    columns = {**samples.columns, "time_s": times} if times else {}
+    return replace(outcome, metrics=metrics, samples=columns)

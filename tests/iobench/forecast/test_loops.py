@@ -1,0 +1,98 @@
+"""Loops: an epoch bounds what is read, and who computes says how long it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iobench.forecast import Facts
+from iobench.forecast.bounds import Bounds
+from iobench.forecast.loops import OPENING, loader, training
+from iobench.loaders import LOADERS
+from tests.iobench.forecast.made import AMAZON, data
+
+LOADER = {"loader": "raw", "data": "shards@disk", "cache": "warm", "workers": 2, "seconds": 3.0}
+TRAINING: dict[str, Any] = {
+    "group": "loop",
+    "input": "warm",
+    "consumer": "torch",
+    "loader": "torch-iterable",
+    "data": "shards@disk",
+    "over": "shards@disk",
+    "workers": 2,
+    "steps": 10,
+    "batch_size": 8,
+}
+ON_DISK = Facts({"shards@disk": data()})
+ON_AMAZON = Facts({"shards@s3": data(store="bucket")}, {"bucket": AMAZON})
+
+
+@pytest.mark.parametrize("name", LOADERS.names())
+def test_a_loader_lasts_as_long_as_it_is_told(name: str) -> None:
+    """Beside its start; warm no shorter."""
+    found = loader({**LOADER, "loader": name}, ON_DISK, 600.0)
+    assert found.likely_s is not None
+    assert 3.0 < found.likely_s < 10.0
+    assert found.seconds == Bounds(3.0, 600.0)
+    assert found.disk_read == Bounds(0.0, 50e6)
+    assert found.unknown == ()
+
+
+def test_a_cold_loader_may_end_with_its_epoch() -> None:
+    """Which may be short."""
+    assert loader({**LOADER, "cache": "cold"}, ON_DISK, 600.0).seconds.low == 0.0
+
+
+def test_a_loader_without_data_moves_nothing() -> None:
+    """It has no place."""
+    found = loader({**LOADER, "loader": "mock", "data": ""}, Facts(), 600.0)
+    assert found.disk_read == Bounds()
+
+
+@pytest.mark.parametrize(("name", "each"), [("raw", 12_500_000), ("torch-map", 50_000)])
+def test_requests_to_a_store_are_bounded(name: str, each: int) -> None:
+    """Whole shards or single samples, by two streams a worker, with 10 s before the clock."""
+    found = loader({**LOADER, "loader": name, "data": "shards@s3"}, ON_AMAZON, 600.0)
+    high = found.requests[1]
+    assert high is not None
+    streams = 4
+    assert high.gets - OPENING.gets * (1 + streams) <= streams * (13.0 / (0.01 + each / 1e8) + 1)
+    assert found.store == "bucket"
+    assert found.store_read.high is not None
+    assert found.store_read.high <= 4 * 100e6 * 13.0 + streams * each
+
+
+def test_a_real_loop_has_no_known_length() -> None:
+    """It depends on model and device: that is said, with the bound."""
+    found = training(TRAINING, ON_DISK, 600.0)
+    assert found.likely_s is None
+    assert found.seconds == Bounds(0.0, 600.0)
+    assert found.unknown == (
+        "how long a training loop of loop takes: it depends on the model and the device",
+    )
+    assert found.disk_read == Bounds(0.0, 50e6)
+
+
+@pytest.mark.parametrize("device", [{"images_per_s": 80.0}, {"preset": "H100"}])
+def test_an_emulated_device_has(device: dict[str, Any]) -> None:
+    """Its rate is known."""
+    found = training({**TRAINING, "consumer": "paced", **device}, ON_DISK, 600.0)
+    rate = device.get("images_per_s", 7000.0)
+    assert found.likely_s == pytest.approx(80 / rate + 3.0)
+
+
+def test_an_epoch_bounds_a_loop_on_a_store() -> None:
+    """Whatever its time."""
+    found = training({**TRAINING, "input": "store", "data": "shards@s3"}, ON_AMAZON, 600.0)
+    assert found.requests[1] is not None
+    assert found.requests[1].gets == OPENING.gets * 5 + 4
+    assert found.store_read.high == 50e6
+
+
+def test_data_that_nobody_could_look_at() -> None:
+    """Are bounded by the store, and said to be unknown."""
+    found = loader({**LOADER, "data": "shards@s3"}, Facts(stores={"bucket": AMAZON}), 600.0)
+    assert "what shards@s3 holds" in found.unknown[0]
+    assert found.requests[1] is not None
+    assert loader(LOADER, Facts(), 600.0).disk_read.high is None

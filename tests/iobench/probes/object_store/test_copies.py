@@ -1,0 +1,64 @@
+"""Objects copied by a program, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from iobench.clock import VirtualClock
+from iobench.errors import TrialFailed
+from iobench.probes.object_store.copies import copies
+from iobench.probes.object_store.pool import Objects
+
+OBJECTS = Objects(1000, 3)
+
+
+class Copier:
+    """Takes two seconds for all objects, or does what it is told."""
+
+    notes: Sequence[str] = ()
+
+    def __init__(self, clock: VirtualClock, sizes: Sequence[int] = (1000, 1000, 1000)) -> None:
+        self._clock = clock
+        self._sizes = sizes
+        self.folders: list[Path] = []
+
+    def copy(self, prefix: str, folder: Path) -> None:
+        """Files of the sizes told."""
+        assert prefix == "iobench-probe/read/1000/"
+        assert list(folder.iterdir()) == []
+        self.folders.append(folder)
+        for number, size in enumerate(self._sizes):
+            (folder / str(number)).write_bytes(bytes(size))
+        self._clock.sleep(2.0)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    """One that passes only where somebody sleeps."""
+    return VirtualClock()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "at_most", "rounds"), [(5.0, 100, 3), (0.1, 100, 1), (100.0, 5, 2), (1.0, 1, 1)]
+)
+def test_rounds(clock: VirtualClock, seconds: float, at_most: int, rounds: int) -> None:
+    """At least one, and others until time or number is up; nothing is left of any."""
+    copier, told = Copier(clock), list[float]()
+    progress: Callable[[float, str], None] = lambda done, unit: told.append(done)  # noqa: E731
+    done = copies(copier, OBJECTS, seconds, at_most, clock, progress)
+    assert (done.objects, done.bytes, done.seconds) == (3 * rounds, 3000 * rounds, 2.0 * rounds)
+    assert told == [3000 * number for number in range(1, rounds + 1)]
+    assert done.cpu_s >= 0
+    assert not any(folder.exists() for folder in copier.folders)
+
+
+@pytest.mark.parametrize("sizes", [(), (1000, 1000), (1000, 1000, 999), (1000,) * 4])
+def test_other_than_all_is_a_failure(clock: VirtualClock, sizes: Sequence[int]) -> None:
+    """Of a program that leaves something out, or brings less of it, there is no figure."""
+    with pytest.raises(
+        TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes came of 3"
+    ):
+        copies(Copier(clock, sizes), OBJECTS, 1.0, 9, clock)

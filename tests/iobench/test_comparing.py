@@ -1,0 +1,171 @@
+"""Saved runs, read from where they lie."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import ConfigError, SchemaTooNew
+from iobench.comparing import compare_saved, label, page_name, threshold_share
+from iobench.errors import ResultError
+from tests.iobench.compare.saved_runs import STEADY, repeats, saved, scaled
+
+
+def stored(folder: Path, factor: float = 1.0) -> Path:
+    """A run's folder."""
+    folder.mkdir()
+    result = saved(*repeats(scaled(STEADY, factor))).result
+    (folder / "result.json").write_bytes(result.to_json())
+    return folder
+
+
+def test_folders_and_files_are_the_same(tmp_path: Path) -> None:
+    """A run, its result, and a copy of that under another name."""
+    run = stored(tmp_path / "run")
+    kept = tmp_path / "baseline.json"
+    kept.write_bytes((run / "result.json").read_bytes())
+    for base in (run, run / "result.json", kept):
+        assert compare_saved([base, run], None, 0.05).exit_code == 0
+        assert compare_saved([run], base, 0.05).exit_code == 0
+
+
+def test_the_base_is_the_first_or_the_baseline(tmp_path: Path) -> None:
+    """All others are new."""
+    slow, fast = stored(tmp_path / "slow", 0.5), stored(tmp_path / "fast")
+    assert compare_saved([fast, slow], None, 0.05).exit_code == 1
+    assert compare_saved([slow, fast], None, 0.05).exit_code == 0
+    assert compare_saved([slow], fast, 0.05).exit_code == 1
+    several = compare_saved([slow, slow], fast, 0.05)
+    assert several.exit_code == 1
+    assert len(json.loads(several.json)["runs"]) == 3
+
+
+def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
+    """What is missing is said."""
+    with pytest.raises(ConfigError, match="NEW_DIR --against BASELINE"):
+        compare_saved([stored(tmp_path / "run")], None, 0.05)
+
+
+BROKEN = {
+    "empty": b"",
+    "no JSON": b"{",
+    "no object": b"[1, 2]",
+    "a number": b"3",
+    "no text": b"\xff\xfe",
+    "deep": b"[" * 100_000,
+    "another file": b'{"schema": 1}',
+    "not a number": b'{"schema": 1, "trials": [NaN]}',
+    "no number at all": b'{"schema": 1, "trials": [1e999]}',
+}
+
+
+def with_changes(**changes: object) -> bytes:
+    """A result in which a trial is odd."""
+    content = json.loads(saved(*repeats(STEADY)).result.to_json())
+    content["trials"][2] |= changes
+    return json.dumps(content).encode()
+
+
+BROKEN |= {
+    f"trial with {name}": with_changes(**{name: value})
+    for name, value in {
+        "params": 3,
+        "metrics": [1],
+        "kind": None,
+        "status": "unknown",
+        "reason": {},
+        "cold": {"asked": 1, "label": 2},
+    }.items()
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+def test_what_is_no_result_is_refused(tmp_path: Path, content: bytes) -> None:
+    """With its name, as base and as new."""
+    run, odd = stored(tmp_path / "run"), tmp_path / "odd.json"
+    odd.write_bytes(content)
+    for pair in ([odd, run], [run, odd]):
+        with pytest.raises(ResultError, match=r"odd\.json: not the result of a run"):
+            compare_saved(pair, None, 0.05)
+
+
+@pytest.mark.parametrize("part", ["environment", "config", "name", "started"])
+def test_parts_of_another_shape_are_refused(tmp_path: Path, part: str) -> None:
+    """Whatever reads a result relies on them."""
+    content = json.loads(saved(*repeats(STEADY)).result.to_json())
+    content[part] = 7
+    odd = tmp_path / "odd.json"
+    odd.write_text(json.dumps(content))
+    with pytest.raises(ResultError, match=f"the {part} is int"):
+        compare_saved([odd, odd], None, 0.05)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """With what to do."""
+    newer = tmp_path / "newer.json"
+    newer.write_text(json.dumps({"schema": 2}))
+    with pytest.raises(SchemaTooNew, match="upgrade"):
+        compare_saved([newer, newer], None, 0.05)
+
+
+def test_nothing_there_is_refused(tmp_path: Path) -> None:
+    """A folder without a run, and no folder."""
+    run = stored(tmp_path / "run")
+    for nowhere in (tmp_path, tmp_path / "nowhere", tmp_path / "nowhere.json"):
+        with pytest.raises(ResultError, match="no run in"):
+            compare_saved([run, nowhere], None, 0.05)
+
+
+def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
+    """A result that was meant to be read is not written over."""
+    done = compare_saved([stored(tmp_path / "a"), stored(tmp_path / "b", 0.8)], None, 0.05)
+    page = tmp_path / "page.html"
+    for _ in range(2):
+        done.write_page(page)
+    assert b"iobench comparison" in page.read_bytes()
+    with pytest.raises(ConfigError, match=r"ends in \.html"):
+        done.write_page(tmp_path / "a" / "result.json")
+    with pytest.raises(ConfigError, match="cannot write"):
+        done.write_page(tmp_path / "nowhere" / "page.html")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(ConfigError, match="cannot write"):
+        done.write_page(tmp_path / "folder.html")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a",
+        "b",
+        "folder.html",
+        "page.html",
+    ]
+
+
+def test_no_path_of_this_machine_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is called by its folder, a kept file by its name."""
+    done = compare_saved([stored(tmp_path / "a"), stored(tmp_path / "b")], None, 0.05)
+    assert str(tmp_path) not in done.text
+    assert str(tmp_path) not in done.json
+    monkeypatch.chdir(tmp_path / "a")
+    assert label(Path()) == "a"
+    assert label(Path("result.json")) == "a"
+    assert label(Path("../kept.json")) == "kept.json"
+
+
+@pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("2.5 %", 0.025), ("99%", 0.99)])
+def test_a_threshold_is_a_share(text: str, share: float) -> None:
+    """As everywhere in this package."""
+    assert threshold_share(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["0%", "100%", "5", "-5%", "nan%", "", "five"])
+def test_other_thresholds_are_refused(text: str) -> None:
+    """What would have been right is said."""
+    with pytest.raises(ConfigError, match="--threshold"):
+        threshold_share(text)
+
+
+def test_page_names() -> None:
+    """In any case of letters."""
+    page_name(Path("a.HTML"))
+    with pytest.raises(ConfigError, match=r"--html result\.json"):
+        page_name(Path("result.json"))

@@ -1,0 +1,148 @@
+"""Trials and steps as CSV: what is written is what any reader of CSV gets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dataprep.errors import StoreError
+from iobench.errors import ResultError
+from iobench.export import samples_csv, series_csv, trials_csv, write
+from iobench.result import Result
+from iobench.rundir import RunDirectory
+from iobench.trial import Cold, Outcome, Trial
+from tests.commandline import iobench
+
+EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
+ODD = 'a "b",\nc\r\nd;\té'
+
+
+def trial(**metrics: Any) -> Trial:
+    """One that is done."""
+    return Trial("t/0", "loader", {"loader": ODD, "workers": 2}, 0, "done", metrics)
+
+
+def saved(folder: Path, *trials: Trial) -> Path:
+    """A run's folder as it is while the run goes on."""
+    folder.mkdir(exist_ok=True)
+    result = replace(EMPTY, trials=trials)
+    RunDirectory(folder).save(result, "t/0", Outcome({}, series={"step_end_s": [0.5, 1.5]}))
+    return folder
+
+
+def rows(data: bytes) -> list[dict[str, str]]:
+    """As Python's own reader has them."""
+    return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+
+
+def test_values_survive_the_quotes(tmp_path: Path) -> None:
+    """Line feeds, commas, quotes; lists as YAML; bytes that are no text as escapes."""
+    made = replace(trial(notes=["a", ODD], odd="\udcff"), reason=ODD)
+    (row,) = rows(trials_csv(saved(tmp_path, made)))
+    assert row["params.loader"] == ODD
+    assert row["reason"] == ODD
+    assert row["metrics.odd"] == "\\udcff"
+    assert row["metrics.notes"].startswith("[a, ")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.text(max_size=20).filter(lambda text: "\0" not in text))
+def test_any_name_survives(tmp_path: Path, name: str) -> None:
+    """In whatever alphabet."""
+    made = replace(trial(), params={"loader": name})
+    (row,) = rows(trials_csv(saved(tmp_path / "run", made)))
+    assert row["params.loader"] == name.encode(errors="backslashreplace").decode()
+
+
+def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
+    """Although others of the column are missing."""
+    other = replace(trial(), id="t/1", params={"file_bytes": 2**40})
+    first, second = rows(trials_csv(saved(tmp_path, trial(x=0.1), other)))
+    assert (first["params.workers"], second["params.workers"]) == ("2", "")
+    assert second["params.file_bytes"] == str(2**40)
+    assert first["metrics.x"] == "0.1"
+
+
+def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
+    """In their order."""
+    cold = Cold("cold", "warm", 0.5)
+    made = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
+    RunDirectory(tmp_path).finish(made)
+    stored = pd.read_parquet(tmp_path / "trials.parquet")
+    found = pd.read_csv(io.BytesIO(trials_csv(tmp_path)))
+    assert list(found) == list(stored)
+    assert "cold" not in stored
+    assert "metrics" not in stored
+
+
+def test_series(tmp_path: Path) -> None:
+    """A row a step; the head alone where no loop was trained."""
+    found = rows(series_csv(saved(tmp_path, trial())))
+    assert [(row["trial"], row["step"], row["step_end_s"]) for row in found] == [
+        ("t/0", "0", "0.5"),
+        ("t/0", "1", "1.5"),
+    ]
+    (tmp_path / "series.parquet").unlink()
+    assert series_csv(tmp_path) == b'"trial","step","step_end_s","wait_s","compute_s"\n'
+
+
+def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
+    """What was not read is empty; a run without readings has the two columns of every one."""
+    folder = saved(tmp_path, trial())
+    readings: dict[str, list[float | None]] = {"time_s": [0, 1], "cpu.user_share": [None, 0.5]}
+    directory = RunDirectory(folder)
+    directory.save(EMPTY, "t/0", Outcome({}, samples=readings))
+    found = rows(samples_csv(folder))
+    assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in found] == [
+        ("t/0", "0", ""),
+        ("t/0", "1", "0.5"),
+    ]
+    (folder / "samples.parquet").unlink()
+    assert samples_csv(folder) == b'"trial","time_s"\n'
+
+
+def test_a_run_without_a_trial(tmp_path: Path) -> None:
+    """Has its columns."""
+    data = trials_csv(saved(tmp_path))
+    assert data == b'"id","kind","repeat","status","reason","started_s","seconds"\n'
+
+
+class TestCommand:
+    def test_stdout_and_file_are_the_same(self, tmp_path: Path) -> None:
+        """Bytes and all."""
+        folder, file = saved(tmp_path / "run", trial()), tmp_path / "out.csv"
+        done = iobench("export", folder)
+        assert done.code == 0, done.err
+        assert iobench("export", folder, "--output", file).code == 0
+        assert file.read_bytes().decode() == done.out == trials_csv(folder).decode()
+        assert iobench("export", folder, "--series").out == series_csv(folder).decode()
+        assert iobench("export", folder, "--samples").out == samples_csv(folder).decode()
+        both = iobench("export", folder, "--series", "--samples")
+        assert (both.code, "ask for one" in both.err) == (2, True)
+
+    def test_no_run(self, tmp_path: Path) -> None:
+        """One line, and no file."""
+        done = iobench("export", tmp_path, "--output", tmp_path / "out.csv")
+        assert done.code == 2
+        assert "no run in" in done.complaints[0]
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_folder(self, tmp_path: Path) -> None:
+        """Is named."""
+        with pytest.raises(ResultError, match="no folder"):
+            write(tmp_path / "none" / "out.csv", b"")
+
+    def test_a_folder_in_the_way(self, tmp_path: Path) -> None:
+        """Nothing is left beside it."""
+        (tmp_path / "out.csv").mkdir()
+        with pytest.raises(StoreError, match="cannot write"):
+            write(tmp_path / "out.csv", b"")
+        assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]

@@ -1,0 +1,103 @@
+"""docs/results.md names every column that a run has, and none that no run has."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from iobench.config import BenchConfig
+from iobench.display import Lines
+from iobench.run import run
+from iobench.run_tables import SERIES_COLUMNS, TRIAL_COLUMNS, trials_table
+from iobench.rundir import read
+from tests.iobench.small_runs import loaders
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "results.md").read_text()
+GOLDEN = ROOT / "tests" / "golden" / "run-schema-1"
+
+
+def patterns(title: str) -> list[str]:
+    """Columns of a section's table; ``...`` stands for other quantiles, ``*`` for any name."""
+    section = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?) \|", section, re.M)
+    found = []
+    for cell in cells:
+        names = re.findall(r"`([\w.*]+)`", cell)
+        if "..." in cell:
+            names = [f"{names[0].rpartition('_p')[0]}_p*"]
+        found += names
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
+    """A run of what the golden one lacks: writes, and what requests cost since."""
+    place = tmp_path_factory.mktemp("columns")
+    disk = {
+        "targets": [{"label": "here", "path": str(place)}],
+        "file_bytes": "1MiB",
+        "operations": "write",
+        "patterns": "sequential",
+        "cache": "warm",
+        "seconds": 0.1,
+        "block_bytes": 4096,
+        "at_block_bytes": 4096,
+        "parallelism": 1,
+        "at_parallelism": 1,
+    }
+    store = {
+        "clients": "boto3",
+        "operations": "get",
+        "object_bytes": 1000,
+        "connections": 1,
+        "at_object_bytes": 1000,
+        "at_connections": 1,
+        "seconds": 0.1,
+    }
+    values = {"name": "columns", "repeats": 1, "data": small_data, "disk": disk}
+    values["object_store"] = store
+    config = BenchConfig.model_validate({**values, "loaders": loaders("raw", "null", batch_size=4)})
+    run(config, place / "run", Lines())
+    return place / "run"
+
+
+def test_every_column_is_on_the_page(folder: Path) -> None:
+    """Of a run of today, and of one of the first version."""
+    known = patterns("Columns of trials")
+    for table in (pd.read_parquet(folder / "trials.parquet"), trials_table(read(GOLDEN).trials)):
+        for column in table.columns:
+            assert any(fnmatch(column, pattern) for pattern in known), column
+    assert set(TRIAL_COLUMNS) <= set(known)
+
+
+def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
+    """Of one run or the other; errors need a store that fails."""
+    columns = {*pd.read_parquet(folder / "trials.parquet"), *trials_table(read(GOLDEN).trials)}
+    for pattern in patterns("Columns of trials"):
+        if pattern != "metrics.errors.*":
+            assert any(fnmatch(column, pattern) for column in columns), pattern
+
+
+def test_series_have_their_columns() -> None:
+    """In their order."""
+    assert tuple(patterns("Columns of series")) == SERIES_COLUMNS
+    assert tuple(pd.read_parquet(GOLDEN / "series.parquet")) == SERIES_COLUMNS
+
+
+def test_the_line_for_pandas_works(folder: Path) -> None:
+    """As it stands on the page, and what follows it."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    first = re.sub(r'"reports/[^"]+/trials.parquet"', "path", blocks[0])
+    names: dict[str, Any] = {"pandas": pd, "path": folder / "trials.parquet"}
+    exec(first, names)
+    *before, last = blocks[1].strip().splitlines()
+    exec("\n".join(before), names)
+    rates = eval(last, names)
+    assert len(names["trials"]) == 4
+    assert rates["raw", 0] > 0
