@@ -110,24 +110,27 @@ class Running:
         os.killpg(self.pid, number)
 
     def workers(self) -> list[int]:
-        """The process ids of its worker processes."""
-        return [pid for pid, args in self._group() if "spawn_main" in args]
+        """The process ids of its worker processes, which are forks of one that imports for them."""
+        group = self._group()
+        servers = [pid for pid, parent, _ in group if parent == self.pid]
+        return [pid for pid, parent, _ in group if parent in servers]
 
     def survivors(self) -> list[str]:
         """What of its process group still runs, the driver included."""
-        return [args for _, args in self._group()]
+        return [args for _, _, args in self._group()]
 
-    def _group(self) -> list[tuple[int, str]]:
+    def _group(self) -> list[tuple[int, int, str]]:
+        """Process id, that of the parent, and arguments."""
         listed = subprocess.run(
-            ["ps", "-ww", "-eo", "pid=,pgid=,stat=,args="],
+            ["ps", "-ww", "-eo", "pid=,ppid=,pgid=,stat=,args="],
             capture_output=True,
             text=True,
             check=True,
         )
-        lines = [line.split(None, 3) for line in listed.stdout.splitlines()]
+        lines = [line.split(None, 4) for line in listed.stdout.splitlines()]
         return [
-            (int(pid), args)
-            for pid, group, state, args in lines
+            (int(pid), int(parent), args)
+            for pid, parent, group, state, args in lines
             if int(group) == self.pid and not state.startswith("Z")
         ]
 

@@ -152,6 +152,9 @@ def receipt_rows(formats: Sequence[str]) -> st.SearchStrategy[Row]:
         exif_orientation=st.integers(0, 8),
         width=st.integers(0, 2**31 - 1),
         height=st.integers(0, 2**31 - 1),
+        image_bytes=st.integers(0, 2**31 - 1),
+        boxes=st.none(),
+        values=st.none(),
         records=st.just({}) | places,
     )
 

@@ -16,28 +16,37 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "counted", "keys", "ordered"),
-        *("registry", "schema", "arrow_bytes"),
+        *("registry", "schema", "arrow_bytes", "arrow_columns"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
-        *("stores", "archives", "manifest", "sample_table", "sources", "labelling", "boxes"),
-        *("config_errors", "config_page", "config_file", "config", "config_reference"),
+        *("stores", "archives", "manifest", "sample_table", "stored_table"),
+        *("sources", "labelling", "boxes"),
+        *("config_errors", "config_page", "config_schema", "config_file"),
+        *("config", "config_reference"),
         *("examples", "prices"),
-        *("spool", "read_ahead", "worker", "job", "verification", "dataset"),
+        *("shard_memory", "spool", "read_ahead", "outcomes", "worker", "job", "forked"),
+        *("verification", "dataset"),
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "several", "trial", "words", "lifetime", "mounts", "memory"),
+        *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
+        *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
-        *("data", "image_files", "stored", "loaders", "consumers"),
-        *("probes", "loops", "config", "config_reference", "plan", "result", "summary"),
-        *("report", "run_tables", "rundir", "child", "isolation", "s3_server", "places"),
-        *("display", "run", "selftest", "cli"),
-        *("__main__", "faults", "demo", "bench_shard", "bench_tars"),
+        *("samplers", "sampled"),
+        *("extensions", "data", "image_files", "stored", "loaders", "consumers"),
+        *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
+        "summary",
+        *("report", "run_tables", "rundir", "export", "compare", "comparing"),
+        *("child", "isolation", "s3_server", "places"),
+        *("survey", "preview", "approval", "display", "run", "watching", "selftest", "cli"),
+        *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt", "config_page", "requests", "forecast", "shares"}
-PURE_BENCH = {"stats", "words", "coldness", "summary", "report", "plan"}
+PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
+PURE_BENCH |= {"forecast", "sampled"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

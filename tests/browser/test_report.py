@@ -11,7 +11,7 @@ import pytest
 
 from iobench.report import render
 from tests.browser.opened import DESKTOP, PHONE, inked_charts, opened
-from tests.iobench.report import results
+from tests.iobench.report import machines, results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -26,10 +26,22 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         made[name] = folder / f"{name}.html"
         result = replace(run.result(), findings=results.FINDINGS)
         made[name].write_bytes(render(result, run.table()))
+    for name in ("one-repeat", "hostile"):
+        made[f"{name}-sampled"] = folder / f"{name}-sampled.html"
+        page = render(*machines.timed(dict(results.shapes())[name]))
+        made[f"{name}-sampled"].write_bytes(page)
+    watched = machines.watched()
+    result = machines.watched_result(watched)
+    made["watched"] = folder / "watched.html"
+    page = render(result, watched.table(), machines.readings(result.trials))
+    made["watched"].write_bytes(page)
     return made
 
 
+SAMPLED = ("watched", "one-repeat-sampled", "hostile-sampled")
 SCREENS = [
+    *(pytest.param(name, DESKTOP, id=f"{name}-desktop") for name in SAMPLED),
+    pytest.param("watched", PHONE, id="watched-phone"),
     *(pytest.param(name, DESKTOP, id=f"{name}-desktop") for name, _ in results.shapes()),
     *(pytest.param(name, PHONE, id=f"{name}-phone") for name in ("full", "hostile", "emulated")),
 ]

@@ -16,12 +16,14 @@ from iobench.errors import Unavailable
 from iobench.faults import Delay, Fault, FaultProxy, Match, Reset, Rule, Stall, Status, Truncate
 from iobench.probes.object_store.clients import (
     CLIENTS,
+    CopyClient,
     ObjectClient,
     RequestFailed,
     Timing,
 )
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
+from tests.iobench.probes.object_store.kinds import REQUEST_CLIENTS
 
 MIB = 2**20
 BODY = bytes(range(251)) * 400
@@ -43,7 +45,7 @@ def store(bucket: str, s3_server: MotoServer) -> Store:
     return open_store(f"s3://{bucket}/a/prefix", StoreOptions(endpoint_url=s3_server.url))
 
 
-@pytest.fixture(params=CLIENTS.names())
+@pytest.fixture(params=REQUEST_CLIENTS)
 def connect(request: pytest.FixtureRequest, bucket: str, proxy: FaultProxy) -> Iterator[Open]:
     """Opens a client of each kind, through the proxy unless told otherwise."""
     opened: list[ObjectClient] = []
@@ -52,12 +54,14 @@ def connect(request: pytest.FixtureRequest, bucket: str, proxy: FaultProxy) -> I
         settings = {"endpoint_url": url or proxy.url, "max_attempts": 2, **options}
         place = Place(f"s3://{bucket}/a/prefix", "empty", StoreOptions.model_validate(settings))
         try:
-            opened.append(CLIENTS.load(request.param)(place, 8, SystemClock()))
+            client = CLIENTS.load(request.param)(place, 8, SystemClock())
         except Unavailable as error:
             if "is not installed" not in str(error):
                 raise
             pytest.skip(str(error))
-        return opened[-1]
+        assert not isinstance(client, CopyClient)
+        opened.append(client)
+        return client
 
     yield connected
     for client in opened:
@@ -85,11 +89,15 @@ def test_a_whole_object_is_read(connect: Open, store: Store) -> None:
     client = connect()
     timing = client.get("key")
     assert timing.bytes == len(BODY)
-    assert timing.first_byte_s is not None
+    assert timing.total_s > 0
+    assert client.retries == 0
+    if timing.first_byte_s is None:
+        assert "no time to the first byte" in client.notes[0]
+        return
     assert timing.body_s is not None
     assert 0 < timing.first_byte_s <= timing.total_s
     assert timing.body_s >= 0
-    assert (client.retries, list(client.notes)) == (0, [])
+    assert list(client.notes) == []
 
 
 def test_an_empty_object_is_an_object(connect: Open, store: Store) -> None:
@@ -187,7 +195,7 @@ def test_a_store_that_stays_busy_is_a_failure(connect: Open, proxy: FaultProxy) 
     disturb(proxy, SLOW_DOWN)
     error = refusal(client.get, "key")
     assert (error.status, client.retries, len(proxy.requests)) == ("503", 1, 2)
-    assert "Reduce your rate." in str(error)
+    assert "Reduce your rate." in str(error) or "SLOW_DOWN" in str(error)
 
 
 def test_a_refusal_is_not_asked_again(connect: Open, proxy: FaultProxy) -> None:
@@ -213,12 +221,13 @@ def test_retries_of_parts_are_counted_or_said_to_be_unseen(
 def test_a_body_that_breaks_off_is_a_failure(
     connect: Open, store: Store, proxy: FaultProxy
 ) -> None:
-    """A truncated body never counts as read."""
+    """A truncated body never counts as read; who gets whole ones sees a connection that closed."""
     store.put("key", BODY)
     client = connect()
+    told = {"connection"} if client.get("key").first_byte_s is None else {"truncated"}
     disturb(proxy, Truncate(60_000))
-    assert refusal(client.get, "key").status == "truncated"
-    assert refusal(client.get_range, "key", 0, 90_000).status == "truncated"
+    assert {refusal(client.get, "key").status} == told
+    assert {refusal(client.get_range, "key", 0, 90_000).status} == told
 
 
 def test_a_reset_connection_is_a_failure_after_a_retry(connect: Open, proxy: FaultProxy) -> None:
@@ -254,8 +263,8 @@ def test_a_slow_start_shows_in_the_first_byte(
     client = connect()
     disturb(proxy, Delay(0.2, "response"))
     timing = client.get("key")
-    assert timing.first_byte_s is not None
-    assert timing.first_byte_s > 0.15
+    assert timing.total_s > 0.15
+    assert timing.first_byte_s is None or timing.first_byte_s > 0.15
 
 
 def test_a_slow_body_shows_in_the_body(connect: Open, store: Store, proxy: FaultProxy) -> None:
@@ -264,5 +273,5 @@ def test_a_slow_body_shows_in_the_body(connect: Open, store: Store, proxy: Fault
     client = connect()
     disturb(proxy, Stall(0.2, after_bytes=1))
     timing = client.get("key")
-    assert timing.body_s is not None
-    assert timing.body_s > 0.15
+    assert timing.total_s > 0.15
+    assert timing.body_s is None or timing.body_s > 0.15

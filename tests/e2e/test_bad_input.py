@@ -85,7 +85,7 @@ class TestRequest:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["--source", "nowhere"], "no such directory: 'nowhere'"),
+            (["--source", "nowhere"], "no such file or directory: 'nowhere'"),
             (["--shard-size", "900kB"], "shards have 1 to 128 MB"),
             (["--shard-size", "129MB"], "shards have 1 to 128 MB"),
             (["--shard-size", "many"], "shard_size"),
@@ -210,7 +210,7 @@ class TestRequest:
     def test_as_a_command(self, tmp_path: Path) -> None:
         """The real command ends just as it does within the tests: one line, 2, nothing else."""
         done = commandline.dataprep("shard", "--source", tmp_path / "x", "--output", tmp_path / "o")
-        assert "no such directory" in one_clear_line(done, 2)
+        assert "no such file or directory" in one_clear_line(done, 2)
         assert not (tmp_path / "o").exists()
 
     def test_debug_shows_the_traceback(self, tmp_path: Path) -> None:
@@ -337,7 +337,8 @@ class TestOutput:
     ) -> None:
         """A disk that fills up ends the job with 1; with space again the same command resumes."""
         output = small_disk / "out"
-        job = ("shard", "--source", tree, "--shard-size", "1.2MB", "--workers", "1")
+        one_at_a_time = ("--set", "dask.max_concurrent_uploads=1")  # the gate holds up the rest
+        job = ("shard", "--source", tree, "--shard-size", "1.2MB", "--workers", "1", *one_at_a_time)
         env = gate.waits_at("receipts/", 2)
         with Running(*job, "--output", f"gated://{output}", env=env) as running:
             wait_until(lambda: gate.reached, "the second receipt")

@@ -18,7 +18,7 @@ _POLICIES = (
     ImagePolicy(mode="exact", size=77),
     ImagePolicy(size=90, filter="lanczos", progressive=True),
     ImagePolicy(size=90, filter="area", optimize=True, subsampling="444"),
-    ImagePolicy(size=90, filter="fast", greyscale="rgb", icc="keep"),
+    ImagePolicy(size=90, filter="bilinear", greyscale="rgb", icc="keep"),
 )
 _CONVERT_ALL = """
 import hashlib, pathlib, sys

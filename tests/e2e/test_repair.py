@@ -23,6 +23,7 @@ from dataprep.errors import (
 from dataprep.job import Summary, finalize
 from dataprep.job.forecasting import forecast
 from dataprep.stores import StoreOptions
+from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 from tests import commandline
@@ -107,6 +108,20 @@ def test_lost_labels_and_plans_are_put_back(tree: Path, tmp_path: Path, lost: li
     assert [summary.made_shards for summary in run(tree, output, validation="20%")] == [0, 0]
     assert files(output) == before
     assert all(found.ok for found in dataprep.verify(output))
+
+
+def test_a_lost_plan_needs_no_room_for_shards(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there already is not asked to fit a second time."""
+    output = tmp_path / "out"
+    run(tree, output)
+    plan = output / "train.plan.parquet"
+    before = plan.read_bytes()
+    plan.unlink()
+    monkeypatch.setattr(LocalStore, "free_bytes", lambda self: 10_000)
+    run(tree, output)
+    assert plan.read_bytes() == before
 
 
 def test_lost_labels_of_several_splits(tree: Path, tmp_path: Path) -> None:

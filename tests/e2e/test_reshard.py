@@ -372,7 +372,7 @@ class TestRequestsInFlight:
         config = library.ShardConfig(
             source=str(tree), output=str(tmp_path / "out"), source_concurrency=configured
         )
-        prepared = prepare(config, overwrite=False, note=lambda text: None)
+        prepared = prepare(config, note=lambda text: None, expect=lambda source_bytes: None)
         assert prepared.source.concurrency == reads
 
 

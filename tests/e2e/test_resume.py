@@ -394,9 +394,8 @@ class TestFailures:
         ) as running:
             wait_until(lambda: gate.reached, "the first receipt")
             plan = pq.read_table(io.BytesIO((output / "train.plan.parquet").read_bytes()))
-            begun = {int(path.name[6:11]) for path in (output / "tfrecord").iterdir()}
-            rows = zip(plan["source"].to_pylist(), plan["shard"].to_pylist(), strict=True)
-            victim = source / next(name for name, shard in rows if shard not in begun)
+            rows = zip(plan["shard"].to_pylist(), plan["source"].to_pylist(), strict=True)
+            victim = source / max(rows)[1]  # of the last shard, which has not begun
             victim.write_bytes(victim.read_bytes() + b"\0")
             gate.open()
             finished = running.finish()

@@ -1,0 +1,69 @@
+"""Every sampler reads numbers with units, rates only from its second reading on."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from iobench.errors import Unavailable
+from iobench.samplers import SAMPLERS, Sampler
+from iobench.samplers.opened import USUAL
+from tests.iobench.samplers.fake_nvml import FakeNvml
+
+UNITS = r".*(_share|_cores|_bytes|_bytes_per_s|_mhz|_w)|processes"
+
+
+@pytest.fixture(params=SAMPLERS.names())
+def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sampler]:
+    """One of each kind, of this process; GPUs are made up."""
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
+    try:
+        made = SAMPLERS.load(request.param)(os.getpid())
+    except Unavailable as error:
+        pytest.skip(str(error))
+    yield made
+    made.close()
+
+
+def test_values_are_finite_numbers_with_units(sampler: Sampler) -> None:
+    """None is negative, and each name says what it is in."""
+    for now_s in (0.0, 1.0, 2.0):
+        for name, value in sampler.read(now_s).items():
+            assert re.fullmatch(UNITS, name), name
+            assert math.isfinite(value)
+            assert value >= 0
+
+
+def test_rates_begin_with_the_second_reading(sampler: Sampler) -> None:
+    """Of one moment there is none."""
+    first = sampler.read(0.0)
+    assert not [name for name in first if name.endswith("_per_s")]
+
+
+def test_names_stay(sampler: Sampler) -> None:
+    """What was told once is told again."""
+    first, second = sampler.read(0.0), sampler.read(1.0)
+    assert set(first) <= set(second)
+
+
+def test_notes_are_sentences(sampler: Sampler) -> None:
+    """Each says something."""
+    assert all(note.strip() for note in sampler.notes)
+
+
+def test_it_may_be_closed_unread() -> None:
+    """A trial may fail before its first reading; or not be to be had."""
+    for name in SAMPLERS.names():
+        with contextlib.suppress(Unavailable):
+            SAMPLERS.load(name)(os.getpid()).close()
+
+
+def test_those_that_are_usual_are_ours() -> None:
+    """Every sampler of this package is read unless told otherwise."""
+    assert set(USUAL) <= set(SAMPLERS.names())

@@ -1,0 +1,172 @@
+"""iobench compare on what a real run saved, as a pipeline would use it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commandline import Finished, iobench
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two small points, four repeats each, made by the program itself."""
+    folder = tmp_path_factory.mktemp("compare")
+    config = folder / "config.yaml"
+    grid = {"loader": ["mock"], "workers": 0, "seconds": 0.05, "batch_size": [2, 4]}
+    values = {
+        "name": "nightly",
+        "repeats": 4,
+        "data": {"folder": str(folder / "data")},
+        "loaders": [{**grid, "item_s": 0.001}],
+    }
+    config.write_text(yaml.safe_dump(values))
+    done = iobench("run", config, "--output", folder / "run")
+    assert done.code == 0, done.err
+    return folder / "run"
+
+
+@pytest.fixture
+def changed(run: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Copies of the run with another content."""
+
+    def copied(name: str, change: Callable[[dict[str, Any]], None]) -> Path:
+        folder = tmp_path / name
+        shutil.copytree(run, folder)
+        path = folder / "result.json"
+        content = json.loads(path.read_bytes())
+        change(content)
+        path.write_text(json.dumps(content))
+        return folder
+
+    return copied
+
+
+def slower(content: dict[str, Any]) -> None:
+    """A tenth of every rate."""
+    for trial in content["trials"]:
+        trial["metrics"]["samples_per_s"] /= 10
+
+
+def compare(*arguments: str | Path) -> Finished:
+    """The command."""
+    return iobench("compare", *arguments)
+
+
+def refused(*arguments: str | Path) -> str:
+    """The one line that it says instead."""
+    done = compare(*arguments)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    return line
+
+
+def test_a_run_against_itself_is_exit_code_0(run: Path) -> None:
+    """No figure changed: the ratio of each is 1, and 1 lies within."""
+    done = compare(run, run, "--json")
+    assert (done.code, done.err) == (0, "")
+    changes = done.one_object["changes"]
+    assert {change["figure"] for change in changes} == {"samples_per_s", "time_to_first_batch_s"}
+    assert len(changes) == 4
+    assert all(change["low"] <= change["ratio"] == 1 <= change["high"] for change in changes)
+    assert {change["verdict"] for change in changes} <= {"no evidence", "underpowered"}
+
+
+def test_a_regression_is_exit_code_1(run: Path, changed: Callable[..., Path]) -> None:
+    """The verdict is the first line; turned round it is an improvement, and no failure."""
+    new = changed("new", slower)
+    done = compare(run, new)
+    assert done.code == 1, done.err
+    assert done.out.splitlines()[0].startswith("Regression: 2 of 4 figures are worse by 5 % or mo")
+    assert "loader mock workers=0 batch=2" in done.out
+    turned = compare(new, run)
+    assert turned.code == 0
+    assert turned.out.startswith("Improvement: 2 of 4 figures are better")
+
+
+def test_a_threshold_above_the_change_lets_it_pass(run: Path, changed: Callable[..., Path]) -> None:
+    """A tenth of the rate is a change of 90 %."""
+    new = changed("new", slower)
+    assert compare(run, new, "--threshold", "95%").code == 0
+    assert compare(run, new, "--threshold", "50%").code == 1
+
+
+def test_a_pipeline_holds_a_run_against_a_kept_file(
+    run: Path, changed: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The result of a good run, under any name; refreshed by copying the next one over it."""
+    baseline = tmp_path / "baseline.json"
+    shutil.copy(run / "result.json", baseline)
+    new = changed("new", slower)
+    assert compare(new, "--against", baseline).code == 1
+    shutil.copy(new / "result.json", baseline)
+    assert compare(new, "--against", baseline).code == 0
+
+
+def test_a_page_has_the_verdict_and_the_ratios(
+    run: Path, changed: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Beside what the terminal shows; also of a trend."""
+    new, page = changed("new", slower), tmp_path / "page.html"
+    for runs, kind in (([run, new], "comparison"), ([run, new, run], "trend")):
+        compare(*runs, "--html", page)
+        html = page.read_text()
+        assert f"iobench {kind}</span>" in html
+        assert html.index('id="differences"') < html.index('id="ratios"')
+
+
+def test_several_runs_are_a_trend(run: Path, changed: Callable[..., Path]) -> None:
+    """In order of time; the newest decides."""
+
+    def later(content: dict[str, Any]) -> None:
+        slower(content)
+        content["started"] = "2999-01-01T00:00:00+00:00"
+
+    new = changed("new", later)
+    done = compare(run, new, run)
+    assert done.code == 1, done.err
+    assert done.out.startswith("Newest run against the base: regression: 2 of 4 figures")
+    assert "#3       new, nightly, 2999-01-01T00:00:00Z, 8 trials done" in done.out
+
+
+def test_unlike_machines_need_force(run: Path, changed: Callable[..., Path]) -> None:
+    """Then what differs stands on top."""
+
+    def elsewhere(content: dict[str, Any]) -> None:
+        content["environment"]["processors"] = 999
+
+    new = changed("new", elsewhere)
+    assert "-> 999): --force" in refused(run, new)
+    done = compare(run, new, "--force")
+    assert done.code == 0
+    assert done.out.splitlines()[0].endswith("of unlike machines.")
+    assert done.out.index("-> 999") < done.out.index("samples/s")
+
+
+def test_what_cannot_be_compared_is_exit_code_2(
+    run: Path, changed: Callable[..., Path], tmp_path: Path
+) -> None:
+    """One clear line each, and no traceback."""
+
+    def longer(content: dict[str, Any]) -> None:
+        for trial in content["trials"]:
+            trial["params"]["seconds"] = 9.0
+
+    def newer(content: dict[str, Any]) -> None:
+        content["schema"] = 99
+
+    assert "no figure in common: their points differ (loader seconds: 0.05 -> 9.0)" in refused(
+        run, changed("longer", longer)
+    )
+    assert "upgrade" in refused(run, changed("newer", newer))
+    assert "no run in" in refused(run, tmp_path)
+    assert "not the result of a run" in refused(run, run / "config.yaml")
+    assert "--against BASELINE" in refused(run)
+    assert "--threshold" in refused(run, run, "--threshold", "5")
+    assert "ends in .html" in refused(run, run, "--html", run / "result.json")

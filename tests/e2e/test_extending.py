@@ -1,0 +1,156 @@
+"""The package of docs/extending.md, taken from the page, installed, measured and reported."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from iobench.rundir import read
+from iobench.trial import Trial
+from tests.commandline import Finished, iobench
+from tests.installed import Package
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+
+
+def files_of(page: str) -> dict[str, str]:
+    """Files by the name in the paragraph before each block."""
+    found: dict[str, str] = {}
+    for block in re.finditer(r"\n\n([^\n]*):\n\n```\w+\n(.*?)```", page, re.S):
+        names = re.findall(r"`([\w./]+\.\w+)`", block[1])
+        found |= {names[0]: block[2]} if names else {}
+    return found
+
+
+FILES = files_of(PAGE)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Package:
+    """That of the page."""
+    return Package(tmp_path_factory.mktemp("shelf"), FILES, SHELF_TOKEN="anything")
+
+
+class Measured:
+    """The page's config, shorter and on small data."""
+
+    def __init__(self, package: Package, folder: Path, data: dict[str, Any]) -> None:
+        values = yaml.safe_load(FILES["shelf.yaml"])
+        values |= {"repeats": 1, "data": data}
+        values["loaders"][0]["seconds"] = 0.1
+        values["loaders"][0]["batch_size"] = 4
+        values["object_store"] |= {"seconds": 0.2, "connections": 2, "at_connections": 2}
+        self.config = folder / "shelf.yaml"
+        self.config.write_text(yaml.safe_dump(values))
+        self.folder = folder / "run"
+        self.package = package
+        self.done = self.run("--output", self.folder)
+
+    def run(self, *arguments: str | Path) -> Finished:
+        """``iobench run`` of it."""
+        return iobench("run", self.config, *arguments, env=self.package.env)
+
+    def of(self, key: str, name: str) -> list[Trial]:
+        """Trials of a loader or client."""
+        return [trial for trial in read(self.folder).trials if trial.params.get(key) == name]
+
+
+@pytest.fixture(scope="module")
+def measured(package: Package, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """One run."""
+    data_folder = tmp_path_factory.mktemp("data")
+    data = {"images": 40, "classes": 2, "size": 64, "shard_size": "1MB"}
+    return Measured(package, tmp_path_factory.mktemp("run"), {**data, "folder": str(data_folder)})
+
+
+def test_the_page_has_them_all() -> None:
+    """Five files, each under its name; the config is one."""
+    assert set(FILES) == {
+        "pyproject.toml",
+        "shelf_iobench/loader.py",
+        "shelf_iobench/client.py",
+        "shelf_iobench/store.py",
+        "shelf.yaml",
+    }
+
+
+def test_they_are_measured(measured: Measured) -> None:
+    """In processes of their own, beside this package's own."""
+    assert measured.done.code == 0, measured.done.err
+    (loader,) = measured.of("loader", "one-by-one")
+    assert (loader.status, loader.reason) == ("done", "")
+    assert loader.metrics["samples_per_s"] > 0
+    assert loader.metrics["mb_per_s"] > 0
+    assert loader.metrics["notes"] == ["one thread, nothing decoded"]
+    clients = measured.of("client", "plain-http")
+    assert {trial.params["operation"] for trial in clients} == {"get", "put"}
+    for trial in clients:
+        assert (trial.status, trial.reason) == ("done", "")
+        assert trial.metrics["bytes"] == 100_000 * trial.metrics["requests"] > 0
+
+
+def test_the_report_names_them_and_their_package(measured: Measured) -> None:
+    """Among the figures, and where the machine is described."""
+    brought = read(measured.folder).environment["from other packages"]
+    assert brought == {
+        "loader one-by-one": "shelf-iobench 1.0",
+        "object-store client plain-http": "shelf-iobench 1.0",
+    }
+    page = (measured.folder / "report.html").read_text()
+    for words in ("one-by-one", "plain-http", "shelf-iobench 1.0"):
+        assert words in page
+
+
+def test_a_dry_run_names_them(measured: Measured) -> None:
+    """As words and as JSON."""
+    said = measured.run("--dry-run").out
+    assert "loader one-by-one shards@disk" in said
+    assert "  loader one-by-one: brought by shelf-iobench 1.0" in said
+    assert "  object-store client plain-http: brought by shelf-iobench 1.0" in said
+    found = json.loads(measured.run("--dry-run", "--json").out)
+    assert found["from_other_packages"]["loader one-by-one"] == "shelf-iobench 1.0"
+
+
+def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
+    """With the names that there are."""
+    done = iobench("run", measured.config, "--dry-run", env={"PYTHONPATH": str(ROOT)})
+    assert done.code == 2
+    assert "no loader 'one-by-one': use one of" in done.complaints[0]
+
+
+def test_its_store_is_read_by_its_scheme(measured: Measured, tmp_path: Path) -> None:
+    """Shards lie there; the loader reads them, and S3's clients are skipped with a word."""
+    made = Path(read(measured.folder).config["data"]["folder"])
+    (shards,) = made.glob("shards-*.complete")
+    values = {
+        "name": "far",
+        "repeats": 1,
+        "data": {"shards": f"shelf://{shards.with_suffix('')}", "folder": str(tmp_path / "data")},
+        "loaders": [
+            {"loader": "one-by-one", "data": "shards@s3", "workers": 0, "batch_size": 4}
+            | {"seconds": 0.1}
+        ],
+        "object_store": {
+            "targets": [{"label": "shelf", "uri": f"shelf://{tmp_path / 'shelf'}"}],
+            "clients": "boto3",
+            "operations": "get",
+            "object_bytes": 1000,
+            "connections": 1,
+        },
+    }
+    path = tmp_path / "far.yaml"
+    path.write_text(yaml.safe_dump(values))
+    done = iobench("run", path, "--output", tmp_path / "run", env=measured.package.env)
+    assert done.code == 0, done.err
+    by_kind = {trial.kind: trial for trial in read(tmp_path / "run").trials}
+    assert by_kind["loader"].status == "done", by_kind["loader"].reason
+    assert by_kind["loader"].cold is not None
+    assert by_kind["loader"].cold.label == "server cache unknown"
+    assert by_kind["object"].status == "skipped"
+    assert "client 'boto3' speaks S3" in by_kind["object"].reason

@@ -1,0 +1,100 @@
+"""As much of JSON Schema, draft 7, as this package's schemas use: what is wrong with a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
+KEYWORDS = frozenset(
+    {
+        *("$schema", "$defs", "$ref", "title", "description", "default", "type", "properties"),
+        *("additionalProperties", "required", "items", "anyOf", "allOf", "enum", "const"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern", "format"),
+        *("minLength", "maxLength", "minItems", "maxItems"),
+    }
+)
+
+
+def keywords(schema: Any) -> Iterator[str]:
+    """Every keyword that a schema uses."""
+    if isinstance(schema, Mapping):
+        for key, inner in schema.items():
+            yield key
+            if key in ("properties", "$defs"):
+                for one in inner.values():
+                    yield from keywords(one)
+            elif key not in ("default", "enum", "const"):
+                yield from keywords(inner)
+    elif isinstance(schema, list):
+        for one in schema:
+            yield from keywords(one)
+
+
+def problems(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[str]:
+    """What an editor would underline, as paths with reasons; none for a valid value."""
+    return list(_problems(value, schema, root, "config"))
+
+
+def _problems(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
+    if schema is True or schema == {}:
+        return
+    if "$ref" in schema:
+        yield from _problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
+    for one in schema.get("allOf", ()):
+        yield from _problems(value, one, root, at)
+    if "anyOf" in schema:
+        found = [list(_problems(value, one, root, at)) for one in schema["anyOf"]]
+        if all(found):
+            yield min(found, key=len)[0]
+    yield from _plain(value, schema, at)
+    if isinstance(value, dict):
+        yield from _of_object(value, schema, root, at)
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        for number, one in enumerate(value):
+            inner = items[number] if isinstance(items, list) else items
+            yield from _problems(one, inner, root, f"{at}.{number}")
+
+
+def _plain(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
+    kind = schema.get("type")
+    odd = isinstance(value, bool) and kind in ("integer", "number")
+    if kind and (odd or not isinstance(value, _TYPES[kind])):
+        yield f"{at}: {value!r} is no {kind}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{at}: {value!r} is none of {schema['enum']}"
+    if "const" in schema and value != schema["const"]:
+        yield f"{at}: {value!r} is not {schema['const']!r}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+        high, below = schema.get("maximum"), schema.get("exclusiveMaximum")
+        if (low is not None and value < low) or (above is not None and value <= above):
+            yield f"{at}: {value} is too small"
+        if (high is not None and value > high) or (below is not None and value >= below):
+            yield f"{at}: {value} is too large"
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield f"{at}: {value!r} does not match"
+
+
+def _of_object(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
+    known = schema.get("properties", {})
+    for key in set(schema.get("required", ())) - set(value):
+        yield f"{at}: {key} is missing"
+    for key, inner in value.items():
+        if key in known:
+            yield from _problems(inner, known[key], root, f"{at}.{key}")
+        elif schema.get("additionalProperties") is False:
+            yield f"{at}: unknown key {key}"
+        elif isinstance(schema.get("additionalProperties"), dict):
+            yield from _problems(inner, schema["additionalProperties"], root, f"{at}.{key}")
