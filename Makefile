@@ -35,7 +35,8 @@ help:
 	@touch $@
 
 # The frameworks whose own readers check ours, on the older NumPy that MXNet asks for.
-.venv-frameworks/test: pyproject.toml constraints/bare.txt constraints/frameworks.txt
+.venv-frameworks/test: pyproject.toml constraints/bare.txt constraints/frameworks.txt \
+  constraints/dali.txt
 	@echo "installing TensorFlow and MXNet into .venv-frameworks ..."
 	@$(PYTHON) -m venv .venv-frameworks
 ifeq ($(OLD_NUMPY),1)
@@ -46,6 +47,8 @@ else
 	@.venv-frameworks/bin/pip install $(PIP_FLAGS) --no-deps mxnet==1.9.1
 	@.venv-frameworks/bin/pip install $(PIP_FLAGS) graphviz==0.8.4
 endif
+	@.venv-frameworks/bin/pip install $(PIP_FLAGS) --no-deps -r constraints/dali.txt || \
+	  echo "DALI is not to be had here: the tests of its loader are skipped"
 	@touch $@
 
 # Its own environment, since img2dataset asks for the pandas before 3.

@@ -27,7 +27,7 @@ STREAMS_A_WORKER = 2
 OPENING = Requests(gets=4)
 """That a process sends to open a data set: manifest, labels, table of samples."""
 
-_WHOLE = frozenset({"raw", "torch-iterable", "tf-data", "mxnet-record"})
+_WHOLE = frozenset({"raw", "torch-iterable", "tf-data", "mxnet-record", "dali"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ class LoaderGrid(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loader: Several[LoaderName]
-    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `raw` (reads and
-    decodes nothing), `mock` (each item takes `item_s`), `null`, and those of other packages."""
+    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `dali` and
+    `dali-gpu` (decodes on the GPU), `raw` (reads and decodes nothing), `mock` (each item takes
+    `item_s`), `null`, and those of other packages."""
 
     data: Several[DataName] = ("shards@disk",)
     """What is read: `shards`, `shards-16MB` (made of `data.source`), `files` (the resized images as

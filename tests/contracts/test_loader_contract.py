@@ -29,11 +29,16 @@ SAMPLES, CLASSES, SIZE = 120, 6, 64
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 FRAMEWORK_OF = {"tf-data": "tensorflow", "mxnet-record": "mxnet"}
 NAMES = [
-    pytest.param(name, marks=FRAMEWORKS if name in FRAMEWORK_OF else (), id=name)
-    for name in ("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record")
+    pytest.param(name, marks=FRAMEWORKS if name in {*FRAMEWORK_OF, "dali"} else (), id=name)
+    for name in (
+        *("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record"),
+        "dali",
+    )
 ]
 DECODING = [point for point in NAMES if point.id != "raw"]
 FROM_FILES = ("torch-folder",)
+LOCAL_ONLY = ("dali",)
+ALWAYS_DECODE = ("mxnet-record", "dali")
 
 
 class Data(NamedTuple):
@@ -154,6 +159,8 @@ def children(*, own: bool = False) -> set[int]:
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> None:
     """Two epochs, each with every label as often as the data has it, in whole batches."""
+    if where == "s3" and name in LOCAL_ONLY:
+        pytest.skip("reads paths alone")
     place = place_of(data, name, where)
     expected = Counter(label for _, label in (data.files if name in FROM_FILES else data.stored))
     with opened(name, place, workers=workers) as loader:
@@ -178,7 +185,7 @@ def test_whole_batches_are_known_beforehand(data: Data, workers: int, batch_size
         assert loader.whole_batches() == len(whole)
 
 
-@pytest.mark.parametrize("name", [point for point in NAMES if point.id != "mxnet-record"])
+@pytest.mark.parametrize("name", [point for point in NAMES if point.id not in ALWAYS_DECODE])
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
@@ -212,6 +219,21 @@ def test_mxnet_always_decodes(data: Data) -> None:
         LOADERS.load("mxnet-record")(
             data.places["shards@disk"], LoaderSettings(decode=False), SystemClock()
         )
+
+
+@pytest.mark.frameworks
+def test_dali_says_what_it_does_not(data: Data) -> None:
+    """It decodes, and reads what has a path; without workers it has a thread all the same."""
+    with opened("dali", place_of(data, "dali"), shuffle=False) as loader:
+        assert "0 workers mean one thread" in " ".join(loader.notes)
+    for place, decode, words in (
+        (data.places["shards@disk"], False, "always decodes: take the loader 'raw'"),
+        (data.places["shards@s3"], True, "at a path: give data @disk"),
+    ):
+        with pytest.raises(Unavailable, match=words):
+            LOADERS.load("dali")(place, LoaderSettings(decode=decode), SystemClock())
+    with pytest.raises(Unavailable, match="no GPU here: dali-gpu decodes on one"):
+        LOADERS.load("dali-gpu")(data.places["shards@disk"], LoaderSettings(), SystemClock())
 
 
 @pytest.mark.parametrize("name", DECODING)
@@ -332,7 +354,7 @@ def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [point for point in NAMES if point.id != "raw"])
+@pytest.mark.parametrize("name", [p for p in DECODING if p.id not in LOCAL_ONLY])
 def test_remote_notes(data: Data, name: str) -> None:
     """What is done differently for S3 stands in the notes, and only there."""
     with (

@@ -1,4 +1,4 @@
-"""Whole objects copied by a program, again and again until time is up."""
+"""Whole objects copied by a client of its own, again and again until time is up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What was copied; ``seconds`` with the program's start, ``cpu_s`` of its processes."""
+    """What was copied; ``seconds`` with a program's start, ``cpu_s`` of this and its processes."""
 
     objects: int
     bytes: int
@@ -42,17 +42,19 @@ def copies(
     Raises:
         TrialFailed: the program's failure, or not all was there afterwards.
     """
-    taken_s, rounds, before_s = 0.0, 0, _children_s()
+    taken_s = cpu_s = 0.0
+    rounds = 0
     while not rounds or (taken_s < seconds and rounds * objects.count < at_most):
         with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
-            start_s = clock.now_s()
+            start_s, before_s = clock.now_s(), _cpu_s()
             client.copy(objects.prefix, Path(folder))
             taken_s += clock.now_s() - start_s
+            cpu_s += _cpu_s() - before_s
             _require_all(Path(folder), objects)
         rounds += 1
         progress(rounds * objects.count * objects.bytes, "bytes")
     count = rounds * objects.count
-    return Copies(count, count * objects.bytes, taken_s, _children_s() - before_s)
+    return Copies(count, count * objects.bytes, taken_s, cpu_s)
 
 
 def _require_all(folder: Path, objects: Objects) -> None:
@@ -64,6 +66,7 @@ def _require_all(folder: Path, objects: Objects) -> None:
         )
 
 
-def _children_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _cpu_s() -> float:
+    """Of this process, and of those that it has started and waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

@@ -48,8 +48,8 @@ class ObjectStoreSettings(BaseModel):
     """Stores to probe, each a bucket and a prefix to write below."""
 
     clients: Several[ClientName] = ("boto3", "obstore")
-    """Ways to talk to them: `boto3`, `awscrt`, `obstore`, `s5cmd` and `awscli` (whole objects),
-    and those of other packages."""
+    """Ways to talk to them: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and
+    `awscli` (whole objects), and those of other packages."""
 
     operations: Several[Operation] = ("get", "range_get", "put", "multipart")
     """What is done."""

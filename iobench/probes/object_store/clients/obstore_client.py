@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.errors import Unavailable
+from iobench.probes.object_store.clients.endpoints import endpoint_url
 from iobench.probes.object_store.clients.obstore_errors import translated
 from iobench.probes.object_store.clients.protocol import RequestFailed, Timing
 from iobench.probes.object_store.clients.retrying import Retrying
@@ -105,8 +105,7 @@ def _connect(bucket: S3Bucket, *, retries: int) -> Any:
 
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
-    environment = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    endpoint = options.endpoint_url or environment
+    endpoint = endpoint_url(options)
     config: dict[str, Any] = {
         "endpoint": endpoint,
         "server_side_encryption": options.sse,

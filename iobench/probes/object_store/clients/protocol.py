@@ -89,7 +89,7 @@ class ObjectClient(Protocol):
 
 @runtime_checkable
 class CopyClient(Protocol):
-    """A program of its own that copies whole objects, as many at a time as it is told.
+    """What copies whole objects by itself, such as a program, as many at a time as it is told.
 
     It is registered beside the others, and takes part in ``get`` alone. ``notes`` as there.
     """
@@ -97,13 +97,13 @@ class CopyClient(Protocol):
     notes: Sequence[str]
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        """Raises Unavailable where the program is missing."""
+        """Raises Unavailable where it is not installed."""
         ...
 
     def copy(self, prefix: str, folder: Path) -> None:
         """Copy every object whose key begins with ``prefix``, a slash at its end, into a folder.
 
         Raises:
-            TrialFailed: in the program's words.
+            TrialFailed: in its words.
         """
         ...

@@ -1,0 +1,211 @@
+"""``dali`` and ``dali-gpu``: NVIDIA's DALI over TFRecord shards, by the index files beside them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dataprep import keys
+from dataprep.augment.colour import EIGENVALUES, EIGENVECTORS
+from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE, TRIES
+from dataprep.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.dataset import Dataset
+from dataprep.formats import RecordOptions
+from iobench.clock import Clock
+from iobench.errors import TrialFailed, Unavailable
+from iobench.loaders.augmentation import augmentation_of
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.sources import need_framework, need_place
+from iobench.stored import open_shards
+from iobench.trial import Place
+
+_READER = "samples"
+_BUFFER = 1024  # DALI's own default
+_ALWAYS_THREADS = "DALI always decodes beside the training loop: 0 workers mean one thread"
+_ORDER = (
+    f"DALI shuffles in a buffer of {_BUFFER:,} samples; shards are in an order of the first epoch's"
+)
+
+
+class DaliLoader:
+    """``workers`` threads, ``prefetch`` batches ahead, into torch tensors.
+
+    Pixels are made by DALI's operators: its crops are drawn and its images resized in its own
+    way.
+    """
+
+    name: ClassVar[str] = "dali"
+    decodes_on: ClassVar[Literal["cpu", "mixed"]] = "cpu"
+    framework: Framework = "torch"
+    reads: str | None = "tfrecord"
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self._place = need_place(place, self.name, "shards")
+        if not settings.decode:
+            raise Unavailable("DALI's pipeline always decodes: take the loader 'raw' instead")
+        if self._place.is_remote:
+            raise Unavailable(f"{self.name} reads shards and indexes at a path: give data @disk")
+        self._settings = settings
+        need_framework("torch")
+        self._dali = _imported()
+        if self.decodes_on == "mixed":
+            _need_gpu()
+        threads = () if settings.workers else (_ALWAYS_THREADS,)
+        self.notes: Sequence[str] = (*threads, *((_ORDER,) if settings.shuffle else ()))
+        self._batches: Any = None
+        self._following: int | None = None
+        self._offset = 0
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of (N, 3, S, S) images, float32 or uint8, with int64 labels."""
+        if number != self._following:
+            self.close()
+            self._batches = self._open(number)
+        self._following = None  # unless this epoch is read to its end
+        try:
+            for (batch,) in self._batches:
+                labels = batch["labels"].flatten() - self._offset
+                yield Batch(batch["images"], labels, len(labels))
+        except RuntimeError as error:
+            raise TrialFailed(f"DALI: {' '.join(str(error).split())}") from None
+        self._batches.reset()
+        self._following = number + 1
+
+    def close(self) -> None:
+        """Drop the pipeline; its threads end with it."""
+        self._batches = self._following = None
+
+    def _open(self, number: int) -> Any:
+        dataset = open_shards(self._place, "tfrecord")
+        options = dataset.manifest.record_options("tfrecord")
+        self._offset = options.label_offset
+        settings, dali = self._settings, self._dali
+        drawn = np.random.default_rng((settings.seed, number))
+        pipeline = dali.Pipeline(
+            batch_size=settings.batch_size,
+            num_threads=max(1, settings.workers),
+            device_id=None if self.decodes_on == "cpu" else 0,
+            prefetch_queue_depth=settings.prefetch,
+            seed=int(drawn.integers(2**31)),
+        )
+        with pipeline:
+            encoded, labels = self._read(dataset, _features(options), drawn)
+            pipeline.set_outputs(self._images(encoded), labels)
+        plugin = importlib.import_module("nvidia.dali.plugin.pytorch")
+        return plugin.DALIGenericIterator(
+            [pipeline],
+            ["images", "labels"],
+            reader_name=_READER,
+            last_batch_policy=plugin.LastBatchPolicy.PARTIAL,
+        )
+
+    def _read(
+        self, dataset: Dataset, features: tuple[str, str], drawn: np.random.Generator
+    ) -> tuple[Any, Any]:
+        """Encoded images and labels, in the order of an epoch."""
+        tfrecord = importlib.import_module("nvidia.dali.tfrecord")
+        image, label = features
+        shards = dataset.manifest.formats["tfrecord"].shards
+        order = range(len(shards))
+        shuffle = self._settings.shuffle
+        root, split = Path(self._place.uri), dataset.manifest.split
+        numbers = drawn.permutation(order).tolist() if shuffle else list(order)
+        found = self._dali.fn.readers.tfrecord(
+            path=[str(root / shards[number].key) for number in numbers],
+            index_path=[
+                str(root / keys.index("tfrecord", ".idx", split, number, len(shards)))
+                for number in numbers
+            ],
+            features={
+                image: tfrecord.FixedLenFeature((), tfrecord.string, ""),
+                label: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
+            },
+            random_shuffle=shuffle,
+            initial_fill=_BUFFER if shuffle else 1,
+            # Filled up and cut off again: no sample is left for the next epoch.
+            pad_last_batch=True,
+            name=_READER,
+        )
+        return found[image], found[label]
+
+    def _images(self, encoded: Any) -> Any:
+        """(3, S, S) of each, augmented as the settings say."""
+        fn, types = self._dali.fn, self._dali.types
+        asked = augmentation_of(self._settings)
+        side = asked.size
+        how = {"device": self.decodes_on, "output_type": types.RGB}
+        flip: Any = 0
+        if asked.random:
+            images = fn.decoders.image_random_crop(
+                encoded,
+                random_area=list(AREA),
+                random_aspect_ratio=list(ASPECT),
+                num_attempts=TRIES,
+                **how,
+            )
+            images = fn.resize(images, size=[side, side])
+            images = self._recoloured(images, asked.jitter, asked.noise)
+            flip = fn.random.coin_flip(probability=0.5)
+        else:
+            images = fn.decoders.image(encoded, **how)
+            images = fn.resize(images, resize_shorter=round(side / EVALUATION_SHARE))
+        scale: dict[str, Any] = {"dtype": types.UINT8}
+        if asked.normalise:
+            mean, std = ([255 * x for x in each] for each in (IMAGENET_MEAN, IMAGENET_STD))
+            scale = {"dtype": types.FLOAT, "mean": mean, "std": std}
+        return fn.crop_mirror_normalize(
+            images, crop=(side, side), mirror=flip, output_layout="CHW", **scale
+        )
+
+    def _recoloured(self, images: Any, jitter: float, noise: float) -> Any:
+        fn, types = self._dali.fn, self._dali.types
+        if jitter:
+            factors = {
+                name: fn.random.uniform(range=[1 - jitter, 1 + jitter])
+                for name in ("brightness", "contrast", "saturation")
+            }
+            images = fn.color_twist(images, **factors)
+        if noise:
+            components = types.Constant((255 * EIGENVECTORS * EIGENVALUES).astype(np.float32))
+            drawn = fn.random.normal(stddev=noise, shape=[3])
+            shift = fn.reductions.sum(components * drawn, axes=1)
+            images = self._dali.math.clamp(images + shift, 0, 255)
+        return images
+
+
+class DaliGpuLoader(DaliLoader):
+    """The same, with JPEGs decoded and images resized by the first GPU."""
+
+    name = "dali-gpu"
+    decodes_on = "mixed"
+
+
+def _features(options: RecordOptions) -> tuple[str, str]:
+    """Of image and label."""
+    image, label = options.layout.feature("encoded"), options.layout.feature("label")
+    if image is None or label is None:
+        raise Unavailable("these records hold no label, which DALI reads from them")
+    return image, label
+
+
+def _imported() -> Any:
+    try:
+        importlib.import_module("nvidia.dali.fn")
+        return importlib.import_module("nvidia.dali")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "nvidia":
+            raise Unavailable(
+                "DALI is not installed: pip install nvidia-dali-cuda120, or the one of your CUDA"
+            ) from None
+        raise Unavailable(f"DALI cannot be imported: {error}") from None
+
+
+def _need_gpu() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise Unavailable("torch finds no GPU here: dali-gpu decodes on one; dali needs none")
