@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 
 _START_TIMEOUT_S = 60.0
+_STARTS = 3  # a free port may be another's by the time that the server wants it
 # Not by way of a proxy that the environment may name.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SERVER = """
@@ -40,22 +41,18 @@ class MotoServer:
         "no_proxy": "127.0.0.1",
     }
 
-    def __init__(self) -> None:
-        self.port = _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-
     def __enter__(self) -> MotoServer:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVER, str(os.getpid()), str(self.port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in a terminal is not for the server
-        )
-        try:
-            self._wait()
-        except BaseException:
-            self._stop()
-            raise
+        for attempt in range(1, _STARTS + 1):
+            self._start()
+            try:
+                self._wait()
+                break
+            except _Ended:
+                if attempt == _STARTS:
+                    raise
+            except BaseException:
+                self._stop()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,25 +64,41 @@ class MotoServer:
         with _DIRECT.open(request, timeout=_START_TIMEOUT_S):
             pass
 
+    def _start(self) -> None:
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _SERVER, str(os.getpid()), str(self.port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in a terminal is not for the server
+        )
+
     def _wait(self) -> None:
         deadline_s = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline_s:
-            if self._process.poll() is not None:
-                break
+            if (code := self._process.poll()) is not None:
+                raise _Ended(_reason(f"ended on port {self.port} with exit code {code}"))
             try:
                 with _DIRECT.open(self.url, timeout=1):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
-        if importlib.util.find_spec("moto") is None:
-            raise RuntimeError("moto is not installed: pip install 'dataprep-iobench[demo]'")
-        ended = self._process.poll()
-        how = f"ended with exit code {ended}" if ended is not None else "does not answer"
-        raise RuntimeError(f"moto's S3 server on port {self.port} {how}")
+        raise RuntimeError(_reason(f"does not answer on port {self.port}"))
 
     def _stop(self) -> None:
         self._process.terminate()
         self._process.wait()
+
+
+class _Ended(RuntimeError):
+    """The server is gone before it answered."""
+
+
+def _reason(what: str) -> str:
+    if importlib.util.find_spec("moto") is None:
+        return "moto is not installed: pip install 'dataprep-iobench[demo]'"
+    return f"moto's S3 server {what}"
 
 
 def _free_port() -> int:
