@@ -41,14 +41,15 @@ def main() -> None:
         for contest in _chosen(place, only):
             done.append((contest, run_contest(contest, options.repeats, _note)))
             if options.to:
-                _write(options.to, done)  # of an hour's work, what is done is kept
+                # Of an hour's work, what is done is kept.
+                _write(options.to, done, place)
     print(page(done))  # noqa: T201
 
 
-def _write(folder: Path, done: list[tuple[Contest, Rounds]]) -> None:
+def _write(folder: Path, done: list[tuple[Contest, Rounds]], place: Workplace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "table.md").write_text(page(done))
-    (folder / "result.json").write_text(_raw(done) + "\n")
+    (folder / "result.json").write_text(raw(done, place) + "\n")
 
 
 def _chosen(place: Workplace, only: set[str]) -> Iterator[Contest]:
@@ -64,7 +65,8 @@ def _drawn(folder: Path) -> Path:
     return draw_tree(folder / "drawn", images=600, classes=20).root
 
 
-def _raw(done: list[tuple[Contest, Rounds]]) -> str:
+def raw(done: list[tuple[Contest, Rounds]], place: Workplace) -> str:
+    """JSON of the machine and of each contest with every round; no path of this machine."""
     content = {
         "machine": describe({}),
         "contests": [
@@ -72,7 +74,10 @@ def _raw(done: list[tuple[Contest, Rounds]]) -> str:
             for one, rounds in done
         ],
     }
-    return json.dumps(content, indent=1)
+    text = json.dumps(content, indent=1)
+    for path, name in ((place.root, "WORK"), (place.photos, "SOURCE")):
+        text = text.replace(json.dumps(str(path))[1:-1], name)
+    return text
 
 
 def _note(line: str) -> None:

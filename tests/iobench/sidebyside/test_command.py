@@ -60,3 +60,14 @@ def test_what_was_measured_before_a_failure_is_kept(run: SimpleNamespace) -> Non
         run.main()
     raw = json.loads((run.told / "result.json").read_text())
     assert [contest["name"] for contest in raw["contests"]] == ["good"]
+
+
+def test_no_path_of_the_machine_is_written(tmp_path: Path) -> None:
+    """Two names stand for where it worked and for what it read."""
+    place = Workplace(tmp_path / "bench-1", tmp_path / "mine", 10)
+    told = {"shards": f"{place.root}/shards", "photos": str(place.photos)}
+    contest = Contest("good", "Good", "img", (Contender("ours", f"{HERE}:counted", told),))
+    text = command.raw([(contest, {"ours": []})], place)
+    assert str(tmp_path) not in text
+    (contender,) = json.loads(text)["contests"][0]["contenders"]
+    assert contender["arguments"] == {"shards": "WORK/shards", "photos": "SOURCE"}
