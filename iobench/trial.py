@@ -55,7 +55,7 @@ class Cold:
     ``label``: ``cold`` (proved), ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or
     ``not applicable``. ``resident_before`` is the share of pages in the page cache before the
     trial, ``physical_ratio`` physical bytes read / logical bytes read; None where not known.
-    ``cache_resident``: the data would fit in memory, so that later epochs come from the cache.
+    ``cache_resident``: below 5 times the memory, so that later epochs may come from the cache.
     """
 
     asked: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dataprep.counted import counted
 from iobench.result import Finding, Result
 from iobench.summary import instrumentation, starved
 from iobench.summary.targets import of_targets
@@ -30,8 +31,8 @@ def _found(result: Result) -> Iterator[Finding]:
         yield Finding(
             "cache-resident",
             "info",
-            f"the data of {len(resident)} trials would fit in memory",
-            "later epochs come from the page cache; use at least 5 times the memory to see the "
+            f"the data of {counted(len(resident), 'trial')} are smaller than 5 times the memory",
+            "later epochs may come from the page cache; use at least 5 times the memory to see the "
             "disk in every epoch",
         )
     not_cold = [

@@ -62,7 +62,7 @@ def cold_table(result: Result) -> Table | None:
         "shown",
         "resident before",
         "physical ÷ logical bytes",
-        "fits in memory",
+        "below 5 × memory",
         "why",
     )
     return Table(f"What showed a trial cold ({len(rows)})", columns, tuple(rows), folded=True)
