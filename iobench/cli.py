@@ -155,7 +155,10 @@ def targets(
     table = mounts()
     found = {path: describe_target(path, table) for path in paths or data_mounts(table)}
     if as_json:
-        named = {escape(str(path)): target for path, target in found.items()}
+        named = {
+            escape(str(path)): {"is_there": path.exists(), **target}
+            for path, target in found.items()
+        }
         typer.echo(json.dumps({"targets": named}))
         return
     for path, target in found.items():
@@ -168,8 +171,9 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="BASE_DIR NEW_DIR...",
-            help="Folders of runs, or their result.json; with --against only new ones.",
+            metavar="RUN_DIR",
+            help="The base, then new ones: folders of runs or their result.json. With --against "
+            "only new ones.",
         ),
     ],
     threshold: Annotated[

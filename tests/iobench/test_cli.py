@@ -57,7 +57,15 @@ class TestTargets:
         found = json.loads(done.stdout)["targets"]
         assert "/" in found
         assert not {"/proc", "/sys"} & set(found)
-        assert found["/"] == {**describe_target(Path("/")), **room(found["/"])}
+        known = {"is_there": True, **describe_target(Path("/"))}
+        assert found["/"] == {**known, **room(found["/"])}
+
+    def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
+        """What it would lie on, and that it is not there."""
+        named = str(tmp_path / "later")
+        found = json.loads(invoked("targets", named, "--json").stdout)["targets"]
+        assert found[named]["is_there"] is False
+        assert found[named]["kind"] == describe_target(tmp_path)["kind"]
 
     def test_names_that_are_no_text(self, tmp_path: Path) -> None:
         """Shown as everywhere."""
