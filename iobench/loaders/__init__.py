@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from dataprep.registry import Registry
-from iobench.loaders.protocol import Batch, CountsBatches, Framework, Loader, LoaderSettings
+from iobench.loaders.protocol import (
+    Batch,
+    CountsBatches,
+    FirstBatch,
+    Framework,
+    Loader,
+    LoaderSettings,
+    SplitsFirstBatch,
+)
 
-__all__ = ["LOADERS", "Batch", "CountsBatches", "Framework", "Loader", "LoaderSettings"]
+__all__ = [
+    "LOADERS",
+    "Batch",
+    "CountsBatches",
+    "FirstBatch",
+    "Framework",
+    "Loader",
+    "LoaderSettings",
+    "SplitsFirstBatch",
+]
 
 LOADERS: Registry[Loader] = Registry("iobench.loaders", "loader")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dataprep.adapters import to_mxnet
+from dataprep.dataset import Dataset
 from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.loaders.sources import need_framework, need_place
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -40,18 +41,27 @@ class MXNetRecordLoader:
         if not settings.decode:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
         self._settings = settings
+        self._clock = clock
         self.notes: Sequence[str] = tuple(_notes(self._place, settings.workers))
         need_framework("mxnet")
         self._batches: RecordBatches | None = None
+        self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of float32 (N, 3, S, S) images with float32 labels."""
         if self._batches is None:
-            self._batches = self._open()
+            begun_s = self._clock.now_s()
+            dataset = open_shards(self._place, "recordio")
+            self._first_batch = FirstBatch(listing_s=self._clock.now_s() - begun_s)
+            self._batches = self._opened(dataset)
         self._batches.set_epoch(number)
         for batch in self._batches:
             images, labels = batch.data[0], batch.label[0]
             yield Batch(images, labels, int(labels.shape[0]))
+
+    def first_batch(self) -> FirstBatch | None:
+        """Listing alone: ImageRecordIter starts, reads and decodes within one call."""
+        return self._first_batch
 
     def close(self) -> None:
         """Stop reading; what was copied here is removed."""
@@ -59,10 +69,10 @@ class MXNetRecordLoader:
             self._batches.close()
         self._batches = None
 
-    def _open(self) -> RecordBatches:
+    def _opened(self, dataset: Dataset) -> RecordBatches:
         settings = self._settings
         return to_mxnet(
-            open_shards(self._place, "recordio"),
+            dataset,
             batch_size=settings.batch_size,
             augmentation=augmentation_of(settings),
             shuffle=settings.shuffle,

@@ -66,6 +66,39 @@ class CountsBatches(Protocol):
         """Batches of ``batch_size`` samples in epoch 0."""
 
 
+class FirstBatch(NamedTuple):
+    """Where the time until the first batch went, in seconds; None for what cannot be told apart.
+
+    Spans on the way to that one batch, of which no two overlap: what other workers do meanwhile is
+    in none of them. What they leave of the whole is the rest: putting the batch together, handing
+    it over, and whatever is None.
+
+    Attributes:
+        listing_s: until it was known what there is to read: folders listed, or a manifest and its
+            tables read.
+        worker_start_s: from then until whoever makes the first batch began to read: workers were
+            started, or a pipeline built.
+        fetch_s: its samples were waited for, from wherever they lie.
+        decode_s: they were decoded and augmented.
+    """
+
+    listing_s: float | None = None
+    worker_start_s: float | None = None
+    fetch_s: float | None = None
+    decode_s: float | None = None
+
+
+@runtime_checkable
+class SplitsFirstBatch(Protocol):
+    """A loader that can tell what its first batch waited for; optional."""
+
+    def first_batch(self) -> FirstBatch | None:
+        """Of the first epoch that was begun; None as long as nothing is known of it.
+
+        On the clock that the loader was given. Asked once a batch was taken, before ``close``.
+        """
+
+
 class Loader(Protocol):
     """Batches of one place.
 

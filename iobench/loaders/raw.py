@@ -15,7 +15,7 @@ from dataprep.ordered import in_order
 from dataprep.sources import open_source
 from iobench.clock import Clock
 from iobench.image_files import image_files
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.trial import Place
 
 _Order = Callable[[int], Sequence[int]]
@@ -37,15 +37,19 @@ class RawLoader:
             raise ConfigError("loader 'raw' reads shards or files: give it data")
         self._place = place
         self._settings = settings
+        self._clock = clock
         self.reads: str | None = "files"
         if place.holds != "files":
             self.reads = open_dataset(place.uri, place.split, options=place.store).format
         self._read: _Read | None = None
+        self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of encoded images with int64 labels (N,)."""
+        is_first, begun_s = self._read is None, self._clock.now_s()
         if self._read is None:
             self._read = self._of_files() if self.reads == "files" else self._of_shards()
+        listed_s = self._clock.now_s()
 
         def order(count: int) -> Sequence[int]:
             places = np.arange(count)
@@ -55,13 +59,33 @@ class RawLoader:
             return found
 
         samples = self._read(order)
-        while batch := list(islice(samples, self._settings.batch_size)):
+        batch = self._taken(samples)
+        if batch and is_first:
+            self._first_batch = self._split(begun_s, listed_s)
+        while batch:
             labels = np.array([label for _, label in batch], np.int64)
             yield Batch([image for image, _ in batch], labels, len(batch))
+            batch = self._taken(samples)
+
+    def first_batch(self) -> FirstBatch | None:
+        """Threads start with the first reads, from which they are not told apart."""
+        return self._first_batch
 
     def close(self) -> None:
         """Forget what was opened; threads end with their epoch."""
         self._read = None
+
+    def _taken(self, samples: Iterator[tuple[Buffer, int]]) -> list[tuple[Buffer, int]]:
+        return list(islice(samples, self._settings.batch_size))
+
+    def _split(self, begun_s: float, listed_s: float) -> FirstBatch:
+        """The parts of a batch that is there now."""
+        return FirstBatch(
+            listing_s=listed_s - begun_s,
+            worker_start_s=None if self._settings.workers else 0.0,
+            fetch_s=self._clock.now_s() - listed_s,
+            decode_s=0.0,
+        )
 
     def _of_shards(self) -> _Read:
         place = self._place

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dataprep.adapters import to_tf
+from dataprep.dataset import Dataset
 from iobench.clock import Clock
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.loaders.sources import need_framework, need_place
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -36,22 +37,32 @@ class TFDataLoader:
         crops = [_SMALLER_CROPS] if settings.decode and settings.augment else []
         self.notes: Sequence[str] = remote + crops
         need_framework("tensorflow")
+        self._clock = clock
         self._opened: tuple[Any, Any] | None = None
+        self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of (N, S, S, 3) images, or of strings, with int64 labels."""
         if self._opened is None:
-            self._opened = self._open()
+            begun_s = self._clock.now_s()
+            dataset = open_shards(self._place, "tfrecord")
+            listed_s = self._clock.now_s()
+            self._opened = self._pipeline(dataset)
+            self._first_batch = FirstBatch(listed_s - begun_s, self._clock.now_s() - listed_s)
         batches, epoch = self._opened
         epoch.assign(number)
         for images, labels in batches:
             yield Batch(images, labels, int(labels.shape[0]))
 
+    def first_batch(self) -> FirstBatch | None:
+        """Until the pipeline stood; within it TensorFlow tells no reading from decoding."""
+        return self._first_batch
+
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""
         self._opened = None
 
-    def _open(self) -> tuple[Any, Any]:
+    def _pipeline(self, dataset: Dataset) -> tuple[Any, Any]:
         from dataprep.adapters.frameworks import import_framework
 
         tf: Any = import_framework("tensorflow")
@@ -59,7 +70,7 @@ class TFDataLoader:
         with tf.device("/CPU:0"):
             epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
             batches = to_tf(
-                open_shards(self._place, "tfrecord"),
+                dataset,
                 batch_size=settings.batch_size,
                 decode=settings.decode,
                 augmentation=augmentation_of(settings, "HWC"),

@@ -41,7 +41,7 @@ class FolderImages:
     ) -> None:
         self._place = uri, options
         self._files = files
-        self._items = items
+        self.items = items
         self._epoch = epoch
         self._opened: tuple[int, Source] | None = None
 
@@ -50,7 +50,7 @@ class FolderImages:
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         image = self._source().read(self._files.located(index))
-        item: tuple[Any, int] = self._items.item(image, index, self._epoch.number)
+        item: tuple[Any, int] = self.items.item(image, index, self._epoch.number)
         return item
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,16 +15,21 @@ from dataprep.errors import DataprepError
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.loaders.sources import need_framework, need_place
 from iobench.trial import Place
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
+    from iobench.loaders.torch_first import FirstBatchWatch
+
 
 class Readable(NamedTuple):
-    """A torch data set, its sampler where it is of the map style, and how it learns the epoch."""
+    """A torch data set, its sampler where it is of the map style, and how it learns the epoch.
+
+    ``dataset.items`` is what its samples are made of.
+    """
 
     dataset: Any
     sampler: Any
@@ -43,11 +48,13 @@ class TorchLoader(ABC):
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place = need_place(place, self.name, self.holds)
         self.settings = settings
+        self._clock = clock
         need_framework("torch")
         if settings.pin_memory:
             _need_cuda()
         self._readable: Readable | None = None
         self._loader: DataLoader[Any] | None = None
+        self._watch: FirstBatchWatch | None = None
 
     @abstractmethod
     def open(self, transform: Augmentation | None) -> Readable:
@@ -56,7 +63,7 @@ class TorchLoader(ABC):
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of (N, 3, S, S) images, or of lists of bytes, with int64 labels."""
         if self._readable is None or self._loader is None:
-            self._readable = self.open(self._transform())
+            self._readable = self._opened()
             self._loader = self._data_loader(self._readable)
         self._readable.set_epoch(number)
         with warnings.catch_warnings():
@@ -71,6 +78,10 @@ class TorchLoader(ABC):
                 raise
             raise TrialFailed(reason) from error
 
+    def first_batch(self) -> FirstBatch | None:
+        """Every part; reading and decoding as they were in worker 0, or in this process."""
+        return self._watch.told() if self._watch else None
+
     def close(self) -> None:
         """End the workers and wait until they are gone."""
         iterator = getattr(self._loader, "_iterator", None)
@@ -83,6 +94,17 @@ class TorchLoader(ABC):
         """Normalising is left to the collate function, which does it in place."""
         settings = self.settings
         return replace(augmentation_of(settings), normalise=False) if settings.decode else None
+
+    def _opened(self) -> Readable:
+        """What ``open`` gives, its first batch watched."""
+        from iobench.loaders.torch_first import FirstBatchWatch, watched
+
+        begun_s = self._clock.now_s()
+        readable = self.open(self._transform())
+        listed_s = self._clock.now_s()
+        dataset = readable.dataset
+        self._watch = FirstBatchWatch(dataset.items, self._clock, begun_s, listed_s)
+        return readable._replace(dataset=watched(dataset, self._watch, self.settings.batch_size))
 
     def _data_loader(self, readable: Readable) -> DataLoader[Any]:
         import torch

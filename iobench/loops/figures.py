@@ -12,7 +12,7 @@ from iobench.stored import Stored
 
 
 def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
-    """Rates, waits and the first batch. MB/s are of stored bytes."""
+    """Rates, waits and the first batch. MB/s are of stored bytes, objects files or shards."""
     metrics: dict[str, Any] = {
         "samples_per_s": times.samples_per_s,
         "samples": times.samples,
@@ -24,7 +24,7 @@ def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
     if data is not None:
         metrics["mb_per_s"] = times.samples_per_s * data.sample_bytes / 1e6
         if data.object_bytes is not None:
-            metrics["mean_object_bytes"] = data.object_bytes
+            metrics |= {"objects": data.objects, "mean_object_bytes": data.object_bytes}
     metrics |= {f"batch_wait_s_{name}": value for name, value in quantiles(times.wait_s).items()}
     return metrics
 

@@ -13,6 +13,7 @@ from iobench.loaders import Batch, Loader, LoaderSettings
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.figures import harness_metrics, loop_metrics
+from iobench.loops.first_batch import first_batch
 from iobench.loops.opening import built, loader_settings
 from iobench.loops.overhead import step_cost_s
 from iobench.stored import stored
@@ -29,12 +30,18 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     cache = prepared(params["cache"], place, data) if place is not None and data else None
     try:
         times = _driven(loader, settings, params, context)
+        first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
     cold = cache.judged(params["loader"], times.taken) if cache else None
     harness = harness_metrics(params, step_cost_s(context.clock), times)
     return Outcome(
-        metrics={**loop_metrics(times, data), **harness, "notes": list(loader.notes)},
+        metrics={
+            **loop_metrics(times, data),
+            **first.metrics,
+            **harness,
+            "notes": [*loader.notes, *first.notes],
+        },
         cold=cold,
         origin_s=times.asked_s,
     )

@@ -14,6 +14,7 @@ from iobench.loaders import Batch, CountsBatches, Loader
 from iobench.loops.caching import prepared
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.figures import harness_metrics, loop_metrics
+from iobench.loops.first_batch import first_batch
 from iobench.loops.opening import built, check_frameworks, loader_settings
 from iobench.loops.overhead import step_cost_s
 from iobench.loops.threads import limit_threads
@@ -37,13 +38,14 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     consumer.warm_up()
     if params["input"] == "synthetic":
         times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
-        return _outcome(times, consumer, params, context, notes=())
+        return _outcome(times, consumer, params, context, notes=(), first={})
     check_frameworks(loader, consumer.framework)
     cache = prepared(params["input"], place, data) if place is not None and data else None
     try:
         times = _drive(
             lambda: _full_batches(loader, params["batch_size"]), consumer, context, steps, leave_out
         )
+        first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
     return _outcome(
@@ -51,7 +53,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         consumer,
         params,
         context,
-        notes=loader.notes,
+        notes=[*loader.notes, *first.notes],
+        first=first.metrics,
         data=data,
         cold=cache.judged(params["loader"], times.taken) if cache else None,
     )
@@ -112,10 +115,11 @@ def _outcome(
     context: Context,
     *,
     notes: Sequence[str],
+    first: Mapping[str, float],
     data: Stored | None = None,
     cold: Cold | None = None,
 ) -> Outcome:
-    metrics = loop_metrics(times, data)
+    metrics = {**loop_metrics(times, data), **first}
     metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
     metrics |= harness_metrics(params, step_cost_s(context.clock), times)
     metrics |= {

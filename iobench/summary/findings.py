@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dataprep.counted import counted
 from iobench.result import Finding, Result
-from iobench.summary import instrumentation, starved
+from iobench.summary import first_batch, instrumentation, starved
 from iobench.summary.targets import of_targets
 from iobench.trial import Trial
 
@@ -64,6 +64,7 @@ def _found(result: Result) -> Iterator[Finding]:
             + ("; the loop's stall is not split" if any(map(_is_loop, not_warm)) else ""),
         )
     yield from starved.findings(done)
+    yield from first_batch.findings(done)
     yield from instrumentation.findings(done)
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}
     if emulated:

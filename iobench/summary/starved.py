@@ -16,9 +16,11 @@ from iobench.trial import Trial
 
 _HIGH = 0.20  # share of the time that is spent waiting
 _BUSY, _IDLE = 0.80, 0.50  # of all processors
-_LATE_S, _LATE = 10.0, 0.05  # a first batch that is worth a word: seconds, and share of the loop
-_STARTS = 0.05
+_LATE, _STARTS = 0.05, 0.05  # of the loop's time: a first batch, the starts of epochs
 _OUTLIER = 3.0  # times the median step
+
+LATE_S = 10.0
+"""A first batch that is worth a word comes no earlier."""
 
 
 def findings(trials: Iterable[Trial]) -> Iterator[Finding]:
@@ -82,7 +84,7 @@ def _waiting(named: str, metrics: Any) -> Iterator[Finding]:
 
 def _first_batch(named: str, metrics: Any) -> Iterator[Finding]:
     first_s, seconds = metrics.get("time_to_first_batch_s") or 0.0, metrics.get("seconds") or 0.0
-    if first_s >= _LATE_S and first_s >= _LATE * seconds:
+    if first_s >= LATE_S and first_s >= _LATE * seconds:
         yield Finding(
             "late-first-batch",
             "warning",

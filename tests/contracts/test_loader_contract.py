@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,15 @@ from dataprep.labels import LabelSpace
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.loaders import LOADERS, Batch, CountsBatches, Loader, LoaderSettings
+from iobench.loaders import (
+    LOADERS,
+    Batch,
+    CountsBatches,
+    Loader,
+    LoaderSettings,
+    SplitsFirstBatch,
+)
+from iobench.loops.first_batch import first_batch
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 
@@ -149,6 +158,14 @@ def labels_of(batches: Sequence[Batch]) -> list[int]:
     return [label for batch in batches for label in numbers(batch.labels)]
 
 
+def parts_of(name: str, workers: int) -> Sequence[str]:
+    """Those that each can tell."""
+    if name == "raw":
+        return ("listing", "fetch", "decode", *([] if workers else ["worker_start"]))
+    few = {"tf-data": ("listing", "worker_start"), "mxnet-record": ("listing",)}
+    return few.get(name, ("listing", "worker_start", "fetch", "decode"))
+
+
 def children(*, own: bool = False) -> set[int]:
     """Processes that this one has started and that still are there, with what those started."""
     return {child.pid for child in psutil.Process().children(recursive=not own)}
@@ -171,6 +188,30 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
             assert all(len(numbers(batch.labels)) == batch.samples <= 16 for batch in batches)
             short = [batch for batch in batches if batch.samples < 16]
             assert len(short) <= max(1, workers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("where", ["disk", "s3"])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_the_parts_of_the_first_batch_add_up(
+    data: Data, name: str, where: str, workers: int
+) -> None:
+    """What a loader tells of its first batch is part of its time, and stays as it was told."""
+    with opened(name, place_of(data, name, where), workers=workers) as loader:
+        assert isinstance(loader, SplitsFirstBatch)
+        assert loader.first_batch() is None
+        asked_s = time.perf_counter()
+        batches = iter(loader.epoch(0))
+        next(batches)
+        split = first_batch(loader, time.perf_counter() - asked_s)
+        assert split.notes == ()
+        told = {metric for metric, seconds in split.metrics.items() if seconds >= 0}
+        assert told == {f"first_batch_{part}_s" for part in (*parts_of(name, workers), "rest")}
+        assert split.metrics["first_batch_listing_s"] > 0
+        parts = loader.first_batch()
+        assert sum(batch.samples for batch in batches) > 0
+        assert sum(batch.samples for batch in loader.epoch(1)) == SAMPLES
+        assert loader.first_batch() == parts
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource
@@ -62,37 +63,39 @@ def draw(piles: Piles) -> figure:
 def _parts(made: figure, piles: Piles) -> None:
     drawn: list[object] = []
     tips: list[Tip] = []
+    colours = sorted({part.colour for pile in piles.rows for part in pile.parts})
     most = max(len(pile.parts) for pile in piles.rows)
-    for index in range(most):
-        for back in (False, True):
-            rows = [
-                (place, pile)
-                for place, pile in enumerate(piles.rows)
-                if index < len(pile.parts) and (pile.parts[index].value < 0) is back
-            ]
-            if not rows:
-                continue
-            starts = [_reached(pile.parts)[index] for _, pile in rows]
-            parts = [pile.parts[index] for _, pile in rows]
-            source = ColumnDataSource(
-                {
-                    "y": [place + 0.7 for place, _ in rows],
-                    "left": starts,
-                    "right": [a + p.value for a, p in zip(starts, parts, strict=True)],
-                    **columns([part.tip for part in parts]),
-                }
-            )
-            bar = made.hbar(
-                y="y",
-                left="left",
-                right="right",
-                height=0.2 if back else 0.4,
-                source=source,
-                line_width=1,
-            )
-            tinted(bar.glyph, fill_color=palette(parts[0].colour), line_color="paper")
-            drawn.append(bar)
-            tips.extend(part.tip for part in parts)
+    for index, colour, back in product(range(most), colours, (False, True)):
+        rows = [
+            (place, pile)
+            for place, pile in enumerate(piles.rows)
+            if index < len(pile.parts)
+            and pile.parts[index].colour == colour
+            and (pile.parts[index].value < 0) is back
+        ]
+        if not rows:
+            continue
+        starts = [_reached(pile.parts)[index] for _, pile in rows]
+        parts = [pile.parts[index] for _, pile in rows]
+        source = ColumnDataSource(
+            {
+                "y": [place + 0.7 for place, _ in rows],
+                "left": starts,
+                "right": [a + p.value for a, p in zip(starts, parts, strict=True)],
+                **columns([part.tip for part in parts]),
+            }
+        )
+        bar = made.hbar(
+            y="y",
+            left="left",
+            right="right",
+            height=0.2 if back else 0.4,
+            source=source,
+            line_width=1,
+        )
+        tinted(bar.glyph, fill_color=palette(colour), line_color="paper")
+        drawn.append(bar)
+        tips.extend(part.tip for part in parts)
     hover(made, drawn, tips, {"name": "part", "interval": "is", "value": "takes"})
 
 

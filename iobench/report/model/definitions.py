@@ -42,6 +42,16 @@ _ENTRIES = (
         "the next; the share of running time in which the loop waited for data.",
     ),
     Definition(
+        "listing, worker start, first fetch, first decode, rest",
+        "The time to the first batch, in spans that follow each other on the way to it and add up "
+        "to it: until it is known what there is to read; until whoever makes that batch begins to "
+        "read; its samples read; decoded and augmented; then put together and handed over. "
+        "Reading and decoding are those of the first batch alone, in the worker that makes it, "
+        "sample by sample; what a loader cannot tell apart is in the rest. A trial looks at its "
+        "data before its clock runs: names and manifests of local ones come from the kernel’s "
+        "memory then, also where it is cold.",
+    ),
+    Definition(
         "interval",
         "Median over repeats, each in a fresh process, with the exact order-statistic interval: "
         "6 repeats are the fewest that cover 95 % (minimum to maximum: 96.9 %). A quantile q "

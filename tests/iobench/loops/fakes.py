@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from iobench.clock import Clock, VirtualClock
 from iobench.consumers.protocol import ConsumerSettings
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.trial import Place
 
 START_S, WAIT_S, STEP_S, SAMPLES = 3.0, 0.25, 0.5, 10
@@ -63,6 +63,17 @@ class SlowLoader:
     def close(self) -> None:
         """Remember."""
         self.closed = True
+
+
+class TellingLoader(SlowLoader):
+    """Tells that opening was listing, and half of the first wait reading."""
+
+    parts: FirstBatch | None = FirstBatch(listing_s=START_S, fetch_s=WAIT_S / 2)
+
+    def first_batch(self) -> FirstBatch | None:
+        """Before it is closed."""
+        assert not self.closed
+        return self.parts
 
 
 class SlowConsumer:

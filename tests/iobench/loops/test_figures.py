@@ -15,9 +15,9 @@ def test_mb_per_s_are_of_stored_bytes() -> None:
     data = Stored(samples=50, bytes=5_000_000, classes=2, files=())
     metrics = loop_metrics(times, data)
     assert metrics["mb_per_s"] == 10 * 100_000 / 1e6
-    assert "mean_object_bytes" not in metrics
+    assert not {"objects", "mean_object_bytes"} & set(metrics)
     in_shards = loop_metrics(times, replace(data, objects=4))
-    assert in_shards["mean_object_bytes"] == 1_250_000
+    assert (in_shards["objects"], in_shards["mean_object_bytes"]) == (4, 1_250_000)
 
 
 def test_what_timing_costs_is_a_share_of_the_steps() -> None:

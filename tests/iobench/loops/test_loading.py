@@ -9,10 +9,20 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
+from iobench.loaders import FirstBatch
 from iobench.loops import loading, opening
 from iobench.loops.loading import endless
 from iobench.trial import Context, Place, TrialSpec
-from tests.iobench.loops.fakes import PARAMS, SAMPLES, START_S, WAIT_S, Only, SlowLoader, looped
+from tests.iobench.loops.fakes import (
+    PARAMS,
+    SAMPLES,
+    START_S,
+    WAIT_S,
+    Only,
+    SlowLoader,
+    TellingLoader,
+    looped,
+)
 
 
 class TestEndless:
@@ -65,6 +75,29 @@ class TestRun:
         assert outcome.cold is None
         assert loaders[0].epochs == [0, 1, 2]
         assert loaders[0].closed
+
+    def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With what they leave; a loader that tells none has none."""
+        told = {
+            "first_batch_listing_s": START_S,
+            "first_batch_fetch_s": WAIT_S / 2,
+            "first_batch_rest_s": WAIT_S / 2,
+        }
+        monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
+        metrics = loading.run(TrialSpec("loader", PARAMS), self.context()).metrics
+        assert told.items() <= metrics.items()
+        assert sum(told.values()) == metrics["time_to_first_batch_s"]
+        monkeypatch.setattr(opening, "LOADERS", Only(SlowLoader))
+        metrics = loading.run(TrialSpec("loader", PARAMS), self.context()).metrics
+        assert not [name for name in metrics if name.startswith("first_batch")]
+
+    def test_parts_that_cannot_be_are_noted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The trial itself stands."""
+        monkeypatch.setattr(TellingLoader, "parts", FirstBatch(listing_s=2 * START_S))
+        monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
+        metrics = loading.run(TrialSpec("loader", PARAMS), self.context()).metrics
+        assert metrics["samples_per_s"] == SAMPLES / WAIT_S
+        assert "left out" in " ".join(metrics["notes"])
 
     def test_cold_has_one_epoch(self, loaders: list[SlowLoader]) -> None:
         """A second one would be warm."""

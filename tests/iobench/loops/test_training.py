@@ -23,6 +23,7 @@ from tests.iobench.loops.fakes import (
     Only,
     SlowConsumer,
     SlowLoader,
+    TellingLoader,
 )
 
 PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
@@ -64,6 +65,15 @@ class TestRun:
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
         assert metrics["wait_share"] == pytest.approx(WAIT_S / (STEP_S + WAIT_S))
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+
+    def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of a loop that waits for its data; what lies on the device has none."""
+        monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
+        metrics = self.trial("warm").metrics
+        assert metrics["first_batch_listing_s"] == START_S
+        assert metrics["first_batch_fetch_s"] == metrics["first_batch_rest_s"] == WAIT_S / 2
+        resident = self.trial("synthetic").metrics
+        assert not [name for name in resident if name.startswith("first_batch")]
 
     def test_a_trial_says_what_it_ran_on(self) -> None:
         """Device, precision, and the notes of both."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bokeh.models import FixedTicker, HoverTool
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool
 from bokeh.models.annotations import Span
 from bokeh.models.renderers import GlyphRenderer
 from hypothesis import example, given
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iobench.report.charts import as_items, draw
 from iobench.report.charts.look import log_ticks, plain, round_ticks, shortened
 from iobench.report.model import build
-from iobench.report.model.drawings import Bars
+from iobench.report.model.drawings import Bars, Part, Pile, Piles, Tip
 from iobench.report.series import by_trial
 from tests.iobench.report import results
 
@@ -54,6 +54,24 @@ def test_every_colour_is_a_name_of_the_page() -> None:
         for renderer in draw(chart.drawing).renderers:
             assert isinstance(renderer, GlyphRenderer)
             assert renderer.glyph.tags
+
+
+def test_a_part_keeps_its_colour_where_another_row_lacks_one_before_it() -> None:
+    """Stacked bars whose parts are not the same."""
+    parts = [Part(1.0, colour, Tip("", "")) for colour in (5, 6, 1)]
+    rows = (Pile("all", tuple(parts), ""), Pile("one less", (parts[0], parts[2]), ""))
+    drawn = set()
+    for bars in draw(Piles("s", rows)).renderers:
+        assert isinstance(bars, GlyphRenderer)
+        assert isinstance(bars.data_source, ColumnDataSource)
+        values = bars.data_source.data
+        if "left" in values:
+            (colour,) = [tag for tag in bars.glyph.tags if tag.startswith("fill_color=")]
+            drawn |= {(colour, *place) for place in zip(values["y"], values["left"], strict=True)}
+    assert drawn == {
+        ("fill_color=c5", 0.7, 0.0), ("fill_color=c6", 0.7, 1.0), ("fill_color=c1", 0.7, 2.0),
+        ("fill_color=c5", 1.7, 0.0), ("fill_color=c1", 1.7, 1.0),
+    }  # fmt: skip
 
 
 def test_items_are_numbered_anew() -> None:

@@ -1,0 +1,75 @@
+"""What reading alone waits for until its first batch, on a clock that stands still."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataprep.sources import Listing, Located, Source, open_source
+from dataprep.stores import StoreOptions
+from iobench.clock import VirtualClock
+from iobench.loaders import FirstBatch, LoaderSettings, raw
+from iobench.loaders.raw import RawLoader
+from iobench.trial import Place
+
+LISTING_S, READ_S = 4.0, 0.5
+
+
+class SlowSource:
+    """Folders whose listing and whose files take their time."""
+
+    def __init__(self, source: Source, clock: VirtualClock) -> None:
+        self._source, self._clock = source, clock
+
+    def list(self) -> Listing:
+        """All files."""
+        self._clock.sleep(LISTING_S)
+        return self._source.list()
+
+    def read(self, located: Located) -> bytes:
+        """One of them."""
+        self._clock.sleep(READ_S)
+        return bytes(self._source.read(located))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Five files of one class."""
+    (tmp_path / "a").mkdir()
+    for number in range(5):
+        (tmp_path / "a" / f"{number}.jpg").write_bytes(b"encoded")
+    return Place(str(tmp_path), "files")
+
+
+def opened(place: Place, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> RawLoader:
+    """A loader of batches of two."""
+    clock = VirtualClock()
+
+    def slow(uri: str, options: StoreOptions) -> SlowSource:
+        return SlowSource(open_source(uri, options=options), clock)
+
+    monkeypatch.setattr(raw, "open_source", slow)
+    return RawLoader(place, LoaderSettings(batch_size=2, **settings), clock)
+
+
+def test_listing_and_reading_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing starts, nothing is decoded; later batches and epochs change nothing."""
+    loader = opened(place, monkeypatch)
+    assert loader.first_batch() is None
+    for number in range(2):
+        assert [batch.samples for batch in loader.epoch(number)] == [2, 2, 1]
+        assert loader.first_batch() == FirstBatch(LISTING_S, 0.0, 2 * READ_S, 0.0)
+
+
+def test_threads_are_not_told_from_their_reads(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They start with them."""
+    loader = opened(place, monkeypatch, workers=1)
+    list(loader.epoch(0))
+    parts = loader.first_batch()
+    assert parts is not None
+    assert parts.worker_start_s is None
+    assert (parts.listing_s, parts.decode_s) == (LISTING_S, 0.0)

@@ -1,0 +1,254 @@
+"""The first batch of torch's DataLoader: delays that were made are found in their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from multiprocessing import Value
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dataprep.augment import Augmentation
+from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, torch_loader
+from iobench.loaders.torch_loader import Readable, TorchLoader
+from iobench.trial import Place
+
+torch_dataset: Any = pytest.importorskip("torch").utils.data.IterableDataset
+
+# Powers of two: their sums are exact.
+LISTING_S, START_S, FETCH_S, DECODE_S, COLLATE_S = 4.0, 2.0, 0.5, 0.25, 0.125
+BATCH, SAMPLES = 4, 10
+
+
+class SharedClock:
+    """Stands still except where something sleeps, in whichever of several forked processes.
+
+    ``looks`` counts how often it was asked in this one.
+    """
+
+    def __init__(self) -> None:
+        self._now = Value("d", 0.0)
+        self.looks = 0
+
+    def now_s(self) -> float:
+        """What all processes have slept."""
+        self.looks += 1
+        return float(self._now.value)
+
+    def sleep(self, seconds: float) -> None:
+        """Of several at once each adds its own."""
+        with self._now.get_lock():
+            self._now.value += seconds
+
+
+class Slow:
+    """Samples of class 0 whose reading and decoding take their time."""
+
+    def __init__(self, samples: int, clock: SharedClock, *, decode: bool) -> None:
+        from dataprep.adapters.torch_items import Items
+
+        self._clock, self._samples = clock, samples
+        labels = np.zeros(samples, np.int64)
+        self.items = Items(labels, str, self._decode if decode else None, seed=0)
+
+    def _decode(self, image: Any, rng: np.random.Generator) -> Any:
+        self._clock.sleep(DECODE_S)
+        return np.zeros((3, 1, 1), np.uint8)
+
+    def read(self, number: int) -> tuple[Any, int]:
+        """The sample of that number."""
+        self._clock.sleep(FETCH_S)
+        return self.items.item(b"", number, epoch=0)
+
+
+class SlowMap(Slow):
+    """Of the map style."""
+
+    def __len__(self) -> int:
+        return self._samples
+
+    def __getitem__(self, number: int) -> tuple[Any, int]:
+        return self.read(number)
+
+
+class SlowIterable(Slow, torch_dataset):  # type: ignore[misc]
+    """Of the iterable style."""
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        return map(self.read, range(self._samples))
+
+
+class SlowLoader(TorchLoader):
+    """Listing takes its time, and so does putting a batch together."""
+
+    name = "slow"
+    holds = "files"
+    kind: type[Slow] = SlowMap
+    samples = SAMPLES
+    dataset: Slow
+
+    def open(self, transform: Augmentation | None) -> Readable:
+        """One of the slow data sets."""
+        clock = self._clock
+        assert isinstance(clock, SharedClock)
+        clock.sleep(LISTING_S)
+        self.dataset = self.kind(self.samples, clock, decode=transform is not None)
+        return Readable(self.dataset, None, lambda number: None)
+
+    def _collate(self) -> Callable[[Any], Any] | None:
+        def put_together(items: Any) -> Any:
+            self._clock.sleep(COLLATE_S)
+            return [image for image, _ in items], [label for _, label in items]
+
+        return put_together
+
+
+@pytest.fixture(params=[SlowMap, SlowIterable], ids=["map", "iterable"])
+def kind(request: pytest.FixtureRequest) -> type[Slow]:
+    """Either style."""
+    style: type[Slow] = request.param
+    return style
+
+
+@pytest.fixture
+def clock() -> SharedClock:
+    """At 0."""
+    return SharedClock()
+
+
+@pytest.fixture
+def opened(
+    tmp_path: Path, clock: SharedClock, kind: type[Slow]
+) -> Iterator[Callable[..., SlowLoader]]:
+    """Makes loaders, which are closed again."""
+    made: list[SlowLoader] = []
+
+    def open_loader(samples: int = SAMPLES, **settings: Any) -> SlowLoader:
+        options = LoaderSettings(batch_size=BATCH, prefetch=1, **settings)
+        loader = SlowLoader(Place(str(tmp_path), "files"), options, clock)
+        loader.kind, loader.samples = kind, samples
+        made.append(loader)
+        return loader
+
+    yield open_loader
+    for loader in made:
+        loader.close()
+
+
+def test_every_part_is_found(opened: Callable[..., SlowLoader], clock: SharedClock) -> None:
+    """Without workers nothing has to start; what is left is collating."""
+    loader = opened()
+    next(iter(loader.epoch(0)))
+    assert loader.first_batch() == FirstBatch(LISTING_S, 0.0, BATCH * FETCH_S, BATCH * DECODE_S)
+    assert clock.now_s() == LISTING_S + BATCH * (FETCH_S + DECODE_S) + COLLATE_S
+
+
+def test_a_worker_tells_its_parts(
+    opened: Callable[..., SlowLoader], clock: SharedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another process, and its start beside them."""
+    monkeypatch.setattr(torch_loader, "one_thread", lambda worker: clock.sleep(START_S))
+    loader = opened(samples=BATCH, workers=1)  # one batch: the worker makes none ahead
+    next(iter(loader.epoch(0)))
+    assert loader.first_batch() == FirstBatch(LISTING_S, START_S, BATCH * FETCH_S, BATCH * DECODE_S)
+    assert clock.now_s() == LISTING_S + START_S + BATCH * (FETCH_S + DECODE_S) + COLLATE_S
+
+
+def test_of_several_workers_the_first_one_tells(
+    opened: Callable[..., SlowLoader], clock: SharedClock
+) -> None:
+    """Its own delays are in its parts, and no more than has passed."""
+    loader = opened(workers=2)
+    batches = iter(loader.epoch(0))
+    next(batches)
+    parts = loader.first_batch()
+    assert parts is not None
+    spans = [span for span in parts if span is not None]
+    assert parts.listing_s == LISTING_S
+    assert spans[2] >= BATCH * FETCH_S
+    assert spans[3] >= BATCH * DECODE_S
+    assert sum(spans) <= clock.now_s()
+    assert sum(batch.samples for batch in batches) >= SAMPLES - BATCH
+
+
+@pytest.mark.parametrize(("worker", "tells"), [(None, True), (0, True), (1, False)])
+def test_only_the_first_worker_looks(
+    monkeypatch: pytest.MonkeyPatch, clock: SharedClock, worker: int | None, tells: bool
+) -> None:
+    """Or this process, where there is none; and once."""
+    from iobench.loaders import torch_first
+
+    info = None if worker is None else SimpleNamespace(id=worker)
+    monkeypatch.setattr(torch_first, "get_worker_info", lambda: info)
+    items = SlowMap(1, clock, decode=True).items
+    watch = torch_first.FirstBatchWatch(items, clock, 0.0, 0.0)
+    assert watch.begins() is tells
+    assert watch.begins() is False
+
+
+def test_after_the_first_batch_nothing_is_left_of_it(
+    opened: Callable[..., SlowLoader], clock: SharedClock
+) -> None:
+    """No look at the clock more, the data set's own transform, and the parts as they were."""
+    loader = opened()
+    batches = iter(loader.epoch(0))
+    next(batches)
+    told, looks = loader.first_batch(), clock.looks
+    assert loader.dataset.items.transform == loader.dataset._decode
+    assert [batch.samples for batch in batches] == [BATCH, SAMPLES % BATCH]
+    assert sum(batch.samples for batch in loader.epoch(1)) == SAMPLES
+    assert clock.looks == looks
+    assert loader.first_batch() == told
+
+
+def test_the_first_batch_is_timed_by_few_looks(
+    opened: Callable[..., SlowLoader], clock: SharedClock
+) -> None:
+    """Two around listing, two around the batch, two around each decoding."""
+    loader = opened()
+    next(iter(loader.epoch(0)))
+    assert clock.looks == 4 + 2 * BATCH
+
+
+def test_without_decoding_there_is_only_reading(opened: Callable[..., SlowLoader]) -> None:
+    """Decoding took no time, which is told."""
+    loader = opened(decode=False)
+    next(iter(loader.epoch(0)))
+    assert loader.first_batch() == FirstBatch(LISTING_S, 0.0, BATCH * FETCH_S, 0.0)
+
+
+def test_a_short_batch_is_told_as_it_is(opened: Callable[..., SlowLoader]) -> None:
+    """Of as many samples as there are."""
+    loader = opened(samples=BATCH - 1)
+    (batch,) = loader.epoch(0)
+    parts = loader.first_batch()
+    assert batch.samples == BATCH - 1
+    assert parts == FirstBatch(LISTING_S, 0.0, 3 * FETCH_S, 3 * DECODE_S)
+
+
+def test_nothing_is_told_beforehand(opened: Callable[..., SlowLoader]) -> None:
+    """Nor of an epoch without samples."""
+    loader = opened(samples=0)
+    assert isinstance(loader, SplitsFirstBatch)
+    assert loader.first_batch() is None
+    assert list(loader.epoch(0)) == []
+    assert loader.first_batch() is None
+
+
+def test_what_cannot_be_decoded_is_raised_as_before(
+    opened: Callable[..., SlowLoader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data set has its own transform again."""
+
+    def broken(self: Slow, image: Any, rng: np.random.Generator) -> Any:
+        raise ValueError("not this one")
+
+    monkeypatch.setattr(Slow, "_decode", broken)
+    loader = opened()
+    with pytest.raises(ValueError, match="not this one"):
+        next(iter(loader.epoch(0)))
+    assert loader.dataset.items.transform == loader.dataset._decode
+    assert loader.first_batch() is None
