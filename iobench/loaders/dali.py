@@ -18,7 +18,7 @@ from dataprep.formats import RecordOptions
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.loaders.sources import need_framework, need_place
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -59,6 +59,8 @@ class DaliLoader:
         self._batches: Any = None
         self._following: int | None = None
         self._offset = 0
+        self._clock = clock
+        self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of (N, 3, S, S) images, float32 or uint8, with int64 labels."""
@@ -75,12 +77,18 @@ class DaliLoader:
         self._batches.reset()
         self._following = number + 1
 
+    def first_batch(self) -> FirstBatch | None:
+        """Until the pipeline stood; within it DALI tells no reading from decoding."""
+        return self._first_batch
+
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""
         self._batches = self._following = None
 
     def _open(self, number: int) -> Any:
+        begun_s = self._clock.now_s()
         dataset = open_shards(self._place, "tfrecord")
+        listed_s = self._clock.now_s()
         options = dataset.manifest.record_options("tfrecord")
         self._offset = options.label_offset
         settings, dali = self._settings, self._dali
@@ -96,12 +104,16 @@ class DaliLoader:
             encoded, labels = self._read(dataset, _features(options), drawn)
             pipeline.set_outputs(self._images(encoded), labels)
         plugin = importlib.import_module("nvidia.dali.plugin.pytorch")
-        return plugin.DALIGenericIterator(
+        batches = plugin.DALIGenericIterator(
             [pipeline],
             ["images", "labels"],
             reader_name=_READER,
             last_batch_policy=plugin.LastBatchPolicy.PARTIAL,
+            prepare_first_batch=False,
         )
+        stood = FirstBatch(listed_s - begun_s, self._clock.now_s() - listed_s)
+        self._first_batch = self._first_batch or stood
+        return batches
 
     def _read(
         self, dataset: Dataset, features: tuple[str, str], drawn: np.random.Generator
