@@ -89,7 +89,5 @@ def test_wrong_grids_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_an_unknown_loader_is_refused_with_the_known_ones() -> None:
     """The message lists what there is."""
-    with pytest.raises(
-        ValidationError, match=r"no loader 'nobody': use one of .*mock.*torch-map"
-    ):
+    with pytest.raises(ValidationError, match=r"no loader 'nobody': use one of .*mock.*torch-map"):
         LoaderGrid.model_validate({"loader": "nobody"})
