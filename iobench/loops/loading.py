@@ -37,6 +37,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         metrics={**loop_metrics(times, data), **harness, "notes": list(loader.notes)},
         cold=cold,
         origin_s=times.asked_s,
+        counted_s=times.counted_s,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iobench.result import Finding, Result
-from iobench.summary import instrumentation, starved
+from iobench.summary import instrumentation, starved, workers
 from iobench.summary.targets import of_targets
 from iobench.trial import Trial
 
@@ -64,6 +64,7 @@ def _found(result: Result) -> Iterator[Finding]:
         )
     yield from starved.findings(done)
     yield from instrumentation.findings(done)
+    yield from workers.findings(done)
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}
     if emulated:
         yield Finding(
