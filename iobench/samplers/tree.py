@@ -17,7 +17,7 @@ from iobench.samplers.rates import Rates
 _LOOK_EVERY_S = 2.0
 _LONGEST_BYTES = 4096  # a line of 52 numbers and a name
 # Of a processor, that counting pages may take: the more pages, the more seldom they are counted.
-_PSS_SHARE = 0.005
+_PSS_SHARE = 0.003
 _NO_PSS = (
     "memory of processes is RSS here, in which pages that several share count for each of them: "
     "/proc/PID/smaps_rollup cannot be read"

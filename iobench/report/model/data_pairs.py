@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iobench.report.model.cells import Cell, cells
-from iobench.report.model.numbers import between, interval, number
+from iobench.report.model.numbers import between, number
 from iobench.report.model.params import joined, varying
 from iobench.report.model.shapes import Block, Entry, Table, Words
 from iobench.result import Result
@@ -49,7 +49,8 @@ _DECODED = _Question(
     "JPEG, or the pixels of it: more bytes, and nothing to decode.",
 )
 _RATIOS = (
-    " Ratios are taken within rounds, in which both ran; above 1 the second form is the faster."
+    " Ratios are taken within rounds, in which both ran; above 1 the second form is the "
+    "faster. kB are those of a sample, as stored."
 )
 
 
@@ -86,9 +87,9 @@ def _answered(question: _Question, measured: Sequence[Cell], how: str = "") -> I
     settings = [key for key in differ if key not in _NAMED]
     before, after = question.before, question.after
     columns = (
-        *("loader", before, after, "cache shown", "settings"),
-        *(f"samples/s {before}", f"samples/s {after}", f"{after} ÷ {before}"),
-        *(f"bytes a sample {before}", f"bytes a sample {after}"),
+        *("loader", before, after, "cache shown", *(("settings",) if settings else ())),
+        *(f"samples/s {before}", f"samples/s {after}", "ratio"),
+        *(f"kB {before}", f"kB {after}"),
     )
     rows = tuple(_row(*pair, settings) for pair in pairs)
     yield Words((question.said.format(how=how) + _RATIOS,))
@@ -117,10 +118,10 @@ def _row(cell: Cell, other: Cell, times: Estimate, settings: Sequence[str]) -> t
         Entry(str(cell.params.get("data", ""))),
         Entry(str(other.params.get("data", ""))),
         Entry(cell.cache),
-        Entry(joined(cell.params, settings)),
+        *((Entry(joined(cell.params, settings)),) if settings else ()),
         _rate(cell),
         _rate(other),
-        Entry(f"{number(times.median)} ×", repr(times.median), True, interval(times)),
+        Entry(f"{number(times.median)} ×", repr(times.median), True, _rounds(times)),
         _sample_bytes(cell),
         _sample_bytes(other),
     )
@@ -133,9 +134,16 @@ def _rate(cell: Cell) -> Entry:
 
 
 def _sample_bytes(cell: Cell) -> Entry:
-    """As stored: what ``mb_per_s`` is of."""
+    """As stored, in kB: what ``mb_per_s`` is of."""
     rate, moved = cell.figure("samples_per_s"), cell.figure("mb_per_s")
     if rate is None or moved is None or rate.median <= 0:
         return Entry("")
-    each = moved.median * 1e6 / rate.median
+    each = moved.median * 1000 / rate.median
     return Entry(number(each), repr(each), True)
+
+
+def _rounds(times: Estimate) -> str:
+    """The interval, and of how many pairs."""
+    if times.repeats <= 1:
+        return "1 round, no interval"
+    return f"{between(times)}, {times.repeats} rounds"

@@ -15,6 +15,7 @@ from iobench.result import Result
 from iobench.stats import Estimate
 
 _ENOUGH = 0.98
+_SHOWN = 2  # of what it takes: memory and processor time
 _APART = ("loader", "data", "cache")
 
 
@@ -34,7 +35,7 @@ def fastest(result: Result) -> tuple[Table, ...]:
     known = is_known(cell for members in chosen.values() for cell in members)
     columns = (
         *("data", "cache shown", "fastest", "settings", "samples/s"),
-        *(USE if known else ()),
+        *(USE[:_SHOWN] if known else ()),
         *("fewest workers within 2 %", "not told apart from it"),
     )
     rows = tuple(_row(key, members, known) for key, members in chosen.items())
@@ -55,7 +56,7 @@ def _row(key: tuple[str, str, bool], members: Sequence[Cell], known: bool) -> tu
         Entry(str(best.params["loader"]) + ("" if decodes else " (nothing decoded)")),
         Entry(joined(best.params, differ)),
         Entry(number(found.median), repr(found.median), True, between(found)),
-        *(use_of(best) if known else ()),
+        *(use_of(best)[:_SHOWN] if known else ()),
         Entry(str(fewest.params.get("workers", 0)), None, True, memory_words(fewest)),
         Entry(_told(close, differ)),
     )

@@ -141,13 +141,13 @@ def test_a_part_of_the_tree_is_not_its_memory(tmp_path: Path) -> None:
 
 
 def test_pages_are_counted_the_more_seldom_the_longer_it_takes(tmp_path: Path) -> None:
-    """10 ms each time: every 2 seconds, half a percent of a processor."""
+    """6 ms each time: every 2 seconds, 0.3 % of a processor."""
     write(tmp_path, 10, 1)
     map_pages(tmp_path, 10, 700)
     clock = VirtualClock()
 
     def slow() -> float:
-        clock.sleep(0.01)
+        clock.sleep(0.006)
         return clock.now_s()
 
     sampler = TreeSampler(10, tmp_path, slow)
