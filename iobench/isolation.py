@@ -131,8 +131,15 @@ def _verdict(
     if "outcome" in message:
         content = message["outcome"]
         cold = Cold(**content["cold"]) if content["cold"] else None
-        series, origin_s = content["series"], content["origin_s"]
-        return "done", Outcome(content["metrics"], cold, series, origin_s), ""
+        counted = content["counted_s"]
+        found = Outcome(
+            metrics=content["metrics"],
+            cold=cold,
+            series=content["series"],
+            origin_s=content["origin_s"],
+            counted_s=(counted[0], counted[1]) if counted else None,
+        )
+        return "done", found, ""
     if "skipped" in message:
         return "skipped", None, str(message["skipped"])
     if "failed" in message:

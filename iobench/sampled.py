@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from iobench.process_use import process_use
 from iobench.samplers.recorder import Samples
 from iobench.trial import Outcome
 
@@ -12,16 +13,21 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
     """``outcome`` and its samples, timed from where its series are; else from ``begun_s``.
 
     All clocks are the machine's monotonic one, which processes share. What was read before that
-    moment has a negative time: opening, warming up.
+    moment has a negative time: opening, warming up. Of a loop the metrics say as well what its
+    processes took while its steps counted.
     """
     origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
     times = [
         time_s - origin_s for time_s in samples.columns.get("time_s", ()) if time_s is not None
     ]
+    columns = {**samples.columns, "time_s": times} if times else {}
+    took = {}
+    if outcome.counted_s is not None:
+        took = process_use(columns, *outcome.counted_s, outcome.metrics.get("samples", 0))
     metrics = {
         **outcome.metrics,
+        **took,
         "sampling_core_share": samples.core_share,
         "sampling_notes": list(samples.notes),
     }
-    columns = {**samples.columns, "time_s": times} if times else {}
     return replace(outcome, metrics=metrics, samples=columns)

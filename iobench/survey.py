@@ -18,7 +18,7 @@ from iobench.data.making import Maker
 from iobench.data.settings import LOCAL, DataSettings, split_name
 from iobench.forecast.bounds import exactly
 from iobench.forecast.facts import OWN_SERVER, DataFacts, Facts, Photographs, StoreFacts
-from iobench.forecast.making import photographs, to_be_made, unpacked
+from iobench.forecast.making import OF_SHARDS, photographs, to_be_made
 from iobench.image_files import image_files
 from iobench.plan import places_of
 from iobench.stored import stored
@@ -97,7 +97,8 @@ class _Looking:
         """Without a source there are no photographs of shards that are given."""
         form, size, _ = split_name(name)
         given = self._settings.shards is not None
-        return not given or (form != "photos" and not size) or self._settings.source is not None
+        of_source = form in ("photos", "originals") or size is not None
+        return not given or not of_source or self._settings.source is not None
 
     def _found(self, name: str, others: dict[str, DataFacts]) -> DataFacts:
         form, _, remote = split_name(name)
@@ -110,16 +111,16 @@ class _Looking:
             place = straight or (self._maker.found(name) if self._can_look else None)
             if place is not None:
                 store = "data" if straight else ""
-                return _counted(place, form, store)
+                return _counted(place, store)
             if form == "shards" and self._settings.shards is not None:
                 given = _lies_on_a_store("shards@s3", self._settings)
                 if given is not None:
-                    return replace(_counted(given, form, ""), made=False)
+                    return replace(_counted(given, ""), made=False)
         except (DataprepError, OSError) as error:
             self.problems.append(f"{name} could not be looked at: {_line(error)}")
         shards = others.get("shards@disk")
-        if form == "files" and shards is not None and shards.made:
-            return unpacked(shards)
+        if shards is not None and shards.made and form in OF_SHARDS:
+            return OF_SHARDS[form](shards)
         photos = self.photographs
         return replace(to_be_made(name, self._settings, photos), store="bucket" if remote else "")
 
@@ -192,9 +193,9 @@ def _lies_on_a_store(name: str, settings: DataSettings) -> Place | None:
     return None
 
 
-def _counted(place: Place, form: str, store: str) -> DataFacts:
+def _counted(place: Place, store: str) -> DataFacts:
     """What lies there, exactly, by its manifest or a listing."""
-    if form != "shards":
+    if place.holds == "files":
         found = stored(place, "files")
         size, count = exactly(found.bytes), exactly(found.samples)
         return DataFacts(count, size, count, size, count, store=store, made=True)

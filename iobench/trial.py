@@ -34,13 +34,15 @@ class Place:
     """Where data lies: a directory or ``s3://bucket/prefix``, and how to reach it.
 
     ``holds``: ``shards`` (an output of ``dataprep shard``), ``files`` (class folders) or
-    ``empty`` (somewhere to write).
+    ``empty`` (somewhere to write). ``decoded``: the images in its shards are stored as pixels
+    (``iobench.pixels``).
     """
 
     uri: str
     holds: Literal["shards", "files", "empty"]
     store: StoreOptions = field(default_factory=StoreOptions)
     split: str = "train"
+    decoded: bool = False
 
     @property
     def is_remote(self) -> bool:
@@ -73,6 +75,8 @@ class Outcome:
     Attributes:
         origin_s: the moment, on the clock of the trial, from which a series' ``time_s`` counts;
             None where no loop ran.
+        counted_s: from and to which second after that the steps ran of which its rates are; None
+            where no loop ran.
         samples: readings of the machine meanwhile, their ``time_s`` from the same moment.
     """
 
@@ -80,6 +84,7 @@ class Outcome:
     cold: Cold | None = None
     series: Mapping[str, Sequence[float]] = field(default_factory=dict)
     origin_s: float | None = None
+    counted_s: tuple[float, float] | None = None
     samples: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 

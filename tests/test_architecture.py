@@ -33,8 +33,8 @@ ORDER = {
         *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
-        *("samplers", "sampled"),
-        *("extensions", "data", "image_files", "stored", "loaders", "consumers"),
+        *("samplers", "process_use", "sampled"),
+        *("extensions", "image_files", "stored", "pixels", "data", "loaders", "consumers"),
         *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
         "summary",
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
@@ -46,7 +46,7 @@ ORDER = {
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "sampled"}
+PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -45,6 +45,11 @@ def decode_part(
     """
     decoded = _decode_jpeg(data, choose, size) if bytes(data[:2]) == _SOI else None
     pixels, box = decoded or _decode_other(data, choose)
+    return scaled_part(pixels, box, size, out)
+
+
+def scaled_part(pixels: Pixels, box: Box, size: int, out: Pixels | None = None) -> Pixels:
+    """``box`` of uint8 (height, width, 3), interpolated to (size, size, 3), in ``out`` if given."""
     part = pixels[box.top : box.top + box.height, box.left : box.left + box.width]
     scaled = cv2.resize(part, (size, size), out, interpolation=cv2.INTER_LINEAR)
     return np.asarray(scaled, np.uint8)

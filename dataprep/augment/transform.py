@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.augment.colour import recolour
-from dataprep.augment.crops import centre_crop, random_crop
+from dataprep.augment.crops import Box, centre_crop, random_crop
 from dataprep.augment.decode import decode_part
 from dataprep.augment.normalise import write_planes, write_rows
 from dataprep.errors import ConfigError
@@ -126,13 +126,25 @@ class Augmentation:
     def pixels(self, data: Buffer, rng: np.random.Generator, out: Pixels | None = None) -> Pixels:
         """The same before normalisation: uint8 (size, size, 3), in ``out`` if it is given."""
         if not self.random:
-            return decode_part(data, centre_crop, self.size, out)
-        pixels = decode_part(data, partial(random_crop, rng=rng), self.size, out)
+            return self.part(data, centre_crop, out)
+        pixels = self.part(data, partial(random_crop, rng=rng), out)
         if rng.random() < 0.5:
             cv2.flip(pixels, 1, pixels)
         if self.jitter or self.noise:
             pixels = recolour(pixels, self.jitter, self.noise, rng, out=pixels)
         return pixels
+
+    def part(
+        self, data: Buffer, choose: Callable[[int, int], Box], out: Pixels | None = None
+    ) -> Pixels:
+        """The part named by ``choose(width, height)``: uint8 (size, size, 3), in ``out`` if given.
+
+        What a subclass replaces whose images are stored in a way of its own.
+
+        Raises:
+            ImageError: no image, or one that cannot be decoded.
+        """
+        return decode_part(data, choose, self.size, out)
 
 
 def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:

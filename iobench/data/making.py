@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from dataprep.sources import Listing
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.given import expanded
+from iobench.data.pixel_shards import write_pixel_shards
 from iobench.data.settings import DataSettings, split_name
 from iobench.errors import Unavailable
 from iobench.trial import Place
@@ -66,12 +68,8 @@ class Maker:
             form, size_bytes, remote = split_name(name)
             if remote:
                 self._made[name] = self._remote(form, size_bytes)
-            elif form == "photos":
-                self._made[name] = self._local_photos()
-            elif form == "files":
-                self._made[name] = Place(str(self._files()), "files")
             else:
-                self._made[name] = self._shards(size_bytes)
+                self._made[name] = self._local(form, size_bytes)
         return self._made[name]
 
     def found(self, name: str) -> Place | None:
@@ -92,6 +90,20 @@ class Maker:
         """What ``source`` holds, by whoever has listed it, so that it is not listed again."""
         self._listed = listing.digest()
 
+    def _local(self, form: str, size_bytes: int | None) -> Place:
+        """Data on a disk by their form, as ``split_name`` has it."""
+        match form:
+            case "photos":
+                return self._local_photos()
+            case "files":
+                return Place(str(self._files()), "files")
+            case "pixels":
+                return self._pixels()
+            case "originals":
+                return self._packed(size_bytes, resized=False)
+            case _:
+                return self._shards(size_bytes)
+
     def _local_photos(self) -> Place:
         place = Place(self._photos(), "files", self._settings.store)
         if place.is_remote:
@@ -105,7 +117,9 @@ class Maker:
         if settings.source is not None:
             return expanded(settings.source)
         if settings.shards is not None:
-            raise ConfigError("data.shards says what is read: photos@disk needs data.source too")
+            raise ConfigError(
+                "data.shards says what is read: photos and originals need data.source too"
+            )
         key = f"drawn-{settings.images}-{settings.classes}-{settings.seed}"
         return str(self._once(key, f"drawing {settings.images:,} images", self._draw))
 
@@ -122,11 +136,21 @@ class Maker:
             raise ConfigError(
                 "data.shards is read as it is: other shard sizes are made from data.source"
             )
+        return self._packed(size_bytes, resized=True)
+
+    def _packed(self, size_bytes: int | None, *, resized: bool) -> Place:
+        """Shards of the source's images: resized, or as they are."""
+        settings = self._settings
         wanted = size_bytes or int(settings.shard_size)
-        key = f"shards-{wanted}-{_digest(self._content())}"
-        note = f"sharding at {wanted / 1e6:g} MB"
+        content = self._content()
+        if not resized:
+            content.pop("size")
+        form, said = ("shards", "") if resized else ("originals", ", not resized")
+        note = f"sharding at {wanted / 1e6:g} MB{said}"
         photos = self._photos()  # before the note: what is drawn is drawn first
-        made = self._once(key, note, partial(self._shard, photos, wanted))
+        image = ImagePolicy(size=settings.size if resized else None, quality=settings.quality)
+        shard = partial(self._shard, photos, wanted, image)
+        made = self._once(f"{form}-{wanted}-{_digest(content)}", note, shard)
         return Place(str(made), "shards", split=settings.split)
 
     def _given(self) -> Place:
@@ -134,14 +158,14 @@ class Maker:
         assert settings.shards is not None  # noqa: S101  asked before
         return Place(expanded(settings.shards), "shards", settings.store, settings.split)
 
-    def _shard(self, photos: str, size_bytes: int, dest: Path) -> None:
+    def _shard(self, photos: str, size_bytes: int, image: ImagePolicy, dest: Path) -> None:
         settings = self._settings
         config = ShardConfig(
             source=photos,
             output=str(dest),
             split=settings.split,
             format=("tfrecord", "recordio"),
-            image=ImagePolicy(size=settings.size, quality=settings.quality),
+            image=image,
             shard_size=ByteSize(size_bytes),
             seed=settings.seed,
             source_store=settings.store,
@@ -153,6 +177,15 @@ class Maker:
         source = self._shards(None)
         key = f"files-{_edition(source)}"
         return self._once(key, note, partial(_unpack, source))
+
+    def _pixels(self) -> Place:
+        source = self._shards(None)
+        made = self._once(
+            f"pixels-{_edition(source)}",
+            "writing the images of the shards as pixels",
+            partial(write_pixel_shards, source),
+        )
+        return Place(str(made), "shards", split=source.split, decoded=True)
 
     def _downloaded(self, place: Place) -> Place:
         key = f"copy-{_edition(place)}"
@@ -177,7 +210,7 @@ class Maker:
         self._note(f"copying {name.partition('@')[0]} to the object store")
         with self._signed_in():
             _copy(local, bucket.store, target)
-        return Place(target, local.holds, bucket.store, local.split)
+        return replace(local, uri=target, store=bucket.store)
 
     def _once(self, key: str, note: str, make: Callable[[Path], None]) -> Path:
         """``folder/key``, made anew unless an earlier run made it to its end."""

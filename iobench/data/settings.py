@@ -14,7 +14,10 @@ from dataprep.stores import STORES, StoreOptions
 
 LOCAL = "local"
 _NO_OBJECT_STORES = ("s3", "file", "memory")
-_NAME = re.compile(r"(photos|files|shards(?:-(\d+)MB)?)@(disk|s3)")
+_NAME = re.compile(r"(photos|files|pixels|(?:shards|originals)(?:-(\d+)MB)?)@(disk|s3)")
+
+AS_FILES = frozenset({"photos", "files"})
+"""Forms of data that are class folders; all others are shards."""
 
 
 class BucketSettings(BaseModel):
@@ -45,8 +48,10 @@ class BucketSettings(BaseModel):
 class DataSettings(BaseModel):
     """The images: read from ``shards``, else made of ``source``, else drawn.
 
-    Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the
-    resized images as files), ``shards@disk``, ``shards-16MB@disk``, and the same with ``@s3``.
+    Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the resized
+    images as files), ``shards@disk``, ``shards-16MB@disk``, ``originals@disk`` and
+    ``originals-16MB@disk`` (shards of the source's images as they are), ``pixels@disk`` (the
+    shards once more, their images decoded), and the same with ``@s3``.
     """
 
     model_config = ConfigDict(
@@ -134,7 +139,8 @@ def check_name(name: Any) -> Any:
     match = _NAME.fullmatch(str(name))
     if not match:
         raise ValueError(
-            f"{name!r}: data is called photos, files, shards or shards-16MB, then @disk or @s3"
+            f"{name!r}: data is called photos, files, shards or shards-16MB, originals or "
+            "originals-16MB, or pixels, then @disk or @s3"
         )
     if match[2] and not 1 <= int(match[2]) <= 128:
         raise ValueError(f"{name!r}: shards have 1 to 128 MB")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dataprep.requests import Requests, listing
 from iobench.consumers.presets import PRESETS
-from iobench.data.settings import split_name
+from iobench.data.settings import AS_FILES, split_name
 from iobench.forecast.bounds import UNKNOWN, Bounds, up_to
 from iobench.forecast.facts import DataFacts, Facts
 from iobench.forecast.predicted import Predicted
@@ -83,7 +83,7 @@ def read_from(name: str, facts: Facts, *, whole: bool) -> Reading:
         where = "" if not split_name(name)[2] else "bucket"
         amazon = where in facts.stores and facts.stores[where].is_amazon
         return Reading(UNKNOWN, UNKNOWN, UNKNOWN, where, amazon, OPENING, why, ())
-    is_files = split_name(name)[0] != "shards"
+    is_files = split_name(name)[0] in AS_FILES
     by_object = whole or is_files
     return Reading(
         bytes=found.bytes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dataprep.requests import Requests, listing
@@ -18,9 +18,18 @@ DRAWN_BYTES = 110_000
 _ABOUT = 3.0
 _HEAD_BYTES = 600
 _DRAWN_PER_S, _CONVERTED_PER_S = 40.0, 200.0
+_CONVERSIONS = {
+    "shards": ("images sharded", _CONVERTED_PER_S),
+    "originals": ("images sharded, not resized", _CONVERTED_PER_S),
+    "files": ("the images of shards written as files", 10 * _CONVERTED_PER_S),
+    "pixels": ("the images of shards written as pixels", 3 * _CONVERTED_PER_S),
+}
+"""What is done to make a form, and how many images a second a processor does it to."""
 _COPIED_BYTES_PER_S = 100e6
 _FORMATS = 2
 _OBJECTS_A_SHARD, _OBJECTS_BESIDE = 6, 5
+_RECORDS = 1.2  # of a source's bytes: framing, labels, and what little grows
+_TABLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +62,48 @@ def to_be_made(name: str, settings: DataSettings, photos: Photographs | None) ->
     if form == "photos":
         count = photos.count
         return DataFacts(count, photos.bytes, count, photos.bytes, count)
-    each = _about(image_bytes(settings.size, settings.quality))
     samples = Bounds(0.0 if photos.listed else photos.count.low, photos.count.high)
-    size = _times(each, samples)
+    size = _times(_about(image_bytes(settings.size, settings.quality)), samples)
+    if form == "originals":
+        # JPEGs stay as they are; other files become JPEGs, which seldom are larger.
+        low, high = photos.bytes
+        size = Bounds(low / _ABOUT, None if high is None else high * _RECORDS)
     if form == "files":
         return DataFacts(samples, size, samples, size, samples)
     shards = _shards(size, size_bytes or int(settings.shard_size))
     every = shards.times(_OBJECTS_A_SHARD).plus(exactly(_OBJECTS_BESIDE))
+    if form == "pixels":
+        return _as_pixels(samples, _times(_about(4 * settings.size**2), samples), shards)
     # An index has some 20 bytes a record, the table of samples 100.
     beside = samples.times(100 + 20 * _FORMATS)
     return DataFacts(samples, size, shards, size.times(_FORMATS).plus(beside), every)
+
+
+def decoded(shards: DataFacts) -> DataFacts:
+    """Images of shards that are there, as pixels: 3 bytes each, where JPEGs have 0.1 to 1.5."""
+    low, high = shards.bytes
+    size = Bounds(low * 2, None if high is None else high * 30)
+    return _as_pixels(shards.samples, size, shards.objects)
+
+
+def _as_pixels(samples: Bounds, size: Bounds, shards: Bounds) -> DataFacts:
+    """One format, without indexes and receipts."""
+    beside = samples.times(150)
+    every = shards.plus(exactly(_TABLES))
+    return DataFacts(samples, size, shards, size.plus(beside), every)
 
 
 def unpacked(shards: DataFacts) -> DataFacts:
     """The images of shards that are there, as files: a record is little more than its image."""
     size = Bounds(shards.bytes.low / 2, shards.bytes.high)
     return DataFacts(shards.samples, size, shards.samples, size, shards.samples)
+
+
+OF_SHARDS: Mapping[str, Callable[[DataFacts], DataFacts]] = {
+    "files": unpacked,
+    "pixels": decoded,
+}
+"""Forms that are made of the shards, and what they then hold."""
 
 
 def steps(names: list[str], settings: DataSettings, facts: Facts) -> Iterator[Making]:
@@ -89,9 +124,9 @@ def _chain(name: str, settings: DataSettings) -> list[str]:
         return [*_chain(local, settings), name]
     if form == "photos":
         return [name]
-    if form == "files":
+    if form in OF_SHARDS:
         return [*_chain("shards@disk", settings), name]
-    given = settings.shards is not None and size_bytes is None
+    given = form == "shards" and settings.shards is not None and size_bytes is None
     return [name] if given else ["photos@disk", name]
 
 
@@ -122,15 +157,16 @@ def _drawn(settings: DataSettings, found: DataFacts) -> Making:
 
 
 def _converted(name: str, found: DataFacts, facts: Facts) -> Making:
-    is_files = name.startswith("files")
-    rate = _CONVERTED_PER_S * 10 if is_files else _CONVERTED_PER_S * facts.processors
-    made = _written(found, _seconds(found.samples, rate), found.all_bytes)
-    read = Bounds() if facts.photographs is None or is_files else facts.photographs.bytes
+    form = split_name(name)[0]
+    what, rate = _CONVERSIONS[form]
+    of_shards = form in OF_SHARDS
+    per_s = rate if of_shards else rate * facts.processors
+    made = _written(found, _seconds(found.samples, per_s), found.all_bytes)
+    read = Bounds() if facts.photographs is None or of_shards else facts.photographs.bytes
     about = (
         "images in shards and files have half a byte a pixel at quality 95, within 3 times",
         f"a processor converts {_CONVERTED_PER_S:g} images a second",
     )
-    what = "the images of shards written as files" if is_files else "images sharded"
     return Making(
         f"{name}: {what}",
         replace(made, disk_read=up_to(read.high), assumed=about),

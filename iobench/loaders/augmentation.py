@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.augment import Augmentation
+from dataprep.augment.crops import Box
+from dataprep.augment.decode import scaled_part
+from dataprep.formats.records import Buffer
+from dataprep.image.pixels import Pixels
 from iobench.loaders.protocol import LoaderSettings
+from iobench.pixels import unpacked
 
 _JITTER, _NOISE = 0.4, 0.1  # what the field uses
 
 
+@dataclass(frozen=True)
+class OfPixels(Augmentation):
+    """The same of images that are stored decoded: cut and scaled, with nothing to decode."""
+
+    def part(
+        self, data: Buffer, choose: Callable[[int, int], Box], out: Pixels | None = None
+    ) -> Pixels:
+        """As of an encoded image.
+
+        Raises:
+            CorruptImage: it is stored otherwise.
+        """
+        pixels = unpacked(data)
+        height, width, _ = pixels.shape
+        return scaled_part(pixels, choose(width, height), self.size, out)
+
+
 def augmentation_of(
-    settings: LoaderSettings, layout: Literal["CHW", "HWC"] = "CHW"
+    settings: LoaderSettings, layout: Literal["CHW", "HWC"] = "CHW", *, decoded: bool = False
 ) -> Augmentation:
-    """Colours change only where images are augmented at all."""
-    return Augmentation(
+    """Colours change only where images are augmented at all. ``decoded``: how they are stored."""
+    return (OfPixels if decoded else Augmentation)(
         size=settings.image_size,
         random=settings.augment,
         jitter=_JITTER if settings.colour_jitter else 0.0,

@@ -10,3 +10,6 @@ UNDECODED = SYNTHETIC | {"raw"}
 
 BY_SAMPLE = frozenset({"torch-map"})
 """Read parts of files, in any order."""
+
+TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
+"""Read images that are stored decoded."""

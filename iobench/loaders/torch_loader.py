@@ -93,7 +93,9 @@ class TorchLoader(ABC):
     def _transform(self) -> Augmentation | None:
         """Normalising is left to the collate function, which does it in place."""
         settings = self.settings
-        return replace(augmentation_of(settings), normalise=False) if settings.decode else None
+        if not settings.decode:
+            return None
+        return replace(augmentation_of(settings, decoded=self.place.decoded), normalise=False)
 
     def _opened(self) -> Readable:
         """What ``open`` gives, its first batch watched."""

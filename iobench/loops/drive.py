@@ -45,6 +45,11 @@ class LoopTimes:
         """Rate of the steps that count."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
+    @property
+    def counted_s(self) -> tuple[float, float]:
+        """From and to which second after ``asked_s`` the steps that count ran."""
+        return self.begun_s, self.begun_s + self.seconds
+
 
 def drive(
     epoch: Callable[[], Iterator[Batch]],

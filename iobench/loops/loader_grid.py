@@ -29,7 +29,9 @@ class LoaderGrid(BaseModel):
 
     data: Several[DataName] = ("shards@disk",)
     """What is read: `shards`, `shards-16MB` (made of `data.source`), `files` (the resized images as
-    files) or `photos` (the source as it is); then `@disk` or `@s3`."""
+    files), `photos` (the source as it is), `originals`, `originals-16MB` (shards of the source as
+    it is) or `pixels` (the shards once more, their images decoded: for `torch-map`,
+    `torch-iterable` and `raw`); then `@disk` or `@s3`."""
 
     cache: Several[Literal["warm", "cold"]] = ("warm",)
     """How reads meet the page cache; a cold trial has one epoch. A store's own cache is unseen."""

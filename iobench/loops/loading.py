@@ -44,6 +44,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         },
         cold=cold,
         origin_s=times.asked_s,
+        counted_s=times.counted_s,
     )
 
 

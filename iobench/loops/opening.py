@@ -8,6 +8,7 @@ from typing import Any
 from iobench.errors import Unavailable
 from iobench.extensions import made
 from iobench.loaders import LOADERS, Loader, LoaderSettings
+from iobench.loaders.own import TAKE_PIXELS
 from iobench.stored import check_form
 from iobench.trial import Context, Place
 
@@ -24,6 +25,11 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
     reads = getattr(kind, "reads", None)  # some only know once they have a place
     if place is not None and reads is not None:
         check_form(place, reads)
+    if place is not None and place.decoded and name not in TAKE_PIXELS:
+        raise Unavailable(
+            f"{name} reads encoded images, and these are stored as pixels: "
+            f"{', '.join(sorted(TAKE_PIXELS))} read them"
+        )
     return made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
 
 

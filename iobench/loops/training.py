@@ -138,4 +138,10 @@ def _outcome(
         "compute_s": times.compute_s,
         "time_s": tuple(times.begun_s + end_s for end_s in ends),
     }
-    return Outcome(metrics=metrics, cold=cold, series=series, origin_s=times.asked_s)
+    return Outcome(
+        metrics=metrics,
+        cold=cold,
+        series=series,
+        origin_s=times.asked_s,
+        counted_s=times.counted_s,
+    )

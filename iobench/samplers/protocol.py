@@ -27,7 +27,8 @@ class Sampler(Protocol):
         """Values by name, units in the names (``_bytes``, ``_per_s``, ``_share``, ``_cores``).
 
         ``now_s`` is the time on a monotonic clock. Rates are of the time since the call before, so
-        that the first call gives none. What cannot be read just now is left out.
+        that the first call gives none. What cannot be read just now, or is too dear to be read so
+        soon again, is left out.
         """
         ...
 

@@ -33,3 +33,12 @@ def cold_label(trials: Sequence[Trial]) -> str:
     if not labels:
         return ""
     return labels[0] if len(set(labels)) == 1 else "warm"
+
+
+def in_pairs(
+    trials: Sequence[Trial], others: Sequence[Trial], metric: str
+) -> list[tuple[float, float]]:
+    """The metric of two points, where both have it: of repeats that ran in the same round."""
+    beside = {trial.repeat: trial.metrics.get(metric) for trial in others}
+    both = ((trial.metrics.get(metric), beside.get(trial.repeat)) for trial in trials)
+    return [(float(a), float(b)) for a, b in both if a is not None and b is not None]

@@ -12,7 +12,7 @@ from iobench.trial import Trial
 
 
 def loaders(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """One entry a point: its params, samples/s, MB/s, time to first batch."""
+    """One entry a point: its params, rates, time to first batch, memory and processor time."""
     return [
         {
             **params,
@@ -20,6 +20,8 @@ def loaders(trials: Iterable[Trial]) -> list[dict[str, Any]]:
             "samples_per_s": figure(repeats, "samples_per_s"),
             "mb_per_s": figure(repeats, "mb_per_s"),
             "time_to_first_batch_s": figure(repeats, "time_to_first_batch_s"),
+            "memory_bytes": figure(repeats, "memory_bytes"),
+            "cpu_s_per_1000_samples": figure(repeats, "cpu_s_per_1000_samples"),
         }
         for params, repeats in by_point(trials, "loader")
     ]

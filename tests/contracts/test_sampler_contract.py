@@ -47,9 +47,9 @@ def test_rates_begin_with_the_second_reading(sampler: Sampler) -> None:
 
 
 def test_names_stay(sampler: Sampler) -> None:
-    """What was told once is told again."""
-    first, second = sampler.read(0.0), sampler.read(1.0)
-    assert set(first) <= set(second)
+    """What was told once is told again, if not at every reading."""
+    first, later = sampler.read(0.0), sampler.read(3600.0)
+    assert set(first) <= set(later)
 
 
 def test_notes_are_sentences(sampler: Sampler) -> None:

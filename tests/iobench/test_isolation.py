@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from iobench.isolation import Verdict, run_isolated
+from iobench.samplers.settings import SamplingSettings
 from iobench.trial import Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
@@ -160,3 +161,24 @@ def _children() -> list[str]:
         if process.info["ppid"] == os.getpid() and "iobench.child" in command:
             found.append(command)
     return found
+
+
+def test_what_its_processes_took_is_told(third_party: ThirdParty) -> None:
+    """Their memory, which holds an interpreter at least, and the processors that they had."""
+    status, outcome, _ = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
+        {},
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        sampling=SamplingSettings(per_s=10, samplers=("tree",)),
+    )
+    assert status == "done"
+    assert outcome is not None
+    took = outcome.metrics
+    assert took["memory_bytes"] > 5_000_000
+    assert took["memory_counted"] in ("PSS", "RSS")
+    assert took["cores_busy"] >= took["worker_cores_busy"] == 0
+    assert took["cpu_s_per_1000_samples"] == pytest.approx(
+        took["cores_busy"] * took["seconds"] / took["samples"] * 1000
+    )

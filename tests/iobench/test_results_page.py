@@ -37,7 +37,7 @@ def patterns(title: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
-    """A run of what the golden one lacks: writes, and what requests cost since."""
+    """A run of what the golden one lacks: writes, and what requests and processes cost since."""
     place = tmp_path_factory.mktemp("columns")
     disk = {
         "targets": [{"label": "here", "path": str(place)}],
@@ -60,9 +60,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
         "at_connections": 1,
         "seconds": 0.1,
     }
-    values = {"name": "columns", "repeats": 1, "data": small_data, "disk": disk}
+    values: dict[str, Any] = {"name": "columns", "repeats": 1, "data": small_data, "disk": disk}
     values["object_store"] = store
-    config = BenchConfig.model_validate({**values, "loaders": loaders("raw", "null", batch_size=4)})
+    values["loaders"] = loaders("raw", "null", batch_size=4, seconds=2)
+    values["sampling"] = {"per_s": 10}
+    config = BenchConfig.model_validate(values)
     run(config, place / "run", Lines())
     return place / "run"
 

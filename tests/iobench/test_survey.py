@@ -165,3 +165,29 @@ def test_only_what_trials_use_is_looked_at(tmp_path: Path) -> None:
     found = surveyed(data=data, loaders=loaders("null"))
     assert (dict(found.data), found.stores) == ({}, {})
     assert files(tmp_path) == set()
+
+
+def test_other_forms_are_found_and_estimated(small_data: dict[str, Any], tmp_path: Path) -> None:
+    """Shards of originals and of pixels are counted where they lie; else they are estimated."""
+    names = ["originals@disk", "pixels@disk"]
+    grids = loaders("raw", data=names)
+    unmade = surveyed(data={**small_data, "folder": str(tmp_path / "none")}, loaders=grids)
+    maker = Maker(
+        BenchConfig.model_validate({"data": small_data}).data,
+        lambda: Place("", "empty"),
+        lambda line: None,
+    )
+    there = {name: stored(maker.place(name), "tfrecord") for name in names}
+    made = surveyed(data=small_data, loaders=grids)
+    for name in names:
+        assert made.data[name].made
+        assert made.data[name].bytes == exactly(there[name].bytes)
+        assert not unmade.data[name].made
+        assert there[name].bytes in unmade.data[name].bytes
+
+
+def test_originals_of_given_shards_cannot_be_had(small_data: dict[str, Any]) -> None:
+    """Without a source there is nothing to look at; their pixels are of these shards."""
+    data = {"shards": "/nowhere", "folder": str(small_data["folder"])}
+    found = surveyed(data=data, loaders=loaders("raw", data=["originals@disk", "pixels@disk"]))
+    assert set(found.data) == {"shards@disk", "pixels@disk"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from iobench.data.settings import split_name
+from iobench.data.settings import AS_FILES, split_name
 from iobench.probes.disk.settings import DiskSettings, Operation
 from iobench.trial import Params
 
@@ -14,7 +14,7 @@ OWN = "iobench"
 BUFFERED = "buffered"
 """``cache`` of a write that is not direct: what the cache holds before does not matter to it."""
 
-_ACCESSES = {"shards": ("shards", "records"), "photos": ("files",), "files": ("files",)}
+_OF_FILES, _OF_SHARDS = ("files",), ("shards", "records")
 
 
 def plan(settings: DiskSettings) -> Iterator[Params]:
@@ -47,7 +47,7 @@ def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
     for data in dict.fromkeys(settings.layout_data):
         form, _, remote = split_name(data)
         for access in settings.layouts:
-            if access not in _ACCESSES[form]:
+            if access not in (_OF_FILES if form in AS_FILES else _OF_SHARDS):
                 continue
             for cache in ("cold",) if remote else settings.layout_cache:
                 for parallelism in settings.layout_parallelism:

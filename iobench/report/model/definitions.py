@@ -95,6 +95,15 @@ _ENTRIES = (
         "A step of the same loop around nothing, as a share of a step that was measured; and the "
         "processor time of reading the machine, as a share of one core. Each is to be below 1 %.",
     ),
+    Definition(
+        "memory, CPU s per 1,000 samples, cores busy",
+        "Of a trial’s process and its workers, framework and interpreter included. Memory is the "
+        "largest proportional set size (PSS) from asking for the first batch on: pages that "
+        "several processes share count once, mapped files too. Where the kernel does not tell it, "
+        "it is RSS and says so. Processor time, user and system, is that of the steps that count. "
+        "In a training loop training itself is part of them; its workers stand apart.",
+        "proc(5)",
+    ),
     Definition("units", "MB is 10⁶ bytes, MiB 2²⁰. A sample is one image with its label."),
 )
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from iobench.report.model.cells import cells
 from iobench.report.model.curves import Sweep, charts
+from iobench.report.model.data_pairs import data_pairs
 from iobench.report.model.disks import disk_table
 from iobench.report.model.fastest import fastest
 from iobench.report.model.heat import heat_maps
+from iobench.report.model.loader_use import use_table
 from iobench.report.model.numbers import number, size
 from iobench.report.model.objects import clients, first_bytes, peaks
 from iobench.report.model.shapes import Block, Chart, Section
@@ -71,8 +73,15 @@ def sections(result: Result) -> tuple[Section, ...]:
         *made["object"],
         *first_bytes(result),
     )
+    loaders: tuple[Block, ...] = (
+        *fastest(result),
+        *data_pairs(result),
+        *made["loader"],
+        *heat_maps(result),
+        *use_table(result),
+    )
     listed: tuple[tuple[str, str, tuple[Block, ...]], ...] = (
-        ("loaders", "Loaders", (*fastest(result), *made["loader"], *heat_maps(result))),
+        ("loaders", "Loaders", loaders),
         ("shard-size", "Shard size", shard_sizes(result)),
         ("disks", "Disks", (*target_words(result, disks), *disks)),
         ("objects", "Object stores", (*store_words(result, objects), *objects)),

@@ -20,6 +20,10 @@ from iobench.s3_server import MotoServer
 from iobench.trial import Place
 
 DRAWN = {"images": 60, "classes": 2, "size": 256, "shard_size": "2MB"}
+NAMES = (
+    *("shards@disk", "shards-1MB@disk", "files@disk"),
+    *("originals@disk", "pixels@disk", "photos@disk"),
+)
 
 
 def nowhere() -> Place:
@@ -45,13 +49,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where everything was made once: shards of two sizes, and their files. Read only."""
     root = tmp_path_factory.mktemp("making") / "data"
     made = Made(root)
-    for name in ("shards@disk", "shards-1MB@disk", "files@disk", "photos@disk"):
+    for name in NAMES:
         made.place(name)
     assert made.notes == [
         "drawing 60 images",
         "sharding at 2 MB",
         "sharding at 1 MB",
         "writing the images of the shards as files",
+        "sharding at 2 MB, not resized",
+        "writing the images of the shards as pixels",
     ]
     return root
 
@@ -123,6 +129,29 @@ class TestMade:
         assert len(images(photos)) == 60
         assert images(photos) != images(Made(folder).place("files@disk"))
 
+    def test_originals_are_the_photos_in_shards(self, folder: Path) -> None:
+        """Byte by byte: what is compared differs in resizing alone."""
+        made = Made(folder)
+        photos, originals = made.place("photos@disk"), made.place("originals@disk")
+        digests = [sorted(digest for _, digest in images(place)) for place in (photos, originals)]
+        assert digests[0] == digests[1]
+        assert made.place("originals-2MB@disk") == originals
+        assert images(originals) != images(made.place("shards@disk"))
+
+    def test_originals_do_not_depend_on_the_size(self, folder: Path) -> None:
+        """That images are resized to elsewhere: they are not made again for another."""
+        made = Made(folder, size=64)
+        assert made.place("originals@disk") == Made(folder).place("originals@disk")
+        assert made.notes == []
+
+    def test_pixels_are_those_of_the_shards(self, folder: Path) -> None:
+        """As many samples, decoded, and said to be."""
+        made = Made(folder)
+        pixels, shards = made.place("pixels@disk"), made.place("shards@disk")
+        assert (pixels.holds, pixels.decoded, shards.decoded) == ("shards", True, False)
+        counts = [len(open_dataset(place.uri, place.split)) for place in (pixels, shards)]
+        assert counts == [60, 60]
+
     @pytest.mark.parametrize("changed", [{"seed": 1}, {"size": 64}, {"quality": 50}])
     def test_other_settings_are_other_data(self, folder: Path, changed: dict[str, Any]) -> None:
         """Nothing that was made otherwise is taken for them."""
@@ -189,7 +218,7 @@ class TestGiven:
         shards = Made(folder).place("shards@disk").uri
         made = Made(tmp_path / "data", shards=shards)
         assert made.place("shards@disk") == Place(shards, "shards")
-        for name in ("shards-4MB@disk", "photos@disk"):
+        for name in ("shards-4MB@disk", "photos@disk", "originals@disk"):
             with pytest.raises(ConfigError, match=r"data\.source"):
                 made.place(name)
         assert not (tmp_path / "data").exists()
@@ -230,13 +259,14 @@ class TestRemote:
         options = StoreOptions(endpoint_url=s3_server.url)
         return Place(f"s3://{bucket}/some/prefix/", "empty", options)
 
-    @pytest.mark.parametrize("name", ["shards@s3", "shards-1MB@s3", "files@s3"])
+    @pytest.mark.parametrize("name", [name.replace("@disk", "@s3") for name in NAMES[:-1]])
     def test_copies_hold_the_same(self, folder: Path, store: Place, name: str) -> None:
         """Every object of what lies on the disk, below the prefix, in its form."""
         made = Made(folder, lambda: store)
         remote, local = made.place(name), made.place(name.replace("@s3", "@disk"))
         assert remote.uri.startswith(store.uri + "iobench-data/")
-        assert (remote.holds, remote.is_remote) == (local.holds, True)
+        assert (remote.holds, remote.decoded) == (local.holds, local.decoded)
+        assert remote.is_remote
         there, here = open_store(remote.uri, remote.store), open_store(local.uri)
         found = {info.key: there.get(info.key) for info in there.list()}
         assert found == {info.key: here.get(info.key) for info in here.list()}
@@ -292,7 +322,7 @@ class TestFound:
     def test_what_is_there_is_found(self, folder: Path) -> None:
         """Where it would be made, and nothing is said of making."""
         made = Made(folder)
-        for name in ("shards@disk", "shards-1MB@disk", "files@disk", "photos@disk"):
+        for name in NAMES:
             found = made.maker.found(name)
             assert found is not None
             assert found == made.place(name)

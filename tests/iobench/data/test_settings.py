@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from iobench.data.settings import BucketSettings, DataSettings, check_name, split_name
 
+FORMS = ("photos", "files", "shards", "originals", "pixels")
 stores = st.sampled_from(["disk", "s3"])
 
 
-@given(st.sampled_from(["photos", "files", "shards"]), stores)
+@given(st.sampled_from(FORMS), stores)
 def test_plain_names(form: str, store: str) -> None:
     """Each form on each storage, of the size that the config gives."""
     name = f"{form}@{store}"
@@ -22,11 +23,11 @@ def test_plain_names(form: str, store: str) -> None:
     assert split_name(name) == (form, None, store == "s3")
 
 
-@given(st.integers(1, 128), stores)
-def test_shards_of_a_size(size: int, store: str) -> None:
+@given(st.sampled_from(["shards", "originals"]), st.integers(1, 128), stores)
+def test_shards_of_a_size(form: str, size: int, store: str) -> None:
     """Whole MB, of 10^6 bytes."""
-    assert split_name(check_name(f"shards-{size}MB@{store}")) == (
-        "shards",
+    assert split_name(check_name(f"{form}-{size}MB@{store}")) == (
+        form,
         size * 1_000_000,
         store == "s3",
     )
@@ -36,8 +37,16 @@ def test_shards_of_a_size(size: int, store: str) -> None:
     "name",
     [
         *("", "shards", "@disk", "shards@", "shards@gcs", "Shards@disk", "shards@disk "),
-        *("files-4MB@disk", "photos-4MB@s3", "shards-4@disk", "shards-4GB@disk", "shards-4.5MB@s3"),
-        *("shards-0MB@disk", "shards-129MB@disk", "shards--4MB@disk", "shards@disk\n", None, 3),
+        *(
+            "pixels-4MB@disk",
+            "files-4MB@disk",
+            "photos-4MB@s3",
+            "shards-4@disk",
+            "shards-4GB@disk",
+            "shards-4.5MB@s3",
+        ),
+        *("shards-4.5MB@s3", "shards-0MB@disk", "shards-129MB@disk", "shards--4MB@disk"),
+        *("shards@disk\n", None, 3),
     ],
 )
 def test_what_is_no_name(name: Any) -> None:
@@ -54,7 +63,7 @@ def test_no_text_passes_by_mistake(name: str) -> None:
         check_name(name)
     except ValueError:
         return
-    assert split_name(name)[0] in ("photos", "files", "shards")
+    assert split_name(name)[0] in FORMS
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
 from iobench.forecast import Facts, Photographs
 from iobench.forecast.bounds import UNKNOWN, Bounds, exactly
-from iobench.forecast.making import image_bytes, photographs, steps, to_be_made
+from iobench.forecast.making import decoded, image_bytes, photographs, steps, to_be_made
 from iobench.stored import stored
 from iobench.trial import Place
 from tests.iobench.forecast.made import AMAZON, data
 
 NAMES = ["files@s3", "shards@disk", "shards-4MB@disk", "photos@disk"]
+FORMS = ["pixels@disk", "originals-4MB@s3"]
 
 
 def facts_of(settings: DataSettings, *names: str) -> Facts:
@@ -39,6 +40,28 @@ def test_each_is_made_once_in_its_turn() -> None:
         "files@s3: copied to the object store",
         "shards-4MB@disk: images sharded",
     ]
+
+
+def test_other_forms_are_made_of_what_they_are_made_of() -> None:
+    """Pixels of the shards; originals of the photographs, and copied where they are asked for."""
+    settings = DataSettings()
+    facts = facts_of(settings, "pixels@disk", "originals-4MB@disk", *FORMS)
+    assert [step.words for step in steps(FORMS, settings, facts)] == [
+        "1,000 images drawn",
+        "shards@disk: images sharded",
+        "pixels@disk: the images of shards written as pixels",
+        "originals-4MB@disk: images sharded, not resized",
+        "originals-4MB@s3: copied to the object store",
+    ]
+
+
+def test_pixels_of_given_shards_are_made_of_these() -> None:
+    """No photograph is needed."""
+    settings = DataSettings(shards="out")
+    facts = Facts({"shards@disk": data(), "pixels@disk": decoded(data())})
+    (step,) = steps(["pixels@disk"], settings, facts)
+    assert step.words == "pixels@disk: the images of shards written as pixels"
+    assert step.predicted.disk_written.low > 100e6
 
 
 def test_what_is_there_is_not_made() -> None:
@@ -88,16 +111,20 @@ def test_estimates_hold_what_is_made(tmp_path: Path, size: int, quality: int) ->
     )
     maker = Maker(settings, lambda: Place("", "empty"), lambda line: None)
     photos = photographs(settings)
-    for name, reads in (("photos@disk", "files"), ("shards@disk", "tfrecord")):
+    for name, reads in (
+        ("photos@disk", "files"),
+        ("shards@disk", "tfrecord"),
+        ("originals@disk", "tfrecord"),
+        ("pixels@disk", "tfrecord"),
+    ):
         predicted = to_be_made(name, settings, photos)
         found = stored(maker.place(name), reads)
         assert found.bytes in predicted.bytes
         assert found.samples in predicted.samples
         assert found.objects in predicted.objects
-    folder = Path(maker.place("shards@disk").uri)
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) in predicted.all_bytes
-    assert len(files) in predicted.all_objects
+        files = [path for path in Path(maker.place(name).uri).rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) in predicted.all_bytes
+        assert len(files) in predicted.all_objects
 
 
 def test_better_quality_is_larger() -> None:

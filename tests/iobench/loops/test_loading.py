@@ -68,6 +68,7 @@ class TestRun:
         assert outcome.metrics["left_out"] == 3
         assert outcome.metrics["samples_per_s"] == SAMPLES / WAIT_S
         assert outcome.metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert outcome.counted_s == (START_S + 3 * WAIT_S, START_S + 23 * WAIT_S)
         assert outcome.metrics["batch_wait_s_p50"] == WAIT_S
         assert "batch_wait_s_p90" not in outcome.metrics
         assert outcome.metrics["notes"] == ["a fake"]

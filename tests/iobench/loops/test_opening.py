@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
 from iobench.loaders import LoaderSettings
-from iobench.loops.opening import check_frameworks, loader_settings
+from iobench.loops.opening import built, check_frameworks, loader_settings
+from iobench.trial import Context, Place
 from tests.iobench.loops.fakes import PARAMS, SAMPLES, looped
 
 
@@ -36,3 +38,12 @@ def test_batches_must_be_what_the_loop_takes(loader: str, consumer: str, fits: b
         return
     with pytest.raises(Unavailable, match="a torch training loop does not take tensorflow batches"):
         check_frameworks(made, consumer)
+
+
+@pytest.mark.parametrize("name", ["tf-data", "mxnet-record"])
+def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
+    """Others would take pixels for an encoded image."""
+    place = Place("/nowhere", "shards", decoded=True)
+    context = Context({}, VirtualClock(), lambda done, unit: None)
+    with pytest.raises(Unavailable, match="raw, torch-iterable, torch-map read them"):
+        built(name, place, LoaderSettings(), context)

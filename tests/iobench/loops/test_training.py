@@ -106,6 +106,7 @@ class TestRun:
             [before_s] * 6
         )
         assert outcome.origin_s is not None
+        assert outcome.counted_s == pytest.approx((before_s, before_s + ends[-1]))
 
     def test_a_device_behind_the_loop_is_measured_whole(
         self, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from iobench.summary.points import by_point, cold_label, figure
+from iobench.summary.points import by_point, cold_label, figure, in_pairs
 from iobench.trial import Cold, Trial
 from tests.iobench.summary.made import COLD, WARM, loops, one
 
@@ -65,3 +65,11 @@ def test_a_label_is_what_all_repeats_are(labels: list[Cold | None], expected: st
     """Cold only if each was proved so."""
     trials = [Trial("i", "disk", {}, n, "done", {}, cold) for n, cold in enumerate(labels)]
     assert cold_label(trials) == expected
+
+
+def test_pairs_are_of_one_round() -> None:
+    """Repeats that only one has, or in which one has no such figure, are no pair."""
+    first = [one("loader", {"n": 1}, repeat=r, x=10.0 + r) for r in (0, 1, 2)]
+    second = [one("loader", {"n": 2}, repeat=r, x=20.0 + r) for r in (3, 2)]
+    second.append(one("loader", {"n": 2}, repeat=0))
+    assert in_pairs(first, second, "x") == [(12.0, 22.0)]

@@ -81,7 +81,7 @@ def test_a_clients_processor_time_is_that_at_its_peak() -> None:
 
 
 def test_each_loader_point_is_an_entry() -> None:
-    """With its params, its rates and its time to first batch."""
+    """With its params, its rates, its time to first batch, and what it took."""
     params = {"loader": "raw", "data": "shards@disk", "cache": "cold", "workers": 2}
     trials = [
         one(
@@ -91,6 +91,8 @@ def test_each_loader_point_is_an_entry() -> None:
             samples_per_s=rate,
             mb_per_s=rate / 10,
             time_to_first_batch_s=1.5,
+            memory_bytes=int(rate) * 1_000_000,
+            cpu_s_per_1000_samples=2.5,
             cold=COLD,
         )
         for n, rate in enumerate([100.0, 300.0, 200.0])
@@ -101,8 +103,10 @@ def test_each_loader_point_is_an_entry() -> None:
     assert raw["samples_per_s"]["median"] == 200
     assert raw["mb_per_s"]["median"] == 20
     assert raw["time_to_first_batch_s"]["median"] == 1.5
+    assert raw["memory_bytes"]["median"] == 200_000_000
+    assert raw["cpu_s_per_1000_samples"]["repeats"] == 3
     assert raw["label"] == "cold"
-    assert (null["mb_per_s"], null["label"]) == (None, "")
+    assert (null["mb_per_s"], null["memory_bytes"], null["label"]) == (None, None, "")
 
 
 def test_layouts_are_entries_of_their_own() -> None:

@@ -86,7 +86,9 @@ def test_each_form_of_data_is_read_as_it_can_be() -> None:
     """Shards whole and by record, folders by file; on a store nothing is warmed."""
     settings = DiskSettings.model_validate(
         {
-            "layout_data": ["shards@disk", "photos@disk", "shards-16MB@s3", "shards@disk"],
+            "layout_data": [
+                *("shards@disk", "photos@disk", "shards-16MB@s3", "shards@disk", "pixels@disk"),
+            ],
             "layout_parallelism": 1,
         }
     )
@@ -95,6 +97,7 @@ def test_each_form_of_data_is_read_as_it_can_be() -> None:
         *((("shards@disk"), access, cache) for access in ("shards", "records") for cache in WAYS),
         *(("photos@disk", "files", cache) for cache in WAYS),
         *(("shards-16MB@s3", access, "cold") for access in ("shards", "records")),
+        *(("pixels@disk", access, cache) for access in ("shards", "records") for cache in WAYS),
     ]
 
 

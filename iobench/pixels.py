@@ -1,0 +1,38 @@
+"""PURE. A decoded image as bytes: what a sample of data called ``pixels`` holds.
+
+Height and width as two little-endian uint32, then height x width x 3 bytes: RGB, row by row.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from dataprep.errors import CorruptImage
+from dataprep.formats.records import Buffer
+from dataprep.image.pixels import Pixels
+
+_HEAD = struct.Struct("<II")
+_CHANNELS = 3
+
+
+def packed(pixels: Pixels) -> bytes:
+    """uint8 (height, width, 3) as stored."""
+    height, width, _ = pixels.shape
+    return _HEAD.pack(height, width) + pixels.tobytes()
+
+
+def unpacked(data: Buffer) -> Pixels:
+    """What ``packed`` was given, as a view of ``data``: nothing is copied.
+
+    Raises:
+        CorruptImage: other bytes.
+    """
+    view = memoryview(data).cast("B")
+    if len(view) >= _HEAD.size:
+        height, width = _HEAD.unpack_from(view)
+        if height * width and len(view) == _HEAD.size + height * width * _CHANNELS:
+            flat = np.frombuffer(view, np.uint8, offset=_HEAD.size)
+            return flat.reshape(height, width, _CHANNELS)
+    raise CorruptImage(f"{len(view):,} bytes that are no decoded image: read them as an image")

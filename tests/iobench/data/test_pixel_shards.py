@@ -1,0 +1,129 @@
+"""Shards of decoded images differ from the others in their images alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataprep import keys
+from dataprep.augment.decode import decode_whole
+from dataprep.config import ShardConfig
+from dataprep.dataset import open_dataset
+from dataprep.image.policy import ImagePolicy
+from dataprep.job import shard
+from iobench.clock import SystemClock
+from iobench.data.pixel_shards import write_pixel_shards
+from iobench.errors import Unavailable
+from iobench.loaders import LOADERS, Batch, LoaderSettings
+from iobench.pixels import unpacked
+from iobench.stored import stored
+from iobench.trial import Place
+
+
+@pytest.fixture(scope="module")
+def places(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Place]:
+    """120 images as JPEGs, one source file being broken; and as pixels."""
+    folder = tmp_path_factory.mktemp("pixels")
+    source = folder / "source"
+    shutil.copytree(tree, source)
+    broken = source / "n99999999"
+    broken.mkdir()
+    (broken / "broken.jpg").write_bytes(b"\xff\xd8\xff")
+    config = {
+        "source": str(source),
+        "output": str(folder / "shards"),
+        "format": ("tfrecord", "recordio"),
+        "image": ImagePolicy(size=256),
+        "shard_size": "1.2MB",
+        "max_failures": 1,
+    }
+    shard(ShardConfig.model_validate(config))
+    compressed = Place(str(folder / "shards"), "shards")
+    write_pixel_shards(compressed, folder / "pixels")
+    return compressed, Place(str(folder / "pixels"), "shards", decoded=True)
+
+
+def batches(loader: str, place: Place, **given: object) -> Iterator[Batch]:
+    """Of one epoch."""
+    settings = LoaderSettings.model_validate({"batch_size": 32, "image_size": 144, **given})
+    made = LOADERS.load(loader)(place, settings, SystemClock())
+    try:
+        yield from made.epoch(0)
+    finally:
+        made.close()
+
+
+def test_the_same_samples_in_the_same_shards(places: tuple[Place, Place]) -> None:
+    """In their order, with their labels; the images are what a decoder makes of them."""
+    before, after = (open_dataset(place.uri, "train", format="tfrecord") for place in places)
+    assert [len(part) for part in before.shards()] == [len(part) for part in after.shards()]
+    assert len(before.shards()) > 1
+    for jpeg, pixels in zip(before, after, strict=True):
+        assert (jpeg.label, jpeg.filename) == (pixels.label, pixels.filename)
+        assert np.array_equal(decode_whole(jpeg.image), unpacked(pixels.image))
+
+
+def test_single_samples_are_found(places: tuple[Place, Place]) -> None:
+    """The table tells the new places, and of the source what it told."""
+    before, after = (open_dataset(place.uri, "train", format="tfrecord") for place in places)
+    assert len(after) == 120
+    assert list(after.manifest.formats) == ["tfrecord"]
+    assert after[77].filename == before[77].filename
+    assert list(after.samples["source"]) == list(before.samples["source"])
+    assert not any(str(name).startswith("recordio_") for name in after.samples)
+
+
+def test_their_size_is_what_pixels_take(places: tuple[Place, Place]) -> None:
+    """Three bytes each, and a little for the record."""
+    dataset = open_dataset(places[0].uri, "train")
+    pixels = sum(decode_whole(sample.image).nbytes for sample in dataset)
+    found = stored(places[1], "tfrecord")
+    assert pixels < found.bytes < pixels + 120 * 1000
+    assert found.samples == 120
+
+
+@pytest.mark.parametrize("loader", ["torch-map", "torch-iterable"])
+@pytest.mark.parametrize("augment", [True, False], ids=["augmented", "centred"])
+def test_a_loader_gives_the_same_pixels(
+    places: tuple[Place, Place], loader: str, augment: bool
+) -> None:
+    """In the same order: the pair differs in how samples are stored, and in nothing else."""
+    torch = pytest.importorskip("torch")
+    given = {"augment": augment, "colour_jitter": augment}
+    pairs = zip(*(batches(loader, place, **given) for place in places), strict=True)
+    for compressed, decoded in pairs:
+        assert torch.equal(compressed.images, decoded.images)
+        assert torch.equal(compressed.labels, decoded.labels)
+
+
+def test_raw_reads_them(places: tuple[Place, Place]) -> None:
+    """All of them, whole."""
+    found = [unpacked(image) for batch in batches("raw", places[1]) for image in batch.images]
+    assert len(found) == 120
+
+
+def test_the_manifest_is_written_last(places: tuple[Place, Place], tmp_path: Path) -> None:
+    """What was interrupted is no data set."""
+    written: list[str] = []
+    real = Path.write_bytes
+
+    def noted(self: Path, data: bytes) -> int:
+        written.append(self.name)
+        return real(self, data)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "write_bytes", noted)
+        write_pixel_shards(places[0], tmp_path / "again")
+    assert written[-1] == keys.manifest("train")
+
+
+def test_shards_of_another_format_cannot_be_had_as_pixels(tree: Path, tmp_path: Path) -> None:
+    """It is said what they lack."""
+    config = {"source": str(tree), "output": str(tmp_path / "out"), "format": "recordio"}
+    shard(ShardConfig.model_validate({**config, "image": ImagePolicy(size=64)}))
+    with pytest.raises(Unavailable, match="--format tfrecord"):
+        write_pixel_shards(Place(str(tmp_path / "out"), "shards"), tmp_path / "pixels")
