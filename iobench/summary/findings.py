@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iobench.result import Finding, Result
-from iobench.summary import instrumentation, starved
+from iobench.summary import instrumentation, ranks, starved
 from iobench.summary.targets import of_targets
 from iobench.trial import Trial
 
@@ -63,6 +63,7 @@ def _found(result: Result) -> Iterator[Finding]:
             + ("; the loop's stall is not split" if any(map(_is_loop, not_warm)) else ""),
         )
     yield from starved.findings(done)
+    yield from ranks.findings(done)
     yield from instrumentation.findings(done)
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}
     if emulated:

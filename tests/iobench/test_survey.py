@@ -165,3 +165,13 @@ def test_only_what_trials_use_is_looked_at(tmp_path: Path) -> None:
     found = surveyed(data=data, loaders=loaders("null"))
     assert (dict(found.data), found.stores) == ({}, {})
     assert files(tmp_path) == set()
+
+
+def test_gpus_are_counted_where_a_loop_wants_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking for them takes a while."""
+    monkeypatch.setattr("iobench.survey.gpus", lambda: [{"name": "NVIDIA H100"}] * 8)
+    data = {"folder": str(tmp_path / "data"), "images": 50}
+    assert surveyed(data=data, training=[{"devices": "all"}]).gpus == 8
+    assert surveyed(data=data, training=[{"devices": 4}]).gpus == 0
