@@ -2,7 +2,8 @@
 
 Reads the trial as JSON from stdin; writes JSON lines to the file descriptor FD: any number of
 ``{"progress": [done, unit]}``, then ``{"outcome": ...}``, ``{"skipped": why}`` or
-``{"failed": why}``. What the trial prints goes to stdout and stderr, which nobody parses.
+``{"failed": why, "at_s": when}``. What the trial prints goes to stdout and stderr, which nobody
+parses.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from importlib import import_module
 from typing import Any
 
 from dataprep.errors import DataprepError
-from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
 from iobench.lifetime import end_with
-from iobench.trial import Context, Place, TrialSpec
+from iobench.messages import requested
+from iobench.trial import Context
 
 KINDS = {
     "disk": "iobench.probes.disk",
@@ -30,6 +31,9 @@ KINDS = {
     "loader": "iobench.loops.loading",
     "train": "iobench.loops.training",
 }
+PARTS = {"rank": "iobench.loops.rank"}
+"""What a trial starts itself, in processes of their own."""
+
 _EVERY_S = 0.25
 _LONGEST_REASON = 400
 
@@ -56,41 +60,25 @@ class Lines:
             data = data[os.write(self._descriptor, data) :]
 
 
-def request(spec: TrialSpec, places: Mapping[str, Place]) -> bytes:
-    """What the parent writes to stdin."""
-    shown = {
-        name: {**asdict(place), "store": place.store.model_dump(mode="json")}
-        for name, place in places.items()
-    }
-    return json.dumps({"spec": asdict(spec), "places": shown}).encode()
-
-
-def _places(content: Mapping[str, Any]) -> dict[str, Place]:
-    return {
-        name: Place(**{**place, "store": StoreOptions(**place["store"])})
-        for name, place in content.items()
-    }
-
-
 def main() -> int:
     """Run the trial; the exit code is 0 also for a trial that failed in good order."""
     lines = Lines(int(sys.argv[1]))
     end_with(int(sys.argv[2]))
     # TensorFlow would take all memory of every GPU, also of those that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    content = json.loads(sys.stdin.buffer.read())
-    spec = TrialSpec(**content["spec"])
-    context = Context(_places(content["places"]), SystemClock(), lines.progress)
+    spec, places = requested(sys.stdin.buffer.read())
+    clock = SystemClock()
+    context = Context(places, clock, lines.progress)
     message: dict[str, Any]
     try:
-        outcome = import_module(KINDS[spec.kind]).run(spec, context)
+        outcome = import_module({**KINDS, **PARTS}[spec.kind]).run(spec, context)
         message = {"outcome": asdict(outcome)}
         json.dumps(message, allow_nan=False)
     except Unavailable as error:
         message = {"skipped": str(error)}
     except Exception as error:  # noqa: BLE001  whatever a loader of somebody else's raises
+        message = {"failed": reason(error), "at_s": clock.now_s()}
         traceback.print_exc()
-        message = {"failed": reason(error)}
     lines.send(message)
     return 0
 
@@ -106,8 +94,14 @@ def reason(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    code = main()
-    # Frameworks' threads may hang in an orderly exit; everything is said.
+    try:
+        code = main()
+    except SystemExit as error:  # of a library that takes the process for its own
+        if isinstance(error.code, str):
+            sys.stderr.write(f"{error.code}\n")
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    # Frameworks' threads may hang in an orderly exit, and let go of what other processes wait for
+    # before this one is gone; everything is said.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

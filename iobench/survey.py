@@ -16,6 +16,7 @@ from iobench.config import BenchConfig
 from iobench.data.given import expanded
 from iobench.data.making import Maker
 from iobench.data.settings import LOCAL, DataSettings, split_name
+from iobench.environment import gpus
 from iobench.forecast.bounds import exactly
 from iobench.forecast.facts import OWN_SERVER, DataFacts, Facts, Photographs, StoreFacts
 from iobench.forecast.making import OF_SHARDS, photographs, to_be_made
@@ -37,15 +38,18 @@ def survey(config: BenchConfig, specs: Iterable[TrialSpec], *, thorough: bool = 
     Raises:
         ConfigError: no such file of prices.
     """
+    specs = list(specs)
     names = list(dict.fromkeys(name for spec in specs for name in places_of(spec)))
     looking = _Looking(config)
     stores = dict(looking.stores(names))
+    on_all = any(spec.params.get("devices") == "all" for spec in specs)
     looking.thorough = thorough or ("bucket" in stores and stores["bucket"].is_amazon)
     return Facts(
         stores=stores,
         data=dict(looking.data([name for name in names if "/" not in name])),
         photographs=looking.photographs,
         processors=len(os.sched_getaffinity(0)),
+        gpus=len(gpus()) if on_all else 0,
         problems=tuple(looking.problems),
     )
 

@@ -92,7 +92,8 @@ def _loader(params: Params) -> str:
 
 
 def _train(params: Params) -> str:
-    return f"train {params['group']} {params['input']} batch={params['batch_size']}"
+    several = f" devices={params['devices']}" if "devices" in params else ""
+    return f"train {params['group']} {params['input']} batch={params['batch_size']}{several}"
 
 
 def _watch(params: Params) -> str:

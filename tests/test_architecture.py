@@ -31,6 +31,7 @@ ORDER = {
     ),
     "iobench": (
         *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
+        *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
         *("samplers", "process_use", "sampled"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -12,12 +13,16 @@ from iobench.clock import Clock
 from iobench.consumers import batches, processor, requirements
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.consumers.queue import NOTE, Queue
-from iobench.consumers.warming import until_steady
+from iobench.consumers.torch_group import TorchGroup
+from iobench.consumers.warming import per_step_s, until_steady
 from iobench.loaders.protocol import Batch, Framework
 
 
 class TorchConsumer:
     """SGD with momentum on cross entropy, eager; see ``Consumer``.
+
+    With a ``group`` it is one rank of several, each on a device of its own, and gradients are
+    averaged in each step.
 
     uint8 images are normalised on the device. On a GPU, ``compute_s`` lies between two events
     recorded on its stream after the batch was copied; on a CPU it is wall time.
@@ -26,12 +31,16 @@ class TorchConsumer:
     framework: Framework = "torch"
     emulated = False
 
-    def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
+    def __init__(
+        self, settings: ConsumerSettings, clock: Clock, group: TorchGroup | None = None
+    ) -> None:
         torch = self._torch = requirements.framework("torch")
-        self._settings, self._clock = settings, clock
+        self._settings, self._clock, self._group = settings, clock, group
         there = bool(torch.cuda.is_available())
         self._on_gpu = requirements.takes_gpu(settings.device, there, f"torch {torch.__version__}")
         self._device = torch.device("cuda" if self._on_gpu else "cpu")
+        if self._on_gpu and group is not None:
+            self._device = torch.device("cuda", group.rank)
         self.precision = self._chosen(settings.precision)
         self.device = self._describe()
         self.notes: Sequence[str] = tuple(self._notes())
@@ -57,8 +66,12 @@ class TorchConsumer:
 
     def warm_up(self) -> None:
         """Two steps or more on the synthetic batch; a GPU tunes its convolutions meanwhile."""
-        step = partial(self.step, self.synthetic())
-        until_steady(step, self.finish, self._clock, at_most=10 if self._on_gpu else 3)
+        step, at_most = partial(self.step, self.synthetic()), 10 if self._on_gpu else 3
+        if self._group is None:
+            until_steady(step, self.finish, self._clock, at_most=at_most)
+        else:
+            # As many on every rank: each step waits for all of them.
+            per_step_s(step, self.finish, self._clock, steps=at_most)
         self._taken.clear()
         self._seconds.clear()
 
@@ -88,6 +101,13 @@ class TorchConsumer:
         """One entry a step: normalisation, forward, backward and optimiser step."""
         return self._seconds
 
+    def fingerprint(self) -> int:
+        """CRC-32 of all parameters: ranks that trained together have the same."""
+        found = 0
+        for parameter in self._net.parameters():
+            found = zlib.crc32(parameter.detach().cpu().contiguous().numpy().tobytes(), found)
+        return found
+
     def _build(self) -> None:
         torch = self._torch
         torch.manual_seed(self._settings.seed)
@@ -95,6 +115,8 @@ class TorchConsumer:
         models = importlib.import_module("iobench.consumers.torch_models")
         net = models.build(self._settings.model, self._settings.classes).train()
         self._net = net.to(device=self._device, memory_format=self._layout)
+        if self._group is not None:
+            self._net = self._group.shared(self._net)
         self._loss = torch.nn.CrossEntropyLoss()
         self._optimiser = torch.optim.SGD(
             *(self._net.parameters(), 0.01),
@@ -159,6 +181,11 @@ class TorchConsumer:
 
     def _notes(self) -> list[str]:
         notes = [f"torch {self._torch.__version__}, eager"]
+        if self._group is not None:
+            notes.append(
+                f"{self._group.world_size} ranks, a process each; gradients averaged in each step "
+                f"(DistributedDataParallel, {self._group.backend})"
+            )
         if not self._on_gpu:
             return [*notes, "compute shares its cores with the loader's workers"]
         notes.append("compute is the time between CUDA events around a step, after the copy")

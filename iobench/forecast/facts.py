@@ -73,13 +73,15 @@ class Photographs:
 class Facts:
     """All of it. ``data`` by name (``shards@disk``), ``stores`` by ``store/LABEL`` and ``bucket``.
 
-    ``processors`` is how many convert images; ``problems`` says what could not be looked at.
+    ``processors`` is how many convert images, ``gpus`` how many a loop on all of them would find,
+    where one is asked for; ``problems`` says what could not be looked at.
     """
 
     data: Mapping[str, DataFacts] = field(default_factory=dict)
     stores: Mapping[str, StoreFacts] = field(default_factory=dict)
     photographs: Photographs | None = None
     processors: int = 1
+    gpus: int = 0
     problems: tuple[str, ...] = ()
 
 

@@ -131,8 +131,9 @@ def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
         return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
     found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
     if found.store:
+        streams = _streams(params) * _ranks(params, facts)
         # The time of a loop is not known: an epoch bounds it, whatever its time.
-        over = found.over(_streams(params), timeout_s, lasts, start_s, once=True)
+        over = found.over(streams, timeout_s, lasts, start_s, once=True)
         return _with(over, whole_s, (*over.unknown, *unknown))
     return Predicted(
         seconds=lasts,
@@ -152,6 +153,12 @@ def _with(found: Predicted, likely_s: float | None, unknown: tuple[str, ...]) ->
 
 def _streams(params: Params) -> int:
     return STREAMS_A_WORKER * max(1, int(params["workers"]))
+
+
+def _ranks(params: Params, facts: Facts) -> int:
+    """Processes that read: ranks have their own workers, and a part each of the same epoch."""
+    devices = params.get("devices", 1)
+    return max(1, facts.gpus) if devices == "all" else int(devices)
 
 
 def _random(name: str) -> tuple[str, ...]:

@@ -38,7 +38,8 @@ class LoaderSettings(BaseModel):
     ``prefetch`` is batches ahead (for torch: a worker); ``workers`` processes or threads, 0 for
     none beside the training process. Without ``decode`` batches hold encoded bytes; without
     ``augment`` images are resized to ``image_size`` and cropped at their centre. ``item_s`` is
-    how long the mock loader takes for an item.
+    how long the mock loader takes for an item. Of ``world_size`` processes that train together
+    this one is ``rank``: a loader that is ``by_rank`` gives each a part of its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,6 +57,8 @@ class LoaderSettings(BaseModel):
     shuffle: bool = True
     seed: int = 0
     item_s: ItemSeconds = 0.0
+    rank: Annotated[int, Field(ge=0)] = 0
+    world_size: Annotated[int, Field(ge=1)] = 1
 
 
 @runtime_checkable
@@ -63,7 +66,7 @@ class CountsBatches(Protocol):
     """A loader that does not simply cut all samples into batches; optional."""
 
     def whole_batches(self) -> int:
-        """Batches of ``batch_size`` samples in epoch 0."""
+        """Batches of ``batch_size`` samples in epoch 0, of this rank."""
 
 
 class FirstBatch(NamedTuple):
@@ -109,6 +112,8 @@ class Loader(Protocol):
         framework: whose arrays the batches hold; ``none`` for bytes or nothing.
         reads: the record format it reads, ``files`` for class folders, None for nothing.
         notes: what a reader of its figures must know ("copies shards ahead to ...").
+        by_rank: optional; whether ``epoch`` gives the samples of ``settings.rank`` alone, so that
+            all ranks together have each sample once.
     """
 
     framework: Framework

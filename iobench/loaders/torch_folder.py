@@ -27,7 +27,8 @@ class TorchFolderLoader(TorchLoader):
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
         found = image_files(listing)
-        order = Order(settings.shuffle, settings.seed, Epoch(0))
+        ranks = settings.rank, settings.world_size
+        order = Order(settings.shuffle, settings.seed, Epoch(0), *ranks)
         items = Items(found.labels, found.names.__getitem__, transform, settings.seed)
         files = FolderImages(self.place.uri, self.place.store, found, items, order.epoch)
         return Readable(files, EpochSampler(len(found.names), order), order.epoch.set)

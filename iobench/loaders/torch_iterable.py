@@ -22,8 +22,9 @@ class TorchIterableLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
         dataset = open_shards(self.place, "tfrecord")
-        workers = self.settings.workers
-        shards = len(dataset.manifest.formats[dataset.format].shards)
+        settings = self.settings
+        stored = len(dataset.manifest.formats[dataset.format].shards)
+        workers, shards = settings.workers, len(range(settings.rank, stored, settings.world_size))
         if shards < workers:
             self.notes = (f"{workers} workers share {shards} shards: some have none",)
         images = self._images(dataset, transform)
@@ -43,4 +44,6 @@ class TorchIterableLoader(TorchLoader):
             transform=transform,
             shuffle=settings.shuffle,
             seed=settings.seed,
+            rank=settings.rank,
+            world_size=settings.world_size,
         )

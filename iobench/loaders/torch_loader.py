@@ -44,6 +44,7 @@ class TorchLoader(ABC):
     framework: Framework = "torch"
     reads: str | None = "tfrecord"
     notes: Sequence[str] = ()
+    by_rank = True
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place = need_place(place, self.name, self.holds)

@@ -21,5 +21,7 @@ class TorchMapLoader(TorchLoader):
             transform=transform,
             shuffle=settings.shuffle,
             seed=settings.seed,
+            rank=settings.rank,
+            world_size=settings.world_size,
         )
         return Readable(images, images.sampler, images.set_epoch)

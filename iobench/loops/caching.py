@@ -24,23 +24,26 @@ class LoopCache:
 
     def judged(self, loader: str, samples: int) -> Cold:
         """What the cache did for the ``samples`` that were taken, once every worker is reaped."""
+        now = None if self.state is None else pagecache.physical_read_bytes()
+        if now is None or self.physical_before is None:
+            return self.judged_by(None, loader, samples)
+        return self.judged_by(now - self.physical_before, loader, samples)
+
+    def judged_by(self, counted: int | None, loader: str, samples: int) -> Cold:
+        """The same, of loops in other processes to which storage gave ``counted`` bytes."""
         if self.state is None:
             return judge_remote(self.asked)
-        physical = self._physical_bytes(self.state)
+        physical = None if counted is None else self._of_the_data(counted, self.state)
         logical = samples * self.data.sample_bytes
         ratio = physical / logical if physical is not None and logical > 0 else None
         return self.state.judged(ratio, sequential=loader not in BY_SAMPLE)
 
-    def _physical_bytes(self, state: CacheState) -> int | None:
-        """Bytes of the data that came from storage since ``prepared``.
+    def _of_the_data(self, counted: int, state: CacheState) -> int:
+        """Of ``counted`` bytes those of the data, which came from storage since ``prepared``.
 
-        The kernel counts whatever the process read, code included. So no more is believed than
+        The kernel counts whatever a process read, code included. So no more is believed than
         came into the page cache of the data's own files, where all of it has room to stay.
         """
-        now = pagecache.physical_read_bytes()
-        if now is None or self.physical_before is None:
-            return None
-        counted = now - self.physical_before
         before = state.resident_before
         if before is None or self.data.bytes > memory_bytes() / 2:
             return counted

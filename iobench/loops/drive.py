@@ -26,6 +26,8 @@ class LoopTimes:
         compute_s: what the device computed in each step.
         asked_s: when the epoch was asked for, on the loop's clock.
         begun_s: from then to where the steps that count begin.
+        running_s: from the end of the first step to the end of all: what ``au_mlperf`` is of.
+        running_compute_s: what the device computed in those steps of it that do not count.
     """
 
     time_to_first_batch_s: float
@@ -39,6 +41,8 @@ class LoopTimes:
     compute_s: tuple[float, ...]
     asked_s: float = 0.0
     begun_s: float = 0.0
+    running_s: float = 0.0
+    running_compute_s: tuple[float, ...] = ()
 
     @property
     def samples_per_s(self) -> float:
@@ -118,6 +122,8 @@ def drive(
         compute_s=compute_s[leave_out:],
         asked_s=asked_s,
         begun_s=start_s - asked_s,
+        running_s=running_s,
+        running_compute_s=compute_s[1:leave_out],
     )
 
 

@@ -18,18 +18,31 @@ def limit_threads(threads: int | None, workers: int, *, on_cpu: bool) -> None:
     processor take many times as long, and would look like a stall for data. What the user's
     environment says stands.
     """
-    chosen = _chosen(threads, workers, os.environ, on_cpu)
-    if chosen is not None:
-        os.environ.update(dict.fromkeys(_VARIABLES, str(chosen)))
+    os.environ.update(_limited(threads, workers, os.environ, on_cpu=on_cpu))
 
 
-def _chosen(
-    threads: int | None, workers: int, environment: Mapping[str, str], on_cpu: bool
-) -> int | None:
-    if threads is not None:
-        return threads
-    if any(name in environment for name in _VARIABLES):
-        return None
-    if gpus() and not on_cpu:
-        return None
-    return max(1, len(os.sched_getaffinity(0)) - workers)
+def rank_environment(
+    environment: Mapping[str, str], threads: int | None, workers: int, ranks: int, *, on_cpu: bool
+) -> dict[str, str]:
+    """``environment`` for each of ``ranks`` processes that share the processors.
+
+    Each has as many threads as ``limit_threads`` would give it on its part of them.
+    """
+    limited = _limited(threads, workers, environment, on_cpu=on_cpu, ranks=ranks)
+    return {**environment, **limited}
+
+
+def _limited(
+    threads: int | None,
+    workers: int,
+    environment: Mapping[str, str],
+    *,
+    on_cpu: bool,
+    ranks: int = 1,
+) -> dict[str, str]:
+    """The variables to set; none where they are to stay as they are."""
+    if threads is None:
+        if any(name in environment for name in _VARIABLES) or (not on_cpu and gpus()):
+            return {}
+        threads = max(1, len(os.sched_getaffinity(0)) // ranks - workers)
+    return dict.fromkeys(_VARIABLES, str(threads))

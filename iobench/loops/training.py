@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, repeat
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
-from dataprep.counted import counted
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
-from iobench.errors import TrialFailed
 from iobench.extensions import made
-from iobench.loaders import Batch, CountsBatches, Loader
+from iobench.loaders import Batch, Loader
+from iobench.loops import several_devices
 from iobench.loops.caching import prepared
-from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.figures import harness_metrics, loop_metrics
+from iobench.loops.counting import classes_of, full_batches, steps_of, whole_batches
+from iobench.loops.devices import devices_of
+from iobench.loops.drive import LoopTimes, drive
 from iobench.loops.first_batch import first_batch
 from iobench.loops.opening import built, check_frameworks, loader_settings
-from iobench.loops.overhead import step_cost_s
+from iobench.loops.outcome import loop_outcome
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
-from iobench.stats import quantiles
 from iobench.stored import Stored, stored
-from iobench.trial import Cold, Context, Outcome, TrialSpec
+from iobench.trial import Context, Outcome, TrialSpec
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One training loop with one input."""
     params = spec.params
     on_cpu = params["device"] == "cpu"
+    environment = dict(os.environ)
     limit_threads(params.get("threads"), params["workers"], on_cpu=on_cpu)
+    if (devices := devices_of(params)) is not None:
+        return several_devices.run(params, context, devices, environment)
     over = context.places[params["over"]] if params["over"] else None
     place = context.places[params["data"]] if params["data"] else None
     loader = built(params["loader"], place or over, loader_settings(params), context)
@@ -38,21 +41,21 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     consumer.warm_up()
     if params["input"] == "synthetic":
         times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
-        return _outcome(times, consumer, params, context, notes=(), first={})
+        return loop_outcome(times, consumer, params, context.clock, notes=())
     check_frameworks(loader, consumer.framework)
     cache = prepared(params["input"], place, data) if place is not None and data else None
     try:
         times = _drive(
-            lambda: _full_batches(loader, params["batch_size"]), consumer, context, steps, leave_out
+            lambda: full_batches(loader, params["batch_size"]), consumer, context, steps, leave_out
         )
         first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
-    return _outcome(
+    return loop_outcome(
         times,
         consumer,
         params,
-        context,
+        context.clock,
         notes=[*loader.notes, *first.notes],
         first=first.metrics,
         data=data,
@@ -60,27 +63,11 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     )
 
 
-def _full_batches(loader: Loader, batch_size: int) -> Iterator[Batch]:
-    """One epoch without its short batches, for each size of which a GPU would tune anew."""
-    return (batch for batch in loader.epoch(0) if batch.samples == batch_size)
-
-
 def _steps(params: Mapping[str, Any], data: Stored | None, loader: Loader) -> tuple[int, int]:
     """How many steps are run, and how many of them do not count: the same for every input."""
-    batch_size = params["batch_size"]
-    steps = params["steps"]
-    if data is not None:
-        whole = data.samples // batch_size
-        steps = min(steps, loader.whole_batches() if isinstance(loader, CountsBatches) else whole)
-    leave_out = steps_to_leave_out(params["workers"], params["prefetch"], steps)
-    if steps <= leave_out:
-        shared = f" among {params['workers']} workers" if params["workers"] > 1 else ""
-        raise TrialFailed(
-            f"{data.samples if data else 0:,} images{shared} are "
-            f"{counted(steps, 'whole batch')} of {batch_size}: give more images, a smaller "
-            "batch_size or fewer workers"
-        )
-    return steps, leave_out
+    if data is None:
+        return steps_of(params, None, ())
+    return steps_of(params, data, [whole_batches(loader, loader_settings(params), data.samples)])
 
 
 def _drive(
@@ -103,45 +90,6 @@ def _drive(
 def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) -> Consumer:
     keys = (*CONSUMER_KEYS, "preset", "images_per_s")
     told = {key: params[key] for key in keys if key in params}
-    classes = max(data.classes if data else 2, 1000)
-    kind, settings = CONSUMERS.load(params["consumer"]), ConsumerSettings(classes=classes, **told)
+    kind = CONSUMERS.load(params["consumer"])
+    settings = ConsumerSettings(classes=classes_of(data), **told)
     return made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
-
-
-def _outcome(
-    times: LoopTimes,
-    consumer: Consumer,
-    params: Mapping[str, Any],
-    context: Context,
-    *,
-    notes: Sequence[str],
-    first: Mapping[str, float],
-    data: Stored | None = None,
-    cold: Cold | None = None,
-) -> Outcome:
-    metrics = {**loop_metrics(times, data), **first}
-    metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
-    metrics |= harness_metrics(params, step_cost_s(context.clock), times)
-    metrics |= {
-        "steps": len(times.step_s),
-        "wait_share": sum(times.wait_s) / times.seconds,
-        "au_mlperf": times.au_mlperf,
-        "emulated": consumer.emulated,
-        "device": consumer.device,
-        "precision": consumer.precision,
-        "notes": [*consumer.notes, *notes],
-    }
-    ends = tuple(accumulate(times.step_s))
-    series = {
-        "step_end_s": ends,
-        "wait_s": times.wait_s,
-        "compute_s": times.compute_s,
-        "time_s": tuple(times.begun_s + end_s for end_s in ends),
-    }
-    return Outcome(
-        metrics=metrics,
-        cold=cold,
-        series=series,
-        origin_s=times.asked_s,
-        counted_s=times.counted_s,
-    )

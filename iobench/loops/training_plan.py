@@ -55,6 +55,10 @@ class Training(BaseModel):
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """`auto` takes a GPU that the framework sees, else the processor."""
 
+    devices: Annotated[int, Field(ge=1, le=1024)] | Literal["all"] = 1
+    """Of `torch`: GPUs that train one network together, or processes on a processor, each with
+    `workers` of its own and a `batch_size` of its own; `all` is every GPU that is visible."""
+
     precision: Literal["auto", "float32", "mixed"] = "auto"
     """`auto` is mixed on a GPU and float32 on a processor; `mixed` is bfloat16 on processors that
     have it."""
@@ -108,8 +112,8 @@ class Training(BaseModel):
     not count."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """That the framework computes with on a processor; unless told, one processor is left to each
-    worker."""
+    """That the framework computes with on a processor, in each of several processes; unless told,
+    one processor is left to each worker."""
 
     @model_validator(mode="after")
     def _paced_is_described(self) -> Training:
@@ -130,6 +134,19 @@ class Training(BaseModel):
             raise ValueError(f"preset {self.preset!r} is a figure for resnet50, not {self.model}")
         return self
 
+    @model_validator(mode="after")
+    def _several_are_of_torch(self) -> Training:
+        if self.devices != 1 and self.consumer != "torch":
+            raise ValueError(
+                f"consumer {self.consumer} trains on one device: several (devices: "
+                f"{self.devices}) are for consumer torch"
+            )
+        if self.devices == "all" and self.device == "cpu":
+            raise ValueError(
+                "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
+            )
+        return self
+
     @property
     def over(self) -> str:
         """The data whose number of samples limits every input: where it lies anyhow."""
@@ -143,7 +160,8 @@ class Training(BaseModel):
         """``group``, or what tells it from others."""
         emulated = f"an emulated {self.preset or 'device'}"
         device = emulated if self.consumer == "paced" else self.consumer
-        return self.group or f"{model_words(self.model)} on {device}, {self.loader}"
+        several = "" if self.devices == 1 else f", {self.devices} devices"
+        return self.group or f"{model_words(self.model)} on {device}{several}, {self.loader}"
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
@@ -164,6 +182,9 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
         for key in ("preset", "images_per_s", "threads"):
             if getattr(settings, key) is not None:
                 point[key] = getattr(settings, key)
+        # One device is no word: trials of earlier versions had none.
+        if settings.devices != 1:
+            point["devices"] = settings.devices
         if settings.item_s:
             point["item_s"] = settings.item_s
         yield point

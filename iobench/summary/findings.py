@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dataprep.counted import counted
 from iobench.result import Finding, Result
-from iobench.summary import first_batch, instrumentation, starved, workers
+from iobench.summary import first_batch, instrumentation, ranks, starved, workers
 from iobench.summary.targets import of_targets
 from iobench.trial import Trial
 
@@ -65,6 +65,7 @@ def _found(result: Result) -> Iterator[Finding]:
         )
     yield from starved.findings(done)
     yield from first_batch.findings(done)
+    yield from ranks.findings(done)
     yield from instrumentation.findings(done)
     yield from workers.findings(done)
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}

@@ -56,7 +56,7 @@ def _group(name: str, trials: Sequence[Trial]) -> dict[str, Any]:
         **{key: params.get(key) for key in ("consumer", "model", "batch_size", "loader")},
         **{key: params.get(key) for key in ("workers", *_WORK)},
         "data": real.params["data"],
-        **{key: metrics.get(key) for key in ("device", "precision", "emulated")},
+        **{key: metrics.get(key) for key in ("device", "devices", "precision", "emulated")},
         "input": farthest,
         "label": cold_label(achieved),
         "cold_proved": bool(achieved) and cold_label(achieved) == "cold",

@@ -79,7 +79,8 @@ def _of_training(group: Mapping[str, Any]) -> str:
     subject = "The training loop"
     if group["emulated"]:
         subject = "The training loop, on an emulated device,"
-    got = f"{subject} gets {_percent(share)} of what this device can consume"
+    taker = f"its {group['devices']} devices" if group.get("devices") else "this device"
+    got = f"{subject} gets {_percent(share)} of what {taker} can consume"
     if share > 1 + _SMALL:
         noisy = group["au_ceiling"]["repeats"] > 1
         return f"{got}: its data keeps up{_NOISY if noisy else ''}."

@@ -409,3 +409,29 @@ def test_remote_notes(data: Data, name: str) -> None:
         word = {"tf-data": "generator", "mxnet-record": "local cache"}.get(name)
         assert len(more) == (word is not None)
         assert all(word in note for note in more if word)
+
+
+@pytest.mark.parametrize("name", [point for point in NAMES if "torch" in str(point.id)])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
+    """Each sample once over all ranks of an epoch, and every rank has some."""
+    place = place_of(data, name)
+    shares = []
+    for rank in range(3):
+        ranks: dict[str, Any] = {"rank": rank, "world_size": 3}
+        with opened(name, place, workers=workers, decode=False, **ranks) as loader:
+            assert getattr(loader, "by_rank", False)
+            shares.append({image for b in loader.epoch(0) for image in encoded(b.images)})
+            if isinstance(loader, CountsBatches):
+                whole = [batch for batch in loader.epoch(0) if batch.samples == 16]
+                assert loader.whole_batches() == len(whole)
+    assert all(shares)
+    assert sum(map(len, shares)) == len(set.union(*shares)) == SAMPLES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loader_that_does_not_share_does_not_say_so(data: Data, name: str) -> None:
+    """All samples on one rank of two would be counted twice."""
+    with opened(name, place_of(data, name), rank=1, world_size=2) as loader:
+        shares = getattr(loader, "by_rank", False)
+        assert (len(labels_of(list(loader.epoch(0)))) < SAMPLES) == shares

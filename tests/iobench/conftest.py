@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.iobench import odd_ranks
 from tests.iobench.odd_loaders import ENTRY_POINTS
 from tests.iobench.small_runs import Configs, ThirdParty
 
@@ -21,7 +22,9 @@ def odd_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = folder / "odd_loaders-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-loaders\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text(ENTRY_POINTS)
+    (package / "entry_points.txt").write_text(
+        ENTRY_POINTS.replace("[iobench.loaders]\n", f"[iobench.loaders]\n{odd_ranks.ENTRY_POINTS}")
+    )
     return folder
 
 

@@ -37,7 +37,8 @@ def patterns(title: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
-    """A run of what the golden one lacks: writes, and what requests and processes cost since."""
+    """A run of what the golden one lacks: writes, what requests and processes cost, two devices."""
+    pytest.importorskip("torch")
     place = tmp_path_factory.mktemp("columns")
     disk = {
         "targets": [{"label": "here", "path": str(place)}],
@@ -61,9 +62,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
         "seconds": 0.1,
     }
     values: dict[str, Any] = {"name": "columns", "repeats": 1, "data": small_data, "disk": disk}
-    values["object_store"] = store
+    loop = {"device": "cpu", "devices": 2, "model": "lenet", "image_size": 32, "batch_size": 2}
+    loop |= {"loader": "null", "inputs": "synthetic", "workers": 0, "steps": 4}
+    values |= {"object_store": store, "training": [loop], "sampling": {"per_s": 10}}
     values["loaders"] = loaders("raw", "null", batch_size=4, seconds=2)
-    values["sampling"] = {"per_s": 10}
     config = BenchConfig.model_validate(values)
     run(config, place / "run", Lines())
     return place / "run"
@@ -101,5 +103,5 @@ def test_the_line_for_pandas_works(folder: Path) -> None:
     *before, last = blocks[1].strip().splitlines()
     exec("\n".join(before), names)
     rates = eval(last, names)
-    assert len(names["trials"]) == 4
+    assert len(names["trials"]) == 5
     assert rates["raw", 0] > 0

@@ -191,3 +191,13 @@ def test_originals_of_given_shards_cannot_be_had(small_data: dict[str, Any]) -> 
     data = {"shards": "/nowhere", "folder": str(small_data["folder"])}
     found = surveyed(data=data, loaders=loaders("raw", data=["originals@disk", "pixels@disk"]))
     assert set(found.data) == {"shards@disk", "pixels@disk"}
+
+
+def test_gpus_are_counted_where_a_loop_wants_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking for them takes a while."""
+    monkeypatch.setattr("iobench.survey.gpus", lambda: [{"name": "NVIDIA H100"}] * 8)
+    data = {"folder": str(tmp_path / "data"), "images": 50}
+    assert surveyed(data=data, training=[{"devices": "all"}]).gpus == 8
+    assert surveyed(data=data, training=[{"devices": 4}]).gpus == 0

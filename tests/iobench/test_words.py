@@ -80,6 +80,11 @@ EVERYTHING = {
             {"group": "LeNet", "input": "warm", "batch_size": 32},
             "train LeNet warm batch=32 #2",
         ),
+        (
+            "train",
+            {"group": "LeNet", "input": "warm", "batch_size": 32, "devices": "all"},
+            "train LeNet warm batch=32 devices=all #2",
+        ),
         ("something else", {}, "something else #2"),
     ],
 )

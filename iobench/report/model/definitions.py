@@ -52,6 +52,16 @@ _ENTRIES = (
         "memory then, also where it is cold.",
     ),
     Definition(
+        "ranks",
+        "Processes that train one network on a device each, and average gradients in every step. "
+        "Of the whole loop: samples of all ranks ÷ the time from the first to begin to the last to "
+        "end; a step waits and computes as the rank that waits longest, which comes last and waits "
+        "for no other; where ranks wait alike it computes as they do on average. In a rank’s own "
+        "row computing includes the wait for the others’ gradients.",
+        "Li et al., “PyTorch Distributed: Experiences on Accelerating Data Parallel Training”, "
+        "VLDB 2020",
+    ),
+    Definition(
         "interval",
         "Median over repeats, each in a fresh process, with the exact order-statistic interval: "
         "6 repeats are the fewest that cover 95 % (minimum to maximum: 96.9 %). A quantile q "

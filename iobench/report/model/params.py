@@ -17,6 +17,7 @@ _EFFORT = {"seconds", "steps", "max_requests", "pool_bytes", "file_bytes", "over
 _WORDED = {
     "workers": "{} workers",
     "batch_size": "batch {}",
+    "devices": "{} devices",
     "prefetch": "prefetch {}",
     "parallelism": "{} in parallel",
     "connections": "{} connections",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from iobench.report.model import ranks
 from iobench.report.model.cells import cells
 from iobench.report.model.drawings import Part, Pile, Piles, Tip
 from iobench.report.model.numbers import as_estimate, interval, number, percent
@@ -53,7 +54,8 @@ def section(result: Result, series: Series) -> Section | None:
             "a negative one is drawn reaching back, not clipped."
         )
         charts.append(Chart("Where the time goes", Piles(_UNIT, piles), keys, note, wide=True))
-    tables = [table for table in (_stalls(result, groups), _latencies(result)) if table]
+    made = (_stalls(result, groups), ranks.table(result), _latencies(result))
+    tables = [table for table in made if table]
     steps = step_charts(result, series)
     blocks: tuple[Block, ...] = (*charts, *tables, *steps, *_notes(result))
     return Section("training", "The training loop", blocks) if blocks else None
@@ -129,7 +131,8 @@ def _stalls(result: Result, groups: Sequence[Mapping[str, Any]]) -> Table | None
 
 def _fed_by(group: Mapping[str, Any]) -> str:
     keys = ("loader", "data", "workers")
-    return ", ".join(worded(key, group[key]) for key in keys if group.get(key))
+    said = ", ".join(worded(key, group[key]) for key in keys if group.get(key))
+    return f"{said} of each rank" if group.get("devices") and group.get("workers") else said
 
 
 def _labels(result: Result, group: Mapping[str, Any]) -> str:

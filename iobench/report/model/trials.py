@@ -22,7 +22,11 @@ _KINDS = {
 }
 # What a reader looks for first; the rest follows in the order of the result.
 _FIRST = ("samples_per_s", "mb_per_s", "iops", "requests_per_s", "au_mlperf", "wait_share")
-_LEFT_OUT = ("notes", "sampling_notes")
+_LEFT_OUT = (
+    *("notes", "sampling_notes"),
+    # A value a rank: they have a table of their own.
+    *("rank_wait_s", "rank_wait_share", "rank_step_s", "rank_compute_s", "rank_au_mlperf"),
+)
 
 
 def section(result: Result) -> Section | None:

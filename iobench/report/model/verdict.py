@@ -74,12 +74,13 @@ def figures(result: Result) -> tuple[Figure, ...]:
     if not group:
         return watched.figures(result)
     marks = group_badges(result, group)
+    consumer = "The devices consume" if group.get("devices") else "The device consumes"
     said = [
         _share(
             "au_ceiling", "share of the device’s ceiling", group.get("au_ceiling"), _CEILING, marks
         ),
         _share("au_mlperf", "by MLPerf Storage’s formula", group.get("au_mlperf"), _MLPERF, marks),
-        _rate("The device consumes", group.get("consumes"), device(group), _emulated(group)),
+        _rate(consumer, group.get("consumes"), device(group), _emulated(group)),
         *(
             _rate(
                 f"The loop gets, {words}",

@@ -127,3 +127,13 @@ def test_on_a_gpu_two_steps_are_queued_and_events_tell_the_time(
     one.finish()
     assert waited[-1] == -1
     assert list(one.compute_s()) == pytest.approx([0.04] * 4)
+
+
+def test_a_fingerprint_is_of_the_parameters() -> None:
+    """Networks that saw other samples have others."""
+    one, two = consumer(), consumer()
+    assert one.fingerprint() == two.fingerprint()
+    one.step(one.synthetic())
+    assert one.fingerprint() != two.fingerprint()
+    two.step(one.synthetic())
+    assert one.fingerprint() == two.fingerprint()

@@ -96,3 +96,14 @@ def test_data_that_nobody_could_look_at() -> None:
     assert "what shards@s3 holds" in found.unknown[0]
     assert found.requests[1] is not None
     assert loader(LOADER, Facts(), 600.0).disk_read.high is None
+
+
+@pytest.mark.parametrize(("devices", "gpus", "ranks"), [(4, 0, 4), ("all", 8, 8), ("all", 0, 1)])
+def test_every_device_has_readers_of_its_own(devices: Any, gpus: int, ranks: int) -> None:
+    """Which open the data, and share one epoch of it."""
+    facts = Facts({"shards@s3": data(store="bucket")}, {"bucket": AMAZON}, gpus=gpus)
+    params = {**TRAINING, "input": "store", "data": "shards@s3", "devices": devices}
+    found = training(params, facts, 600.0)
+    assert found.requests[1] is not None
+    assert found.requests[1].gets == OPENING.gets * (1 + 4 * ranks) + 4
+    assert found.store_read.high == 50e6

@@ -115,3 +115,15 @@ def test_a_store_is_left_alone(data: Stored, counted: list[int], resident: list[
     cold = prepared("store", place, remote).judged("raw", samples=10)
     assert cold.label == "server cache unknown"
     assert resident == []
+
+
+def test_loops_in_other_processes_tell_their_bytes(
+    data: Stored, counted: list[int], resident: list[str]
+) -> None:
+    """Those of all ranks together are held against the samples of all; what is unknown stays so."""
+    counted += [0]
+    cache = prepared("cold", local(data), data)
+    assert cache.judged_by(BYTES, "raw", samples=10).label == "cold"
+    half = cache.judged_by(BYTES // 2, "raw", samples=10)
+    assert (half.label, half.physical_ratio) == ("warm", 0.5)
+    assert cache.judged_by(None, "raw", samples=10).physical_ratio is None

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from iobench.loops import threads
-from iobench.loops.threads import limit_threads
+from iobench.loops.threads import limit_threads, rank_environment
 
 NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
@@ -56,3 +56,21 @@ def test_a_gpu_computes(
     monkeypatch.setattr(threads, "gpus", lambda: [{"name": "a GPU"}])
     limit_threads(None, 2, on_cpu=on_cpu)
     assert bool(environment) == on_cpu
+
+
+@pytest.mark.parametrize(("ranks", "workers", "each"), [(2, 1, 3), (2, 0, 4), (4, 3, 1), (3, 1, 1)])
+def test_ranks_share_the_processors(
+    environment: dict[str, str], ranks: int, workers: int, each: int
+) -> None:
+    """Each has its part, less a processor for each of its workers; this process is left alone."""
+    found = rank_environment({"PATH": "/bin"}, None, workers, ranks, on_cpu=True)
+    assert found == {"PATH": "/bin", **dict.fromkeys(NAMES, str(each))}
+    assert environment == {}
+
+
+def test_ranks_have_as_many_threads_as_they_are_told(environment: dict[str, str]) -> None:
+    """By the config, which counts those of a rank, or by the environment."""
+    told = rank_environment({"OMP_NUM_THREADS": "7"}, 3, 1, 2, on_cpu=True)
+    assert told == dict.fromkeys(NAMES, "3")
+    kept = rank_environment({"OMP_NUM_THREADS": "7"}, None, 1, 2, on_cpu=True)
+    assert kept == {"OMP_NUM_THREADS": "7"}

@@ -32,7 +32,7 @@ def test_one_point_an_input() -> None:
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
     told = {"preset": "A100"}, {"images_per_s": 100.0}
-    carried: set[str] = set()
+    carried = set(points(devices=2)[0])
     for device in told:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     assert set(Training.model_fields) - {"inputs"} <= carried
@@ -47,6 +47,8 @@ def test_a_label_tells_groups_apart() -> None:
     """``group`` where it is given, else model, device and loader."""
     assert Training(group="mine").label == "mine"
     assert Training().label == "ResNet-50 on torch, torch-iterable"
+    assert Training(devices="all").label == "ResNet-50 on torch, all devices, torch-iterable"
+    assert Training(devices=2).label == "ResNet-50 on torch, 2 devices, torch-iterable"
     assert Training.model_validate(PACED).label == "ResNet-50 on an emulated device, mock"
     preset = Training(consumer="paced", preset="H100", loader="null")
     assert preset.label == "ResNet-50 on an emulated H100, null"
@@ -66,9 +68,29 @@ def test_a_label_tells_groups_apart() -> None:
         {"steps": 3},
         {"model": "resnet"},
         {"bacth_size": 3},
+        {"devices": 0},
+        {"devices": "some"},
+        {"devices": 2, **PACED},
+        {"devices": "all", "consumer": "tensorflow"},
+        {"devices": "all", "device": "cpu"},
     ],
 )
 def test_wrong_groups_are_refused(wrong: dict[str, Any]) -> None:
     """Before anything is measured."""
     with pytest.raises(ValidationError):
         Training.model_validate(wrong)
+
+
+def test_one_device_is_no_word() -> None:
+    """Its trials are called as they were before there were several."""
+    assert all("devices" not in point for point in (*points(), *points(devices=1)))
+    assert {point["devices"] for point in points(devices="all")} == {"all"}
+    assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
+
+
+def test_who_cannot_train_on_several_is_told() -> None:
+    """With who can."""
+    with pytest.raises(ValidationError, match="consumer mxnet trains on one device"):
+        Training.model_validate({"consumer": "mxnet", "devices": 2})
+    with pytest.raises(ValidationError, match="say how many processes"):
+        Training.model_validate({"device": "cpu", "devices": "all"})

@@ -1,0 +1,46 @@
+"""A trial and what it found, as JSON between the process that waits and the one that measures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from dataprep.stores import StoreOptions
+from iobench.trial import Cold, Outcome, Place, TrialSpec
+
+Message: TypeAlias = Mapping[str, Any]
+
+
+def request(spec: TrialSpec, places: Mapping[str, Place]) -> bytes:
+    """What is asked for."""
+    shown = {
+        name: {**asdict(place), "store": place.store.model_dump(mode="json")}
+        for name, place in places.items()
+    }
+    return json.dumps({"spec": asdict(spec), "places": shown}).encode()
+
+
+def requested(data: bytes) -> tuple[TrialSpec, dict[str, Place]]:
+    """The trial and its places, of a ``request``."""
+    content = json.loads(data)
+    places = {
+        name: Place(**{**place, "store": StoreOptions(**place["store"])})
+        for name, place in content["places"].items()
+    }
+    return TrialSpec(**content["spec"]), places
+
+
+def outcome_of(message: Message) -> Outcome:
+    """What was found, of a message that has an ``outcome``."""
+    content = message["outcome"]
+    cold = Cold(**content["cold"]) if content["cold"] else None
+    counted = content["counted_s"]
+    return Outcome(
+        metrics=content["metrics"],
+        cold=cold,
+        series=content["series"],
+        origin_s=content["origin_s"],
+        counted_s=(counted[0], counted[1]) if counted else None,
+    )

@@ -1,0 +1,35 @@
+"""Who of several ranks is to blame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iobench.loops.ranks import cause
+
+DONE: dict[str, Any] = {"outcome": {}}
+
+
+def failed(at_s: float) -> dict[str, Any]:
+    """What a rank says that fails then."""
+    return {"failed": "connection closed by peer", "at_s": at_s}
+
+
+@pytest.mark.parametrize(
+    ("said", "blamed"),
+    [
+        ({}, None),
+        ({0: DONE, 1: DONE}, None),
+        ({0: DONE, 1: failed(5.0)}, 1),
+        ({0: failed(5.1), 1: failed(5.0)}, 1),
+        ({0: failed(5.0), 1: failed(5.1)}, 0),
+        ({0: failed(5.0), 1: {}, 2: failed(4.0)}, 1),
+        ({0: failed(5.0), 1: {"skipped": "no GPU"}}, 1),
+    ],
+)
+def test_the_first_that_failed_is_the_cause(
+    said: dict[int, dict[str, Any]], blamed: int | None
+) -> None:
+    """One that fell silent before any that says so; none as long as all have done their part."""
+    assert cause(said) == blamed

@@ -1,0 +1,223 @@
+"""A loop on two processes of the processor, from the trial's process to its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import dataprep
+from iobench.isolation import Verdict, run_isolated
+from iobench.loops.training_plan import Training, plan
+from iobench.trial import Outcome, Place, TrialSpec
+from tests.commandline import wait_until
+from tests.iobench.small_runs import ThirdParty
+
+torch = pytest.importorskip("torch")
+
+STEPS, SAMPLES = 12, 4
+LOOP: dict[str, Any] = {
+    "consumer": "torch",
+    "model": "lenet",
+    "device": "cpu",
+    "devices": 2,
+    "image_size": 32,
+    "batch_size": SAMPLES,
+    "workers": 0,
+    "steps": STEPS,
+}
+
+
+def tried(
+    loader: str,
+    source: str = "warm",
+    *,
+    places: dict[str, Place] | None = None,
+    timeout_s: float = 120,
+    progress: Callable[[float, str], None] = lambda done, unit: None,
+    **changed: Any,
+) -> Verdict:
+    """A trial of two ranks; without ``places`` its loader reads nothing."""
+    (params,) = plan(
+        Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
+    )
+    if places is None:
+        params |= {"data": "", "over": ""}
+    return run_isolated(
+        TrialSpec("train", params),
+        places or {},
+        timeout_s=timeout_s,
+        environment={},
+        progress=progress,
+    )
+
+
+def done(verdict: Verdict) -> Outcome:
+    """What a trial found that is done."""
+    status, outcome, reason = verdict
+    assert (status, reason) == ("done", "")
+    assert outcome is not None
+    return outcome
+
+
+def left(folder: Path) -> list[int]:
+    """Processes of trials, or forks of them, that still run."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "environ", "status"]):
+        environ, command = process.info["environ"] or {}, process.info["cmdline"] or []
+        ours = environ.get("ODD_FOLDER") == str(folder) and "iobench.child" in command
+        if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
+
+
+def all_gone(third_party: ThirdParty) -> None:
+    """Ranks were there, and none outlives its trial."""
+    wait_until(lambda: not left(third_party.folder), "the end of all ranks")
+
+
+@pytest.mark.parametrize("source", ["synthetic", "warm"])
+def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
+    """Samples of both count, once; a figure of each rank stands beside those of the whole."""
+    seen: list[float] = []
+    outcome = done(tried("odd-ranked", source, progress=lambda count, unit: seen.append(count)))
+    metrics = outcome.metrics
+    assert metrics["devices"] == 2
+    assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
+    assert metrics["steps"] == STEPS - metrics["left_out"]
+    assert metrics["samples_per_s"] == pytest.approx(metrics["samples"] / metrics["seconds"])
+    assert max(seen) <= 2 * SAMPLES * STEPS
+    for key in ("rank_wait_s", "rank_step_s", "rank_compute_s", "rank_au_mlperf"):
+        assert len(metrics[key]) == 2
+    assert metrics["device"].startswith("2 x CPU (")
+    assert "2 ranks, a process each" in " ".join(metrics["notes"])
+    assert {len(column) for column in outcome.series.values()} == {metrics["steps"]}
+    all_gone(third_party)
+
+
+def test_ranks_that_saw_other_samples_end_with_the_same_parameters(
+    third_party: ThirdParty,
+) -> None:
+    """Gradients were exchanged: each rank's noise is its own."""
+    assert done(tried("odd-ranked")).metrics["ranks_agree"] is True
+
+
+@pytest.mark.parametrize(
+    ("loader", "said"),
+    [
+        ("odd-failingrank", "ValueError: shard 7 is broken"),
+        ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
+        ("odd-exitingrank", "ended with exit code 3: license expired"),
+        ("odd-shortrank", "the loader gave 6 of the 12 whole batches that it was counted to have"),
+    ],
+)
+def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
+    """With its own words, not with those of the one that waited for it; no process is left."""
+    status, _, reason = tried(loader)
+    assert status == "failed"
+    assert reason.startswith(f"rank 1 of 2: {said}")
+    all_gone(third_party)
+
+
+def test_ranks_end_with_the_time(third_party: ThirdParty) -> None:
+    """One that hangs, and the one that waits for its gradients."""
+    assert tried("odd-hangingrank", timeout_s=6)[2].startswith("not done after 6 s")
+    all_gone(third_party)
+
+
+def test_an_interrupt_ends_all_ranks(third_party: ThirdParty) -> None:
+    """Ctrl-C in the process that waits for the trial."""
+
+    def stop(count: float, unit: str) -> None:
+        assert len(left(third_party.folder)) == 3
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tried("odd-hangingrank", progress=stop)
+    all_gone(third_party)
+
+
+def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> None:
+    """Every rank would get every sample; what is resident on the device needs no loader."""
+    status, _, reason = tried("odd-unshared")
+    assert status == "skipped"
+    assert reason.startswith("loader odd-unshared does not share its samples")
+    assert done(tried("odd-unshared", "synthetic")).metrics["devices"] == 2
+
+
+@pytest.fixture(scope="module")
+def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """120 samples in a few shards of different size."""
+    output = tmp_path_factory.mktemp("ranks") / "out"
+    dataprep.shard(
+        dataprep.ShardConfig.model_validate(
+            {
+                "source": str(tree),
+                "output": str(output),
+                "format": ("tfrecord",),
+                "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
+                "shard_size": "1.2MB",
+            }
+        )
+    )
+    return Place(str(output), "shards")
+
+
+@pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
+def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> None:
+    """As many whole batches on each, within one epoch; the page cache is judged for both."""
+    places = {"shards@disk": shards}
+    outcome = done(tried(loader, places=places, workers=workers, steps=1000))
+    metrics = outcome.metrics
+    taken = metrics["left_out"] + metrics["steps"]
+    assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
+    if loader == "torch-map":
+        assert taken == 60 // SAMPLES
+    else:
+        assert taken <= 60 // SAMPLES
+        held = [len(batches) for batches in _whole(shards)]
+        assert taken == min(held)
+        said = f"ranks have {min(held)} to {max(held)} whole batches"
+        assert (said in " ".join(metrics["notes"])) == (min(held) < max(held))
+    assert metrics["mb_per_s"] > 0
+    assert outcome.cold is not None
+    assert (outcome.cold.asked, outcome.cold.label) == ("warm", "warm")
+
+
+def _whole(shards: Place) -> list[list[int]]:
+    """Whole batches of each rank, by the data set itself."""
+    found = []
+    with dataprep.open(shards.uri) as dataset:
+        for rank in range(2):
+            batches = dataprep.to_torch(
+                dataset, iterable=True, batch_size=SAMPLES, drop_last=True, rank=rank, world_size=2
+            )
+            found.append([len(labels) for _, labels in batches])
+    return found
+
+
+def test_too_few_samples_are_refused_before_any_rank_begins(
+    shards: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do about it."""
+    status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=40)
+    assert status == "failed"
+    assert reason == (
+        "120 images among 2 ranks are 1 whole batch of 40 for the rank with the fewest: give more "
+        "images, more shards, a smaller batch_size or fewer workers"
+    )
+
+
+def test_the_users_word_on_networks_stands(
+    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interface that is not there is tried, and fails the trial in the rank's words."""
+    monkeypatch.setitem(os.environ, "GLOO_SOCKET_IFNAME", "nowhere0")
+    status, _, reason = tried("odd-ranked")
+    assert status == "failed"
+    assert reason.startswith("rank ")
+    assert "nowhere0" in reason

@@ -1,0 +1,93 @@
+"""Loaders of somebody else's that share their samples among ranks, and lose one of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from iobench.clock import Clock
+from iobench.loaders.protocol import Batch, LoaderSettings
+from iobench.trial import Place
+from tests.iobench.odd_loaders import FAR_TOO_LONG_S, Steady
+
+
+class Ranked(Steady):
+    """Noise for torch; each rank has its own, and leaves its process id as a mark."""
+
+    framework = "torch"
+    by_rank = True
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(place, settings, clock)
+        self.settings = settings
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """As many batches as anybody takes."""
+        Path(os.environ["ODD_FOLDER"], f"rank-{self.settings.rank}").write_text(str(os.getpid()))
+        for step in range(1000):
+            if self.settings.rank == 1 and step == 3:
+                self.begin()
+            yield self._batch(step)
+
+    def _batch(self, step: int) -> Batch:
+        import torch
+
+        size, samples = self.settings.image_size, self.settings.batch_size
+        drawn = torch.Generator().manual_seed(1000 * self.settings.rank + step)
+        images: Any = torch.randn((samples, 3, size, size), generator=drawn)
+        labels = torch.randint(5, (samples,), generator=drawn)
+        return Batch(images, labels, samples)
+
+
+class FailingRank(Ranked):
+    """Raises on rank 1, in the middle of the loop."""
+
+    def begin(self) -> None:
+        raise ValueError("shard 7 is broken")
+
+
+class KilledRank(Ranked):
+    """Rank 1 dies as by the kernel's out-of-memory killer."""
+
+    def begin(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ExitingRank(Ranked):
+    """Rank 1 ends its process, with a word on its stderr."""
+
+    def begin(self) -> None:
+        os.write(2, b"license expired\n")
+        raise SystemExit(3)
+
+
+class HangingRank(Ranked):
+    """Rank 1 never gives another batch, so that rank 0 waits for its gradients."""
+
+    def begin(self) -> None:
+        time.sleep(FAR_TOO_LONG_S)
+
+
+class ShortRank(Ranked):
+    """Rank 1 ends its epoch early."""
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        batches = super().epoch(number)
+        for _ in range(6 if self.settings.rank == 1 else 1000):
+            yield next(batches)
+
+
+class Unshared(Ranked):
+    """Does not know of ranks."""
+
+    by_rank = False
+
+
+ODD_RANKS = (Ranked, FailingRank, KilledRank, ExitingRank, HangingRank, ShortRank, Unshared)
+ENTRY_POINTS = "".join(
+    f"odd-{kind.__name__.lower()} = tests.iobench.odd_ranks:{kind.__name__}\n" for kind in ODD_RANKS
+)

@@ -1,0 +1,62 @@
+"""A trial's process, as its parent sees it."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from pathlib import Path
+
+from iobench.child_process import ChildProcess
+from iobench.messages import Message, request
+from iobench.trial import TrialSpec
+from tests.commandline import wait_until
+
+
+def heard(child: ChildProcess) -> list[Message]:
+    """All that it says until its end."""
+    found: list[Message] = []
+    with selectors.DefaultSelector() as selector:
+        selector.register(child, selectors.EVENT_READ)
+        while not child.closed:
+            selector.select()
+            found += child.messages()
+    return found
+
+
+def test_what_it_says_and_how_it_ended() -> None:
+    """Messages by their pipe; what it prints is for whoever asks how it ended."""
+    with ChildProcess(os.environ, own_session=False) as child:
+        assert child.messages() == []
+        assert not child.ended
+        assert os.getpgid(child.pid) == os.getpgid(0)
+        child.ask(request(TrialSpec("nobody", {}), {}))
+        (message,) = heard(child)
+        assert message["failed"] == "KeyError: 'nobody'"
+        assert message["at_s"] > 0
+        wait_until(lambda: child.ended, "its end")
+        assert child.how == "ended with exit code 0: KeyError: 'nobody'"
+
+
+def test_it_is_gone_when_nobody_wants_it_any_more() -> None:
+    """Also where it was asked for nothing."""
+    with ChildProcess(os.environ, own_session=True) as child:
+        assert os.getpgid(child.pid) == child.pid
+    assert child.ended
+
+
+def test_it_inherits_what_it_is_to_keep() -> None:
+    """A file without a name, for one."""
+    descriptor = os.memfd_create("kept")
+    try:
+        with ChildProcess(os.environ, own_session=False, keep=[descriptor]) as child:
+            kept = Path(f"/proc/{child.pid}/fd/{descriptor}")
+            assert str(kept.readlink()).startswith("/memfd:kept")
+    finally:
+        os.close(descriptor)
+
+
+def test_one_that_is_killed_says_by_what() -> None:
+    """After its grace."""
+    with ChildProcess(os.environ, own_session=False) as child:
+        child.end(0)
+        assert child.how == "killed by SIGKILL (out of memory?): it said nothing"
