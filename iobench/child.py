@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from dataprep.errors import DataprepError
@@ -56,13 +57,16 @@ class Lines:
             data = data[os.write(self._descriptor, data) :]
 
 
-def request(spec: TrialSpec, places: Mapping[str, Place]) -> bytes:
+def request(spec: TrialSpec, places: Mapping[str, Place], scratch: Path | None = None) -> bytes:
     """What the parent writes to stdin."""
     shown = {
         name: {**asdict(place), "store": place.store.model_dump(mode="json")}
         for name, place in places.items()
     }
-    return json.dumps({"spec": asdict(spec), "places": shown}).encode()
+    content: dict[str, Any] = {"spec": asdict(spec), "places": shown}
+    if scratch is not None:
+        content["scratch"] = os.fspath(scratch)
+    return json.dumps(content).encode()
 
 
 def _places(content: Mapping[str, Any]) -> dict[str, Place]:
@@ -80,7 +84,8 @@ def main() -> int:
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     content = json.loads(sys.stdin.buffer.read())
     spec = TrialSpec(**content["spec"])
-    context = Context(_places(content["places"]), SystemClock(), lines.progress)
+    scratch = Path(content["scratch"]) if "scratch" in content else None
+    context = Context(_places(content["places"]), SystemClock(), lines.progress, scratch)
     message: dict[str, Any]
     try:
         outcome = import_module(KINDS[spec.kind]).run(spec, context)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import IO, Any
 
 from dataprep.names import escape
@@ -38,11 +39,13 @@ def run_isolated(
     environment: Mapping[str, str],
     progress: Callable[[float, str], None],
     sampling: SamplingSettings | None = None,
+    scratch: Path | None = None,
 ) -> Verdict:
     """Run one trial; status, outcome if it is done, and else the reason.
 
-    What the machine does meanwhile is sampled as ``sampling`` says. Nothing of the trial is left
-    when this returns: its process group is killed.
+    What the machine does meanwhile is sampled as ``sampling`` says; ``scratch`` is a folder that
+    the trial may write to, and which the caller removes. Nothing else of the trial is left when
+    this returns: its process group is killed.
     """
     read_end, write_end = os.pipe()
     with tempfile.TemporaryFile() as log, os.fdopen(read_end, "rb", buffering=0) as lines:
@@ -67,7 +70,7 @@ def run_isolated(
         begun_s = time.perf_counter()
         try:
             with beside(sampling, process.pid) as meanwhile:
-                _hand_over(process, child.request(spec, places))
+                _hand_over(process, child.request(spec, places, scratch))
                 message = _listen(lines, process, time.monotonic() + timeout_s, progress)
         finally:
             _end(process, 0 if message is None else _GRACE_S)

@@ -34,7 +34,7 @@ ORDER = {
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
         *("samplers", "sampled"),
-        *("extensions", "data", "image_files", "stored", "loaders", "consumers"),
+        *("extensions", "data", "image_files", "stored", "loaders", "access", "consumers"),
         *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
         "summary",
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
+from types import MappingProxyType
 from typing import Any
 
 from dataprep.counted import counted
+from iobench.access.meter import metered
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.errors import TrialFailed
 from iobench.extensions import made
 from iobench.loaders import Batch, CountsBatches, Loader
-from iobench.loops.caching import prepared
+from iobench.loops.caching import prepared_for
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.figures import harness_metrics, loop_metrics
-from iobench.loops.opening import built, check_frameworks, loader_settings
+from iobench.loops.opening import check_frameworks, loader_settings, reached
 from iobench.loops.overhead import step_cost_s
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
@@ -30,7 +32,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     limit_threads(params.get("threads"), params["workers"], on_cpu=on_cpu)
     over = context.places[params["over"]] if params["over"] else None
     place = context.places[params["data"]] if params["data"] else None
-    loader = built(params["loader"], place or over, loader_settings(params), context)
+    loader = reached(params, place or over, loader_settings(params), context)
     data = stored(over, loader.reads) if over is not None and loader.reads else None
     steps, leave_out = _steps(params, data, loader)
     consumer = _consumer(params, data, context)
@@ -39,11 +41,16 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
         return _outcome(times, consumer, params, context, notes=())
     check_frameworks(loader, consumer.framework)
-    cache = prepared(params["input"], place, data) if place is not None and data else None
+    cache = prepared_for(params, params["input"], place, data)
     try:
-        times = _drive(
-            lambda: _full_batches(loader, params["batch_size"]), consumer, context, steps, leave_out
-        )
+        with metered(params, loader, place, data) as needed:
+            times = _drive(
+                lambda: _full_batches(loader, params["batch_size"]),
+                consumer,
+                context,
+                steps,
+                leave_out,
+            )
     finally:
         loader.close()
     return _outcome(
@@ -52,6 +59,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         params,
         context,
         notes=loader.notes,
+        needed=needed,
         data=data,
         cold=cache.judged(params["loader"], times.taken) if cache else None,
     )
@@ -112,6 +120,7 @@ def _outcome(
     context: Context,
     *,
     notes: Sequence[str],
+    needed: Mapping[str, Any] = MappingProxyType({}),
     data: Stored | None = None,
     cold: Cold | None = None,
 ) -> Outcome:
@@ -119,6 +128,7 @@ def _outcome(
     metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
     metrics |= harness_metrics(params, step_cost_s(context.clock), times)
     metrics |= {
+        **needed,
         "steps": len(times.step_s),
         "wait_share": sum(times.wait_s) / times.seconds,
         "au_mlperf": times.au_mlperf,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
@@ -76,6 +77,15 @@ class Training(BaseModel):
     """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
     the disk, `store` on S3. Each input is a trial of its own over as many samples."""
 
+    access: Literal["direct", "file", "pipe", "lazy"] = "direct"
+    """Of input `store`, as in `loaders`; `mount` is what `warm` and `cold` read."""
+
+    connections: Connections = 8
+    """As in `loaders`."""
+
+    shuffle_buffer: ShuffleBuffer = 1024
+    """As in `loaders`."""
+
     workers: Workers = 2
     """As in `loaders`."""
 
@@ -130,6 +140,16 @@ class Training(BaseModel):
             raise ValueError(f"preset {self.preset!r} is a figure for resnet50, not {self.model}")
         return self
 
+    @model_validator(mode="after")
+    def _access_has_a_use(self) -> Training:
+        if self.access != DIRECT and "store" not in self.inputs:
+            raise ValueError(f"access {self.access} is how input store is read: add it to inputs")
+        if not suits(self.access, self.loader):
+            raise ValueError(
+                f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}"
+            )
+        return self
+
     @property
     def over(self) -> str:
         """The data whose number of samples limits every input: where it lies anyhow."""
@@ -143,7 +163,8 @@ class Training(BaseModel):
         """``group``, or what tells it from others."""
         emulated = f"an emulated {self.preset or 'device'}"
         device = emulated if self.consumer == "paced" else self.consumer
-        return self.group or f"{model_words(self.model)} on {device}, {self.loader}"
+        reached = "" if self.access == DIRECT else f", access {self.access}"
+        return self.group or f"{model_words(self.model)} on {device}, {self.loader}{reached}"
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
@@ -164,6 +185,10 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
         for key in ("preset", "images_per_s", "threads"):
             if getattr(settings, key) is not None:
                 point[key] = getattr(settings, key)
+        if source == "store" and real and settings.access != DIRECT:
+            point["access"] = settings.access
+            if (used := SETTINGS.get(settings.access)) is not None:
+                point[used] = getattr(settings, used)
         if settings.item_s:
             point["item_s"] = settings.item_s
         yield point

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iobench.report.model import (
+    access,
     against,
     definitions,
     environment,
@@ -36,6 +37,7 @@ def build(
         environment.findings(result),
         against.section(result),
         training.section(result, series),
+        access.section(result),
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),

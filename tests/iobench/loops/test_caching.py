@@ -8,7 +8,7 @@ import pytest
 
 from iobench import cachestate, pagecache
 from iobench.loops import caching
-from iobench.loops.caching import prepared
+from iobench.loops.caching import prepared, prepared_for
 from iobench.stored import Stored
 from iobench.trial import Place
 
@@ -115,3 +115,17 @@ def test_a_store_is_left_alone(data: Stored, counted: list[int], resident: list[
     cold = prepared("store", place, remote).judged("raw", samples=10)
     assert cold.label == "server cache unknown"
     assert resident == []
+
+
+def test_a_copy_of_remote_data_may_stay_in_memory(data: Stored, counted: list[int]) -> None:
+    """Later epochs of it come from a disk, or from the page cache above it."""
+    counted += [0, 0]
+    remote = Place("s3://bucket/out", "shards")
+    assert prepared("warm", remote, data).judged("raw", 10).cache_resident is None
+    copied = prepared("warm", remote, data, copied=True).judged("raw", 10)
+    assert (copied.label, copied.cache_resident) == ("server cache unknown", True)
+
+
+def test_a_trial_without_data_has_no_cache() -> None:
+    """There is nothing to prepare."""
+    assert prepared_for({"access": "file"}, "warm", None, None) is None
