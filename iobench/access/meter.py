@@ -38,7 +38,7 @@ def metered(
     if memory.needed_bytes is not None:
         found["memory_needed_bytes"] = memory.needed_bytes
         found["memory_reading_share"] = memory.core_share
-    if isinstance(loader, BuffersSamples):
+    if params["access"] == "pipe" and isinstance(loader, BuffersSamples):
         found["shuffle_buffer_bytes"] = loader.buffer_bytes()
     if place.uri.startswith("s3://"):
         found |= {"store_requests": fetched.requests, "store_read_bytes": fetched.bytes}

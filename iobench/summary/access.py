@@ -51,10 +51,9 @@ def sentences(entries: Sequence[Entry]) -> list[str]:
     return [_sentence(group) for group in groups.values() if len(group) > 1]
 
 
-def names(entries: Sequence[Entry]) -> list[str]:
-    """``file`` for each; with the loader, or whatever else tells several of one mode apart."""
-    differing = [key for key in _TELLING if any(_differ(mode, key) for mode in _by_mode(entries))]
-    return [_named(entry, [key for key in differing if key in entry]) for entry in entries]
+def telling(entries: Sequence[Entry]) -> list[str]:
+    """Params in which entries of one mode differ."""
+    return [key for key in _TELLING if any(_differ(mode, key) for mode in _by_mode(entries))]
 
 
 def _by_mode(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -65,8 +64,9 @@ def _differ(entries: Sequence[Entry], key: str) -> bool:
     return len({str(entry[key]) for entry in entries if key in entry}) > 1
 
 
-def _named(entry: Entry, keys: Sequence[str]) -> str:
-    told = ", ".join(_told(entry, key) for key in keys)
+def named(entry: Entry, keys: Sequence[str], *more: str) -> str:
+    """``file``, or ``file (torch-map)`` with those of ``keys`` that it has; then ``more``."""
+    told = ", ".join([*(_told(entry, key) for key in keys if key in entry), *more])
     return f"{entry['access']} ({told})" if told else str(entry["access"])
 
 
@@ -95,23 +95,23 @@ def _sentence(group: Sequence[Entry]) -> str:
         return "No second epoch was seen to its end: set epochs: 2 to compare modes."
     if not (_bears(group, "first_epoch_s") and _bears(group, "steady_samples_per_s")):
         return "Too few repeats to call a mode the best: intervals cover 95 % from 6 on."
-    then = _said(later, "samples/s")
-    return f"For a first epoch {_said(first, 's')}; from the second one on {then}."
+    keys = telling(group)
+    begun = _said(first, "first_epoch_s", "s", keys)
+    then = _said(later, "steady_samples_per_s", "samples/s", keys)
+    return f"For a first epoch {begun}; from the second one on {then}."
 
 
-def _best(group: Sequence[Entry], key: str, *, lower: bool) -> list[tuple[str, float]]:
-    """The best first, then those whose intervals overlap with its own, each with its median."""
-    measured = [
-        (name, entry[key]) for name, entry in zip(names(group), group, strict=True) if entry[key]
-    ]
-    ranked = sorted(measured, key=lambda one: one[1]["median"], reverse=not lower)
+def _best(group: Sequence[Entry], key: str, *, lower: bool) -> list[Entry]:
+    """The best first, then those whose intervals overlap with its own."""
+    measured = [entry for entry in group if entry[key]]
+    ranked = sorted(measured, key=lambda entry: entry[key]["median"], reverse=not lower)
     if len(ranked) < 2:
         return []
-    best = ranked[0][1]
+    best = ranked[0][key]
     return [
-        (name, found["median"])
-        for name, found in ranked
-        if found["low"] <= best["high"] and best["low"] <= found["high"]
+        entry
+        for entry in ranked
+        if entry[key]["low"] <= best["high"] and best["low"] <= entry[key]["high"]
     ]
 
 
@@ -119,8 +119,8 @@ def _bears(group: Sequence[Entry], key: str) -> bool:
     return all(entry[key]["coverage"] >= _COVERAGE for entry in group if entry[key])
 
 
-def _said(best: Sequence[tuple[str, float]], unit: str) -> str:
-    named = [f"{name} ({number_words(value)} {unit})" for name, value in best]
-    if len(named) == 1:
-        return f"{named[0]} is the best"
-    return f"{', '.join(named[:-1])} and {named[-1]} cannot be told apart as the best"
+def _said(best: Sequence[Entry], key: str, unit: str, keys: Sequence[str]) -> str:
+    told = [named(e, keys, f"{number_words(e[key]['median'])} {unit}") for e in best]
+    if len(told) == 1:
+        return f"{told[0]} is the best"
+    return f"{', '.join(told[:-1])} and {told[-1]} cannot be told apart as the best"

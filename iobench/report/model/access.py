@@ -9,7 +9,7 @@ from iobench.report.model.numbers import as_estimate, between, number, seconds, 
 from iobench.report.model.params import joined
 from iobench.report.model.shapes import Entry, Section, Table, Words
 from iobench.result import Result
-from iobench.summary.access import access_modes, sentences
+from iobench.summary.access import access_modes, sentences, telling
 
 _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("time_to_first_batch_s", "first batch", seconds),
@@ -17,20 +17,17 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("steady_samples_per_s", "steady rate, samples/s", number),
     ("disk_needed_bytes", "disk needed", size),
     ("memory_needed_bytes", "memory needed", size),
+    ("shuffle_buffer_bytes", "shuffle buffers", size),
     ("store_read_bytes", "from the store", size),
 )
-_BESIDE: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
-    "memory_needed_bytes": ("shuffle_buffer_bytes", "{} in shuffle buffers", size),
-    "store_read_bytes": ("store_requests", "{} GETs", number),
-}
-_SETTINGS = ("group", "loader", "data", "workers", "connections", "shuffle_buffer")
+_SETTINGS = ("group", "loader")
 _NOTES = (
     "First epoch: from asking for it to its last batch, a download included. Steady rate: of all "
     "later whole epochs; where none was seen, of the steps that count, marked so.",
     "Disk needed: blocks of the files that the mode itself writes. Memory needed: the most that "
     "the trial’s processes came to hold above what they held before the first epoch, anonymous "
-    "pages and shared memory by proportional set size; the page cache is no part of it. "
-    "From the store: bodies of GETs, of all epochs of the trial.",
+    "pages and shared memory by proportional set size; the page cache is no part of it, "
+    "shuffle buffers are. From the store: bodies of GETs, of all epochs of the trial.",
 )
 
 
@@ -40,9 +37,10 @@ def section(result: Result) -> Section | None:
     if not entries:
         return None
     used = [column for column in _COLUMNS if any(_measured(e, column[0]) for e in entries)]
+    told = dict.fromkeys((*_SETTINGS, *telling(entries)))
     rows = tuple(
         (
-            Entry(str(entry["access"]), note=joined(entry, _SETTINGS)),
+            Entry(str(entry["access"]), note=joined(entry, told)),
             *(_cell(entry, key, say) for key, _, say in used),
             _memory(entry),
         )
@@ -69,17 +67,14 @@ def _cell(entry: Mapping[str, Any], key: str, say: Callable[[float], str]) -> En
     if found is None:
         return Entry("")
     interval = between(found, say) if found.low < found.high else ""
-    note = ", ".join(filter(None, (interval, mark, _beside(entry, key))))
+    note = ", ".join(filter(None, (interval, mark, _requests(entry, key))))
     return Entry(say(found.median), repr(found.median), True, note)
 
 
-def _beside(entry: Mapping[str, Any], key: str) -> str:
-    """Another figure that belongs to this one; nothing where there is none."""
-    if key not in _BESIDE:
-        return ""
-    name, words, say = _BESIDE[key]
-    found = as_estimate(entry.get(name))
-    return words.format(say(found.median)) if found is not None and found.median > 0 else ""
+def _requests(entry: Mapping[str, Any], key: str) -> str:
+    """How many requests brought the bytes from a store."""
+    found = as_estimate(entry["store_requests"]) if key == "store_read_bytes" else None
+    return f"{number(found.median)} GETs" if found is not None else ""
 
 
 def _memory(entry: Mapping[str, Any]) -> Entry:
@@ -88,7 +83,7 @@ def _memory(entry: Mapping[str, Any]) -> Entry:
     if data is None or limit is None or limit.median <= 0:
         return Entry("unknown")
     share = data.median / limit.median
-    note = "fits in memory" if share < 1 else "larger than memory"
+    note = "fits" if share < 1 else "does not fit"
     if entry["cache_resident"]:
         note += ", cache-resident"
     return Entry(number(share), repr(share), True, note)

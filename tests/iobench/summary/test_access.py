@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from iobench.summary.access import access_modes, names, sentences
+from iobench.summary.access import access_modes, named, sentences, telling
 from iobench.trial import Cold, Trial
 from tests.iobench.summary.made import one
 
@@ -33,6 +33,12 @@ def mode(
         cold = Cold("warm", "server cache unknown", cache_resident=access == "file")
         trials.append(one("loader", params, repeat=repeat, cold=cold, **metrics))
     return trials
+
+
+def names(trials: Sequence[Trial]) -> list[str]:
+    """What each mode is called."""
+    entries = access_modes(trials)
+    return [named(entry, telling(entries)) for entry in entries]
 
 
 def said(*modes: Sequence[Trial]) -> list[str]:
@@ -108,14 +114,14 @@ def test_several_of_a_mode_are_told_apart() -> None:
         *mode("pipe", 10.0, 800.0, shuffle_buffer=10),
         *mode("pipe", 10.0, 800.0, shuffle_buffer=20),
     ]
-    assert names(access_modes(several)) == [
+    assert names(several) == [
         "file (torch-map)",
         "file (torch-iterable)",
         "mount (torch-map)",
         "pipe (torch-iterable, shuffle buffer 10)",
         "pipe (torch-iterable, shuffle buffer 20)",
     ]
-    assert names(access_modes([*mode("file", 1.0, 1.0), *mode("lazy", 1.0, 1.0)])) == [
+    assert names([*mode("file", 1.0, 1.0), *mode("lazy", 1.0, 1.0)]) == [
         *("file", "lazy"),
     ]
 
@@ -124,3 +130,16 @@ def test_nothing_measured_is_nothing_said() -> None:
     """Runs of an earlier version have none."""
     assert access_modes([]) == []
     assert sentences([]) == []
+
+
+def test_a_tie_of_several_of_a_mode_names_each() -> None:
+    """With its loader and its median in one pair of brackets."""
+    (found,) = said(
+        mode("file", 20.0, 2000.0),
+        mode("file", 10.0, 500.0, loader="torch-iterable"),
+        mode("mount", 10.1, 300.0),
+    )
+    assert found.startswith(
+        "For a first epoch file (torch-iterable, 10 s) and mount (torch-map, 10.1 s) cannot be "
+        "told apart as the best; from the second one on file (torch-map, 2,000 samples/s) is the best"
+    )
