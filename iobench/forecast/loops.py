@@ -76,8 +76,8 @@ class Reading:
 DOWNLOADED_BYTES_PER_S = 100e6
 _LISTED = 3.0  # objects of a data set for each shard of one format
 _DOWNLOADING = (
-    f"access file downloads {DOWNLOADED_BYTES_PER_S / 1e6:g} MB/s; tables beside the shards, a few "
-    "percent, are not counted"
+    f"access file downloads {DOWNLOADED_BYTES_PER_S / 1e6:g} MB/s; tables beside shards have 250 "
+    "bytes a sample or less"
 )
 _EPOCHS = ("how long a loader's epochs take: it depends on the loader",)
 
@@ -128,9 +128,9 @@ def loader(params: Params, facts: Facts, timeout_s: float) -> Predicted:
         predicted = _downloaded(params, facts, lasts, whole_s)
     elif found.store and epochs:
         # Their number bounds what is read, whatever their time.
-        predicted = found.repeated(epochs).over(
-            _streams(params), timeout_s, lasts, start_s, once=True
-        )
+        read = found.repeated(epochs).over(_streams(params), timeout_s, lasts, start_s, once=True)
+        tables = up_to((1 + _streams(params)) * _tables_bytes(params, facts))
+        predicted = replace(read, store_read=read.store_read.plus(tables))
     elif found.store:
         predicted = found.over(_streams(params), seconds, lasts, start_s)
     else:
@@ -150,6 +150,7 @@ def _downloaded(params: Params, facts: Facts, lasts: Bounds, loop_s: float | Non
     epochs = params.get("epochs", 1)
     many = found.units.high
     known = many is not None and found.bytes.high is not None
+    tables = _tables_bytes(params, facts)
     download_s = (found.bytes.high or 0.0) / DOWNLOADED_BYTES_PER_S
     most = None
     if many is not None:
@@ -162,13 +163,20 @@ def _downloaded(params: Params, facts: Facts, lasts: Bounds, loop_s: float | Non
         seconds=lasts,
         likely_s=loop_s + download_s if loop_s is not None and known else None,
         disk_read=up_to(found.repeated(epochs).bytes.high),
-        disk_written=found.bytes,
-        store_read=found.bytes,
+        disk_written=found.bytes.plus(up_to(tables)),
+        store_read=found.bytes.plus(up_to(3 * tables)),  # once to copy, twice to look
         store=found.store,
         requests=(Requests(gets=int(found.units.low), lists=1), most),
         unknown=found.unknown,
         assumed=(*found.assumed, _STARTS, _DOWNLOADING),
     )
+
+
+def _tables_bytes(params: Params, facts: Facts) -> float:
+    """Manifest, labels and table of samples, at most: what opening a data set reads."""
+    found = facts.data.get(params["data"])
+    samples = found.samples.high if found is not None else None
+    return 100_000.0 + 250.0 * (samples or 0.0)
 
 
 def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:

@@ -141,5 +141,6 @@ def test_a_tie_of_several_of_a_mode_names_each() -> None:
     )
     assert found.startswith(
         "For a first epoch file (torch-iterable, 10 s) and mount (torch-map, 10.1 s) cannot be "
-        "told apart as the best; from the second one on file (torch-map, 2,000 samples/s) is the best"
+        "told apart as the best; from the second one on file (torch-map, 2,000 samples/s) is "
+        "the best"
     )
