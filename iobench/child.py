@@ -66,9 +66,9 @@ def main() -> int:
     end_with(int(sys.argv[2]))
     # TensorFlow would take all memory of every GPU, also of those that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    spec, places = requested(sys.stdin.buffer.read())
+    spec, places, scratch = requested(sys.stdin.buffer.read())
     clock = SystemClock()
-    context = Context(places, clock, lines.progress)
+    context = Context(places, clock, lines.progress, scratch)
     message: dict[str, Any]
     try:
         outcome = import_module({**KINDS, **PARTS}[spec.kind]).run(spec, context)

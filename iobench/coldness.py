@@ -48,7 +48,7 @@ def judge(
         label="warm" if asked == "cold" and doubt else asked,
         resident_before=resident_before,
         physical_ratio=physical_ratio,
-        cache_resident=None if asked == "direct" else _fits(data_bytes, memory_bytes),
+        cache_resident=None if asked == "direct" else cache_resident(data_bytes, memory_bytes),
         why=doubt,
     )
 
@@ -94,7 +94,8 @@ def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
     return f"{_percent(physical)} of the bytes read came from storage: not all stayed in memory"
 
 
-def _fits(data_bytes: int, memory_bytes: int) -> bool | None:
+def cache_resident(data_bytes: int, memory_bytes: int) -> bool | None:
+    """Whether later epochs of such data may come from memory; None where that is not known."""
     return data_bytes < HONEST_MULTIPLE * memory_bytes if memory_bytes > 0 else None
 
 

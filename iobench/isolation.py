@@ -8,6 +8,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from iobench.child_process import LOOK_EVERY_S, ChildProcess
 from iobench.messages import Message, outcome_of, request
@@ -29,18 +30,20 @@ def run_isolated(
     environment: Mapping[str, str],
     progress: Callable[[float, str], None],
     sampling: SamplingSettings | None = None,
+    scratch: Path | None = None,
 ) -> Verdict:
     """Run one trial; status, outcome if it is done, and else the reason.
 
-    What the machine does meanwhile is sampled as ``sampling`` says. Nothing of the trial is left
-    when this returns: its process group is killed.
+    What the machine does meanwhile is sampled as ``sampling`` says; ``scratch`` is a folder that
+    the trial may write to, and which the caller removes. Nothing else of the trial is left when
+    this returns: its process group is killed.
     """
     with ChildProcess({**os.environ, **environment}, own_session=True) as child:
         message = None
         begun_s = time.perf_counter()
         try:
             with beside(sampling, child.pid) as meanwhile:
-                child.ask(request(spec, places))
+                child.ask(request(spec, places, scratch))
                 message = _listen(child, time.monotonic() + timeout_s, progress)
         finally:
             _end(child, 0 if message is None else _GRACE_S)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from dataprep.stores import StoreOptions
@@ -13,23 +15,27 @@ from iobench.trial import Cold, Outcome, Place, TrialSpec
 Message: TypeAlias = Mapping[str, Any]
 
 
-def request(spec: TrialSpec, places: Mapping[str, Place]) -> bytes:
-    """What is asked for."""
+def request(spec: TrialSpec, places: Mapping[str, Place], scratch: Path | None = None) -> bytes:
+    """What is asked for, and a folder that may be written to."""
     shown = {
         name: {**asdict(place), "store": place.store.model_dump(mode="json")}
         for name, place in places.items()
     }
-    return json.dumps({"spec": asdict(spec), "places": shown}).encode()
+    content: dict[str, Any] = {"spec": asdict(spec), "places": shown}
+    if scratch is not None:
+        content["scratch"] = os.fspath(scratch)
+    return json.dumps(content).encode()
 
 
-def requested(data: bytes) -> tuple[TrialSpec, dict[str, Place]]:
-    """The trial and its places, of a ``request``."""
+def requested(data: bytes) -> tuple[TrialSpec, dict[str, Place], Path | None]:
+    """The trial, its places and its folder, of a ``request``."""
     content = json.loads(data)
     places = {
         name: Place(**{**place, "store": StoreOptions(**place["store"])})
         for name, place in content["places"].items()
     }
-    return TrialSpec(**content["spec"]), places
+    scratch = Path(content["scratch"]) if "scratch" in content else None
+    return TrialSpec(**content["spec"]), places, scratch
 
 
 def outcome_of(message: Message) -> Outcome:

@@ -86,7 +86,7 @@ def run(
     _tell_again(result, display)
     result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
     try:
-        for trial, outcome in _measured(config, specs, result.trials, display):
+        for trial, outcome in _measured(config, specs, result.trials, directory, display):
             result = result.with_trial(trial)
             directory.save(result, trial.id, outcome)
     finally:
@@ -137,7 +137,11 @@ def _store(bucket: BucketSettings) -> dict[str, Any]:
 
 
 def _measured(
-    config: BenchConfig, specs: list[TrialSpec], earlier_trials: Sequence[Trial], display: Display
+    config: BenchConfig,
+    specs: list[TrialSpec],
+    earlier_trials: Sequence[Trial],
+    directory: RunDirectory,
+    display: Display,
 ) -> Iterator[tuple[Trial, Outcome | None]]:
     done = {trial.id for trial in earlier_trials}
     so_far = [*earlier_trials]
@@ -158,7 +162,7 @@ def _measured(
             if why := hopeless.get(point) or _needless(config, spec, so_far):
                 trial, outcome = _refused(spec, "skipped", why), None
             else:
-                trial, outcome = _one(config, spec, places, display)
+                trial, outcome = _one(config, spec, places, directory, display)
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
             so_far.append(trial)
@@ -172,7 +176,11 @@ def _needless(config: BenchConfig, spec: TrialSpec, so_far: Sequence[Trial]) -> 
 
 
 def _one(
-    config: BenchConfig, spec: TrialSpec, places: Places, display: Display
+    config: BenchConfig,
+    spec: TrialSpec,
+    places: Places,
+    directory: RunDirectory,
+    display: Display,
 ) -> tuple[Trial, Outcome | None]:
     names = places_of(spec)
     try:
@@ -186,14 +194,17 @@ def _one(
         return _refused(spec, "failed", reason), None
     # The wall clock says when; how long, a clock that nobody sets.
     started_s, begun_s = time.time(), time.monotonic()
-    status, outcome, reason = run_isolated(
-        spec,
-        found,
-        timeout_s=config.trial_timeout_s,
-        environment=places.environment(names),
-        progress=display.progress,
-        sampling=config.sampling,
-    )
+    downloads = spec.params.get("access") == "file"
+    with directory.scratch() if downloads else contextlib.nullcontext() as scratch:
+        status, outcome, reason = run_isolated(
+            spec,
+            found,
+            timeout_s=config.trial_timeout_s,
+            environment=places.environment(names),
+            progress=display.progress,
+            sampling=config.sampling,
+            scratch=scratch,
+        )
     trial = Trial(
         id=spec.id,
         kind=spec.kind,

@@ -6,7 +6,8 @@ import contextlib
 import datetime
 import errno
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
 SAMPLES = "samples.parquet"
 REPORT = "report.html"
+SCRATCH = ".scratch"
 # Disks that nothing is measured on come and go; a processor's governor is of the moment.
 _PASSING = {"disks", "governor"}
 _LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
@@ -88,6 +90,7 @@ class RunDirectory:
                 f"{self.folder} holds a run already: --resume goes on with it, "
                 "another --output begins anew"
             )
+        self._sweep()  # of a run that was killed
         # Without those of a trial that was stopped before it was in the result.
         known = [trial.id for trial in found.trials]
         if (kept := read_series(self.folder / SERIES, known)) is not None:
@@ -122,6 +125,28 @@ class RunDirectory:
         self._write(TRIALS, trials_table(result.trials).to_parquet())
         self._write(SERIES, series.to_parquet())
         self._write(SAMPLES, samples.to_parquet())
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """An empty folder in it for what a trial leaves on a disk: gone afterwards, however the
+        trial has ended.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        folder = (self.folder / SCRATCH).absolute()
+        self._sweep()
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise StoreError(f"cannot make {folder}: {error.strerror}") from None
+        try:
+            yield folder
+        finally:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
 
     def _try(self) -> None:
         """A folder where nothing may be written is a wrong request; a full disk is not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dataprep.stores import StoreOptions
@@ -93,12 +94,15 @@ class Context:
     """What a trial is given beside its params.
 
     ``places`` resolves the names that params use. ``progress(samples, unit)`` may be called
-    at any rate with all that was done so far; ``unit`` is ``samples``, ``bytes`` or so.
+    at any rate with all that was done so far; ``unit`` is ``samples``, ``bytes`` or so. What a
+    trial leaves in ``scratch`` is gone when it has ended, however it ends; None where it asked for
+    no such folder.
     """
 
     places: Mapping[str, Place]
     clock: Clock
     progress: Callable[[float, str], None]
+    scratch: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def to_torch(
     threads: int | None = None,
     prefetch: int = 2,
     shuffle: bool = True,
+    shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
     rank: int = 0,
@@ -43,6 +44,7 @@ def to_torch(
     threads: int | None = None,
     prefetch: int = 2,
     shuffle: bool = True,
+    shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
     rank: int = 0,
@@ -59,6 +61,7 @@ def to_torch(
     threads: int | None = None,
     prefetch: int = 2,
     shuffle: bool = True,
+    shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
     rank: int = 0,
@@ -75,6 +78,7 @@ def to_torch(
     threads: int | None = None,
     prefetch: int = 2,
     shuffle: bool = True,
+    shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
     rank: int = 0,
@@ -90,6 +94,7 @@ def to_torch(
     threads: int | None = None,
     prefetch: int = 2,
     shuffle: bool = True,
+    shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
     rank: int = 0,
@@ -129,6 +134,8 @@ def to_torch(
             most 8, and 0 in a worker of ``DataLoader``.
         prefetch: batches ahead, where threads make them.
         shuffle: whether the order changes with the epoch.
+        shuffle_buffer: of the iterable style: encoded images that each worker holds, of which it
+            draws the next, so that samples of several shards are mixed; 0 for none.
         seed: of order and transform.
         epoch: the first.
         rank: this process among ``world_size``, each of which gets a part of its own: of the
@@ -145,6 +152,11 @@ def to_torch(
     require_open(dataset)
     if not 0 <= rank < world_size:
         raise ConfigError(f"rank {rank} of {world_size}: ranks count from 0")
+    if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
+        raise ConfigError(
+            f"shuffle_buffer {shuffle_buffer}: samples, from 0 on, of the iterable style; "
+            "the map style is shuffled by its sampler"
+        )
     if (batch_size is not None and batch_size < 1) or prefetch < 0 or (threads or 0) < 0:
         raise ConfigError(
             f"batch_size {batch_size}, threads {threads}, prefetch {prefetch}: batches hold at "
@@ -157,7 +169,11 @@ def to_torch(
     from dataprep.adapters.torch_map import MapRecords
 
     order = Order(shuffle, seed, Epoch(epoch), rank, world_size)
-    records = (IterableRecords if iterable else MapRecords)(dataset, transform, order)
+    records: MapRecords | IterableRecords
+    if iterable:
+        records = IterableRecords(dataset, transform, order, shuffle_buffer)
+    else:
+        records = MapRecords(dataset, transform, order)
     if batch_size is None:
         return records
     return BatchedRecords(records, Batching(batch_size, drop_last, threads, prefetch))

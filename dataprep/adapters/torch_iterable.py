@@ -12,6 +12,7 @@ import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
 from dataprep.adapters.records import Records
+from dataprep.adapters.torch_buffer import SampleBuffer
 from dataprep.adapters.torch_items import Items, Located, Order
 from dataprep.augment import Transform
 from dataprep.dataset import Dataset
@@ -21,13 +22,22 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
     """(image, label) of every sample once, over all ranks and their workers.
 
     Each worker takes whole shards, and holds two: the one it gives samples of, and the next,
-    which is read meanwhile.
+    which is read meanwhile. With a ``buffer`` samples go through one, so that those of several
+    shards are mixed.
     """
 
-    def __init__(self, dataset: Dataset, transform: Transform | None, order: Order) -> None:
+    def __init__(
+        self, dataset: Dataset, transform: Transform | None, order: Order, buffer: int = 0
+    ) -> None:
         self._records = Records(dataset)
         self.items = Items(self._records.labels, self._records.name, transform, order.seed)
         self.order = order
+        self._buffer = SampleBuffer(buffer, order) if buffer and order.shuffle else None
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The most that each worker's buffer held so far, added up; 0 without one."""
+        return self._buffer.peak_bytes if self._buffer is not None else 0
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is."""
@@ -55,6 +65,10 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
             yield batch
 
     def _located(self, epoch: int) -> Iterator[Located]:
+        samples = self._in_sequence(epoch)
+        return samples if self._buffer is None else self._buffer.drawn(samples, epoch)
+
+    def _in_sequence(self, epoch: int) -> Iterator[Located]:
         for number, content in self._one_ahead(self._my_shards(epoch)):
             read = partial(self._records.image_within, memoryview(content))
             for index in self._within(number, epoch):

@@ -12,6 +12,7 @@ import base64
 import contextlib
 import hashlib
 import io
+import logging
 import os
 import re
 import threading
@@ -40,6 +41,10 @@ _PUT_ATTEMPTS = 3
 _READ_ATTEMPTS = 4
 _CONNECTIONS = 256
 """As many as ``source_concurrency`` may ask for; only those in use are opened."""
+
+_log = logging.getLogger(__name__)
+GOT = "GET %s: %d bytes"
+"""What is logged (level DEBUG) of each GET that was answered: the key, and how many bytes came."""
 
 _EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
@@ -257,6 +262,7 @@ class S3Store:
         # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
+        _log.debug(GOT, key, len(data))
         etag = answer.get("ETag", "").strip('"')
         kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
         plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)

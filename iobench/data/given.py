@@ -16,24 +16,36 @@ def expanded(uri: str) -> str:
 
 def local_folders(settings: DataSettings) -> dict[str, Path]:
     """What is read from a disk lies there, by key: ``data`` is ``data.folder``, for all that is
-    made, ``shards`` and ``source`` what is read as it is."""
-    named = {"data": settings.folder, "shards": settings.shards, "source": settings.source}
+    made, ``shards``, ``mount`` and ``source`` what is read as it is."""
+    given = {name: getattr(settings, name) for name in ("shards", "mount", "source")}
+    named: dict[str, str | None] = {"data": settings.folder, **given}
     paths = {key: uri.removeprefix("file://") for key, uri in named.items() if uri is not None}
     return {key: Path(expanded(path)) for key, path in paths.items() if "://" not in path}
 
 
 def require_given(settings: DataSettings) -> None:
-    """Make sure that the shards are a data set and that the source is a folder, if they are named.
+    """Make sure that what is named is there: shards are a data set, at their mount the same one,
+    and the source is a folder.
 
     Raises:
         ConfigError: they are not.
         StoreError: the store that has the shards does not answer.
     """
     if settings.shards is not None:
-        try:
-            open_dataset(expanded(settings.shards), settings.split, options=settings.store).close()
-        except ManifestMissing as error:
-            raise ConfigError(f"data.shards: {error}") from None
+        made = _edition("shards", settings.shards, settings)
+        if settings.mount is not None and _edition("mount", settings.mount, settings) != made:
+            raise ConfigError(
+                f"data.mount: {settings.mount} holds another output than {settings.shards}"
+            )
     source = settings.source
     if source is not None and "://" not in source and not Path(expanded(source)).is_dir():
         raise ConfigError(f"data.source: no folder {expanded(source)!r}")
+
+
+def _edition(key: str, uri: str, settings: DataSettings) -> tuple[str, str]:
+    """What tells one output of ``dataprep shard`` from another, and that there is one."""
+    try:
+        with open_dataset(expanded(uri), settings.split, options=settings.store) as dataset:
+            return dataset.manifest.fingerprint, dataset.manifest.created
+    except ManifestMissing as error:
+        raise ConfigError(f"data.{key}: {error}") from None

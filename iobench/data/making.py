@@ -131,6 +131,8 @@ class Maker:
         settings = self._settings
         if settings.shards is not None and size_bytes is None:
             place = self._given()
+            if settings.mount is not None:
+                return Place(expanded(settings.mount), "shards", split=settings.split)
             return self._downloaded(place) if place.is_remote else place
         if settings.shards is not None:
             raise ConfigError(

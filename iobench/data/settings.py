@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, model_validator
 
 from dataprep.config import check_split
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
@@ -68,6 +68,10 @@ class DataSettings(BaseModel):
     store: StoreOptions = StoreOptions()
     """How `shards` and `source` on S3 are reached."""
 
+    mount: str | None = None
+    """A path at which `shards` on S3 are files as well, by a FUSE mount for instance: names that
+    end in `@disk` are then read there, and nothing is copied to `folder`."""
+
     source: str | None = None
     """Class folders, a path or `s3://`, to be sharded. Without `shards` and `source` images are
     drawn."""
@@ -102,10 +106,16 @@ class DataSettings(BaseModel):
     def _names_files(cls, value: str) -> str:
         return check_split(value)
 
-    @field_validator("folder", "source", "shards")
+    @field_validator("folder", "source", "shards", "mount")
     @classmethod
     def _has_a_home(cls, value: str | None) -> str | None:
         return value if value is None else check_home(value)
+
+    @model_validator(mode="after")
+    def _mount_is_of_shards(self) -> DataSettings:
+        if self.mount is not None and "://" not in (self.shards or ""):
+            raise ValueError("mount says where shards on a store are files: give shards, s3://...")
+        return self
 
     @field_validator("shard_size")
     @classmethod

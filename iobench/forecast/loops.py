@@ -43,6 +43,10 @@ class Reading:
     unknown: tuple[str, ...]
     assumed: tuple[str, ...]
 
+    def repeated(self, epochs: int) -> Reading:
+        """The same so many times."""
+        return replace(self, bytes=self.bytes.times(epochs), units=self.units.times(epochs))
+
     def over(
         self, streams: int, seconds: float, lasts: Bounds, start_s: float, *, once: bool = False
     ) -> Predicted:
@@ -68,6 +72,14 @@ class Reading:
             assumed=(*self.assumed, rates.words, _FETCHING),
         )
 
+
+DOWNLOADED_BYTES_PER_S = 100e6
+_LISTED = 3.0  # objects of a data set for each shard of one format
+_DOWNLOADING = (
+    f"access file downloads {DOWNLOADED_BYTES_PER_S / 1e6:g} MB/s; tables beside shards have 250 "
+    "bytes a sample or less"
+)
+_EPOCHS = ("how long a loader's epochs take: it depends on the loader",)
 
 _FETCHING = (
     f"a loader's worker has {STREAMS_A_WORKER} requests under way, and begins at most "
@@ -102,23 +114,69 @@ def _opening(found: DataFacts, is_files: bool) -> Requests:
 
 
 def loader(params: Params, facts: Facts, timeout_s: float) -> Predicted:
-    """A loader with nothing behind it; a cold one reads an epoch at most."""
-    seconds = float(params["seconds"])
+    """A loader with nothing behind it; a cold one reads an epoch at most, or those it is told."""
+    epochs: int | None = params.get("epochs")
+    seconds = 0.0 if epochs else float(params["seconds"])
     start_s = START_S.get(params["loader"], OTHER_START_S)
     cold = params["cache"] == "cold"
     lasts = Bounds(0.0 if cold else seconds, timeout_s)
+    whole_s, unknown = (None, _EPOCHS) if epochs else (seconds + start_s, ())
     if not params["data"]:
-        return Predicted(lasts, seconds + start_s, assumed=(_STARTS,))
+        return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
     found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
-    if found.store:
-        return found.over(_streams(params), seconds, lasts, start_s)
+    if found.store and params.get("access") == "file":
+        predicted = _downloaded(params, facts, lasts, whole_s)
+    elif found.store and epochs:
+        # Their number bounds what is read, whatever their time.
+        read = found.repeated(epochs).over(_streams(params), timeout_s, lasts, start_s, once=True)
+        tables = up_to((1 + _streams(params)) * _tables_bytes(params, facts))
+        predicted = replace(read, store_read=read.store_read.plus(tables))
+    elif found.store:
+        predicted = found.over(_streams(params), seconds, lasts, start_s)
+    else:
+        predicted = Predicted(
+            seconds=lasts,
+            likely_s=whole_s,
+            disk_read=up_to(found.repeated(epochs or 1).bytes.high),
+            unknown=found.unknown,
+            assumed=(*found.assumed, _STARTS, *_random(params["loader"])),
+        )
+    return _with(predicted, None, (*predicted.unknown, *unknown)) if epochs else predicted
+
+
+def _downloaded(params: Params, facts: Facts, lasts: Bounds, loop_s: float | None) -> Predicted:
+    """Every object once, to a disk; what is then read of it may come from the page cache."""
+    found = read_from(params["data"], facts, whole=True)
+    epochs = params.get("epochs", 1)
+    many = found.units.high
+    known = many is not None and found.bytes.high is not None
+    tables = _tables_bytes(params, facts)
+    download_s = (found.bytes.high or 0.0) / DOWNLOADED_BYTES_PER_S
+    most = None
+    if many is not None:
+        most = (
+            OPENING * (2 + _streams(params))
+            + listing(int(_LISTED * many))
+            + Requests(gets=int(many))
+        )
     return Predicted(
         seconds=lasts,
-        likely_s=seconds + start_s,
-        disk_read=up_to(found.bytes.high),
+        likely_s=loop_s + download_s if loop_s is not None and known else None,
+        disk_read=up_to(found.repeated(epochs).bytes.high),
+        disk_written=found.bytes.plus(up_to(tables)),
+        store_read=found.bytes.plus(up_to(3 * tables)),  # once to copy, twice to look
+        store=found.store,
+        requests=(Requests(gets=int(found.units.low), lists=1), most),
         unknown=found.unknown,
-        assumed=(*found.assumed, _STARTS, *_random(params["loader"])),
+        assumed=(*found.assumed, _STARTS, _DOWNLOADING),
     )
+
+
+def _tables_bytes(params: Params, facts: Facts) -> float:
+    """Manifest, labels and table of samples, at most: what opening a data set reads."""
+    found = facts.data.get(params["data"])
+    samples = found.samples.high if found is not None else None
+    return 100_000.0 + 250.0 * (samples or 0.0)
 
 
 def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
@@ -130,6 +188,9 @@ def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
     if not params["data"]:
         return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
     found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
+    if found.store and params.get("access") == "file":
+        copied = _downloaded(params, facts, lasts, whole_s)
+        return _with(copied, copied.likely_s, (*copied.unknown, *unknown))
     if found.store:
         streams = _streams(params) * _ranks(params, facts)
         # The time of a loop is not known: an epoch bounds it, whatever its time.

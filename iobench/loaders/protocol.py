@@ -38,8 +38,10 @@ class LoaderSettings(BaseModel):
     ``prefetch`` is batches ahead (for torch: a worker); ``workers`` processes or threads, 0 for
     none beside the training process. Without ``decode`` batches hold encoded bytes; without
     ``augment`` images are resized to ``image_size`` and cropped at their centre. ``item_s`` is
-    how long the mock loader takes for an item. Of ``world_size`` processes that train together
-    this one is ``rank``: a loader that is ``by_rank`` gives each a part of its own.
+    how long the mock loader takes for an item. ``shuffle_buffer`` samples are held to draw the next
+    from, by loaders of sequences; 0 for what the loader does by itself. Of ``world_size`` processes
+    that train together this one is ``rank``: a loader that is ``by_rank`` gives each a part of its
+    own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +57,7 @@ class LoaderSettings(BaseModel):
     pin_memory: bool = False
     image_size: Annotated[int, Field(ge=16, le=1024)] = 224
     shuffle: bool = True
+    shuffle_buffer: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
     item_s: ItemSeconds = 0.0
     rank: Annotated[int, Field(ge=0)] = 0
@@ -100,6 +103,14 @@ class SplitsFirstBatch(Protocol):
 
         On the clock that the loader was given. Asked once a batch was taken, before ``close``.
         """
+
+
+@runtime_checkable
+class BuffersSamples(Protocol):
+    """A loader that knows what its shuffle buffers held; optional."""
+
+    def buffer_bytes(self) -> int:
+        """The most that each worker's held so far, added up: encoded images."""
 
 
 class Loader(Protocol):

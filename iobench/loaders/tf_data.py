@@ -23,6 +23,8 @@ _SMALLER_CROPS = (
     "the image, not 0.44"
 )
 
+_BUFFER = 2048  # as to_tf has it
+
 
 class TFDataLoader:
     """``workers`` threads prepare images, ``prefetch`` batches ahead; 0 for none of either."""
@@ -75,6 +77,7 @@ class TFDataLoader:
                 decode=settings.decode,
                 augmentation=augmentation_of(settings, "HWC"),
                 shuffle=settings.shuffle,
+                shuffle_buffer=settings.shuffle_buffer or _BUFFER,
                 seed=settings.seed,
                 epoch=epoch,
                 parallel_calls=settings.workers,

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class TorchIterableLoader(TorchLoader):
-    """Shards in random order, each read as a whole, its records shuffled."""
+    """Shards in random order, each read as a whole, its records shuffled, in a buffer if asked."""
 
     name = "torch-iterable"
+    _records: IterableRecords | None = None
 
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
@@ -27,7 +28,7 @@ class TorchIterableLoader(TorchLoader):
         workers, shards = settings.workers, len(range(settings.rank, stored, settings.world_size))
         if shards < workers:
             self.notes = (f"{workers} workers share {shards} shards: some have none",)
-        images = self._images(dataset, transform)
+        images = self._records = self._images(dataset, transform)
         return Readable(images, None, images.set_epoch)
 
     def whole_batches(self) -> int:
@@ -36,6 +37,10 @@ class TorchIterableLoader(TorchLoader):
         counts = images.samples_by_worker(self.settings.workers, epoch=0)
         return sum(count // self.settings.batch_size for count in counts)
 
+    def buffer_bytes(self) -> int:
+        """Of all workers, of every epoch so far."""
+        return self._records.buffer_bytes if self._records is not None else 0
+
     def _images(self, dataset: Dataset, transform: Augmentation | None) -> IterableRecords:
         settings = self.settings
         return to_torch(
@@ -43,6 +48,7 @@ class TorchIterableLoader(TorchLoader):
             iterable=True,
             transform=transform,
             shuffle=settings.shuffle,
+            shuffle_buffer=settings.shuffle_buffer,
             seed=settings.seed,
             rank=settings.rank,
             world_size=settings.world_size,

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iobench import cachestate, pagecache
 from iobench.cachestate import CacheState
-from iobench.coldness import judge_remote
+from iobench.coldness import cache_resident, judge_remote
 from iobench.loaders.own import BY_SAMPLE
 from iobench.memory import memory_bytes
 from iobench.stored import Stored
-from iobench.trial import Cold, Place
+from iobench.trial import Cold, Params, Place
 
 
 @dataclass(frozen=True, slots=True)
 class LoopCache:
-    """How the page cache was found before a loop; ``state`` is None for a remote place."""
+    """How the page cache was found before a loop; ``state`` is None for a remote place.
+
+    ``copied``: what is read of it is a copy on a disk, which the page cache may keep.
+    """
 
     asked: str
     data: Stored
     state: CacheState | None
     physical_before: int | None
+    copied: bool = False
 
     def judged(self, loader: str, samples: int) -> Cold:
         """What the cache did for the ``samples`` that were taken, once every worker is reaped."""
@@ -32,7 +36,9 @@ class LoopCache:
     def judged_by(self, counted: int | None, loader: str, samples: int) -> Cold:
         """The same, of loops in other processes to which storage gave ``counted`` bytes."""
         if self.state is None:
-            return judge_remote(self.asked)
+            found = judge_remote(self.asked)
+            fits = cache_resident(self.data.bytes, memory_bytes()) if self.copied else None
+            return replace(found, cache_resident=fits)
         physical = None if counted is None else self._of_the_data(counted, self.state)
         logical = samples * self.data.sample_bytes
         ratio = physical / logical if physical is not None and logical > 0 else None
@@ -53,7 +59,16 @@ class LoopCache:
         return min(counted, int(max(0.0, resident - before) * self.data.bytes))
 
 
-def prepared(asked: str, place: Place, data: Stored) -> LoopCache:
+def prepared(asked: str, place: Place, data: Stored, *, copied: bool = False) -> LoopCache:
     """Evict the files, or read them, as ``asked``; remote places are left alone."""
     state = None if place.is_remote else cachestate.prepared(asked, data.files)
-    return LoopCache(asked, data, state, pagecache.physical_read_bytes())
+    return LoopCache(asked, data, state, pagecache.physical_read_bytes(), copied)
+
+
+def prepared_for(
+    params: Params, asked: str, place: Place | None, data: Stored | None
+) -> LoopCache | None:
+    """The same for a trial; None where it reads no data."""
+    if place is None or data is None:
+        return None
+    return prepared(asked, place, data, copied=params.get("access") == "file")

@@ -5,8 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
+from iobench.access.modes import (
+    DIRECT,
+    SETTINGS,
+    Access,
+    Connections,
+    ShuffleBuffer,
+    data_of,
+    suiting,
+    suits,
+)
 from iobench.data.settings import check_name, split_name
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.own import SYNTHETIC, UNDECODED
@@ -32,6 +49,18 @@ class LoaderGrid(BaseModel):
     files), `photos` (the source as it is), `originals`, `originals-16MB` (shards of the source as
     it is) or `pixels` (the shards once more, their images decoded: for `torch-map`,
     `torch-iterable` and `raw`); then `@disk` or `@s3`."""
+
+    access: Several[Access] = ("direct",)
+    """How data are reached: `direct`, as the loader reads by itself; `file`, downloaded first;
+    `pipe`, a stream of whole objects; `lazy`, a range request a sample; `mount`, as files at a
+    path. See docs/access-modes.md."""
+
+    connections: Several[Connections] = (8,)
+    """Of `file`: objects that are downloaded at a time."""
+
+    shuffle_buffer: Several[ShuffleBuffer] = (1024,)
+    """Of `pipe`: samples that each worker (torch) or the loader (the others) holds, of which it
+    draws the next."""
 
     cache: Several[Literal["warm", "cold"]] = ("warm",)
     """How reads meet the page cache; a cold trial has one epoch. A store's own cache is unseen."""
@@ -69,38 +98,71 @@ class LoaderGrid(BaseModel):
     item_s: Several[ItemSeconds] = (0.0,)
     """Seconds that `mock` takes for an item."""
 
+    epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Whole epochs that a trial lasts, whatever `seconds` says; a cold one begins cold."""
+
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
     """That a trial lasts at most; a warm one repeats the epoch until then."""
+
+    @model_validator(mode="after")
+    def _each_access_has_a_use(self) -> LoaderGrid:
+        for access in self.access:
+            if not any(suits(access, name) for name in self.loader):
+                raise ValueError(
+                    f"access {access} is for loader {suiting(access)}, not for "
+                    f"{', '.join(self.loader)}"
+                )
+            if not any(data_of(access, name) for name in self.data):
+                raise ValueError(f"access {access} reads a store: give data that end in @s3")
+        return self
 
 
 _ALWAYS = ("batch_size", "workers", "prefetch")
 _COLOURS = ("colour_jitter", "pca_noise")
 _PIXELS = ("augment", *_COLOURS, "normalise", "image_size")
-_AXES = tuple(name for name in LoaderSettings.model_fields if name in LoaderGrid.model_fields)
+_OF_ACCESS = ("connections", "shuffle_buffer")
+_AXES = tuple(
+    name
+    for name in LoaderSettings.model_fields
+    if name in LoaderGrid.model_fields and name not in _OF_ACCESS
+)
 
 
 def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     """PURE. The grid's points, each once.
 
     A store's cache is not ours, so that it has no cold twin; what a loader does not do with
-    pixels has no say in what is a point of its own.
+    pixels, or a mode of access has no use for, has no say in what is a point of its own. A loader
+    that cannot read in a mode has no point in it.
     """
 
     axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
+    axes |= {name: getattr(settings, name) for name in ("access", *_OF_ACCESS)}
     axes["cache"] = settings.cache
     # An axis that stands at its default everywhere is not worth a word in every trial's name.
     axes |= {name: getattr(settings, name) for name in _AXES if _is_told(settings, name)}
+    lasts = {"epochs": settings.epochs} if settings.epochs else {"seconds": settings.seconds}
     seen = set()
     for point in grid(axes):
+        data = data_of(point["access"], point["data"])
+        if data is None or not suits(point["access"], point["loader"]):
+            continue
+        point["data"] = data
         if point["loader"] in SYNTHETIC:
             point["data"], point["cache"] = "", "warm"
         elif split_name(point["data"])[2]:
             point["cache"] = "warm"
-        for moot in _moot(point):
+        for moot in (*_moot(point), *_unused(point["access"])):
             point.pop(moot, None)
         if (key := tuple(point.items())) not in seen:
             seen.add(key)
-            yield {**point, "seconds": settings.seconds}
+            yield {**point, **lasts}
+
+
+def _unused(access: str) -> tuple[str, ...]:
+    """Keys that a mode of access has no use for; the usual one is not worth a word."""
+    used = SETTINGS.get(access)
+    return (*(["access"] if access == DIRECT else []), *(key for key in _OF_ACCESS if key != used))
 
 
 def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:

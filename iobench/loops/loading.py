@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Mapping
 from typing import Any
 
+from iobench.access.meter import metered
+from iobench.access.modes import DIRECT
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
-from iobench.errors import TrialFailed
-from iobench.loaders import Batch, Loader, LoaderSettings
-from iobench.loops.caching import prepared
+from iobench.loaders import LoaderSettings
+from iobench.loops.caching import prepared_for
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
+from iobench.loops.epochs import Epochs
 from iobench.loops.figures import harness_metrics, loop_metrics
 from iobench.loops.first_batch import first_batch
-from iobench.loops.opening import built, loader_settings
+from iobench.loops.opening import loader_settings, reached
 from iobench.loops.overhead import step_cost_s
 from iobench.stored import stored
 from iobench.trial import Context, Outcome, TrialSpec
@@ -25,54 +26,46 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     params = spec.params
     settings = loader_settings(params)
     place = context.places[params["data"]] if params["data"] else None
-    loader = built(params["loader"], place, settings, context)
+    loader = reached(params, place, settings, context)
     data = stored(place, loader.reads) if place is not None and loader.reads else None
-    cache = prepared(params["cache"], place, data) if place is not None and data else None
+    cache = prepared_for(params, params["cache"], place, data)
+    epochs = Epochs(loader, context.clock, _limit(params))
     try:
-        times = _driven(loader, settings, params, context)
+        with metered(params, loader, place, data) as needed:
+            times = _driven(epochs, settings, params, context)
         first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
-    cold = cache.judged(params["loader"], times.taken) if cache else None
-    harness = harness_metrics(params, step_cost_s(context.clock), times)
-    return Outcome(
-        metrics={
-            **loop_metrics(times, data),
-            **first.metrics,
-            **harness,
-            "notes": [*loader.notes, *first.notes],
-        },
-        cold=cold,
-        origin_s=times.asked_s,
-        counted_s=times.counted_s,
-    )
+    metrics = {**loop_metrics(times, data), **first.metrics}
+    metrics |= harness_metrics(params, step_cost_s(context.clock), times)
+    if _has_epochs(params):
+        metrics |= epochs.metrics(times.asked_s)
+    metrics |= {**needed, "notes": [*loader.notes, *first.notes]}
+    read = min(times.taken, data.samples) if data and params.get("epochs") else times.taken
+    cold = cache.judged(params["loader"], read) if cache else None
+    return Outcome(metrics=metrics, cold=cold, origin_s=times.asked_s, counted_s=times.counted_s)
+
+
+def _has_epochs(params: Mapping[str, Any]) -> bool:
+    return "epochs" in params or params.get("access", DIRECT) != DIRECT
+
+
+def _limit(params: Mapping[str, Any]) -> int | None:
+    """What was told; one where a second would no longer be cold."""
+    told: int | None = params.get("epochs")
+    return told or (1 if params["cache"] == "cold" else None)
 
 
 def _driven(
-    loader: Loader, settings: LoaderSettings, params: Mapping[str, Any], context: Context
+    epochs: Epochs, settings: LoaderSettings, params: Mapping[str, Any], context: Context
 ) -> LoopTimes:
     consumer = NullConsumer(ConsumerSettings(), context.clock)
     consumer.warm_up()
     return drive(
-        lambda: loader.epoch(0) if params["cache"] == "cold" else endless(loader),
+        lambda: iter(epochs),
         consumer,
         context.clock,
         leave_out=steps_to_leave_out(settings.workers, settings.prefetch, None),
-        max_seconds=params["seconds"],
+        max_seconds=None if params.get("epochs") else params["seconds"],
         progress=lambda samples: context.progress(samples, "samples"),
     )
-
-
-def endless(loader: Loader) -> Iterator[Batch]:
-    """One epoch after the other.
-
-    Raises:
-        TrialFailed: an epoch has no batch.
-    """
-    for number in count():
-        empty = True
-        for batch in loader.epoch(number):
-            empty = False
-            yield batch
-        if empty:
-            raise TrialFailed("the loader gave no batch")

@@ -5,12 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from iobench.access.downloaded_loader import DownloadedLoader
 from iobench.errors import Unavailable
 from iobench.extensions import made
 from iobench.loaders import LOADERS, Loader, LoaderSettings
 from iobench.loaders.own import TAKE_PIXELS
 from iobench.stored import check_form
 from iobench.trial import Context, Place
+
+
+def reached(
+    params: Mapping[str, Any], place: Place | None, settings: LoaderSettings, context: Context
+) -> Loader:
+    """The loader of a trial, which reaches its data as ``access`` says.
+
+    Raises:
+        Unavailable: the trial has no folder for a download; what ``built`` raises.
+    """
+    name = params["loader"]
+    if params.get("access") != "file" or place is None:
+        return built(name, place, settings, context)
+    if context.scratch is None:
+        raise Unavailable("access file needs a folder to download to")
+    return DownloadedLoader(
+        place,
+        lambda where: built(name, where, settings, context),
+        context.scratch,
+        batch_size=settings.batch_size,
+        connections=params["connections"],
+    )
 
 
 def built(name: str, place: Place | None, settings: LoaderSettings, context: Context) -> Loader:

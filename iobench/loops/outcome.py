@@ -47,12 +47,12 @@ def loop_outcome(
     clock: Clock,
     *,
     notes: Sequence[str],
-    first: Mapping[str, float] = MappingProxyType({}),
+    more: Mapping[str, Any] = MappingProxyType({}),
     data: Stored | None = None,
     cold: Cold | None = None,
 ) -> Outcome:
-    """Figures and series of a loop; ``notes`` and ``first`` batch's are those of its loader."""
-    metrics = {**loop_metrics(times, data), **first}
+    """Figures and series of a loop; ``notes`` and ``more`` metrics are those of its loader."""
+    metrics = {**loop_metrics(times, data), **more}
     metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
     metrics |= harness_metrics(params, step_cost_s(clock), times)
     metrics |= {

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
+from iobench.access.meter import metered
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.extensions import made
 from iobench.loaders import Batch, Loader
 from iobench.loops import several_devices
-from iobench.loops.caching import prepared
+from iobench.loops.caching import prepared_for
 from iobench.loops.counting import classes_of, full_batches, steps_of, whole_batches
 from iobench.loops.devices import devices_of
 from iobench.loops.drive import LoopTimes, drive
 from iobench.loops.first_batch import first_batch
-from iobench.loops.opening import built, check_frameworks, loader_settings
+from iobench.loops.opening import check_frameworks, loader_settings, reached
 from iobench.loops.outcome import loop_outcome
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
@@ -34,7 +35,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         return several_devices.run(params, context, devices, environment)
     over = context.places[params["over"]] if params["over"] else None
     place = context.places[params["data"]] if params["data"] else None
-    loader = built(params["loader"], place or over, loader_settings(params), context)
+    loader = reached(params, place or over, loader_settings(params), context)
     data = stored(over, loader.reads) if over is not None and loader.reads else None
     steps, leave_out = _steps(params, data, loader)
     consumer = _consumer(params, data, context)
@@ -43,11 +44,16 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
         return loop_outcome(times, consumer, params, context.clock, notes=())
     check_frameworks(loader, consumer.framework)
-    cache = prepared(params["input"], place, data) if place is not None and data else None
+    cache = prepared_for(params, params["input"], place, data)
     try:
-        times = _drive(
-            lambda: full_batches(loader, params["batch_size"]), consumer, context, steps, leave_out
-        )
+        with metered(params, loader, place, data) as needed:
+            times = _drive(
+                lambda: full_batches(loader, params["batch_size"]),
+                consumer,
+                context,
+                steps,
+                leave_out,
+            )
         first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
@@ -57,7 +63,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         params,
         context.clock,
         notes=[*loader.notes, *first.notes],
-        first=first.metrics,
+        more={**first.metrics, **needed},
         data=data,
         cold=cache.judged(params["loader"], times.taken) if cache else None,
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
@@ -80,6 +81,15 @@ class Training(BaseModel):
     """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
     the disk, `store` on S3. Each input is a trial of its own over as many samples."""
 
+    access: Literal["direct", "file", "pipe", "lazy"] = "direct"
+    """Of input `store`, as in `loaders`; `mount` is what `warm` and `cold` read."""
+
+    connections: Connections = 8
+    """As in `loaders`."""
+
+    shuffle_buffer: ShuffleBuffer = 1024
+    """As in `loaders`."""
+
     workers: Workers = 2
     """As in `loaders`."""
 
@@ -145,6 +155,20 @@ class Training(BaseModel):
             raise ValueError(
                 "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
             )
+        if self.devices != 1 and self.access != DIRECT:
+            raise ValueError(
+                f"access {self.access} is for loops on one device: several read the store directly"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _access_has_a_use(self) -> Training:
+        if self.access != DIRECT and "store" not in self.inputs:
+            raise ValueError(f"access {self.access} is how input store is read: add it to inputs")
+        if not suits(self.access, self.loader):
+            raise ValueError(
+                f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}"
+            )
         return self
 
     @property
@@ -161,7 +185,9 @@ class Training(BaseModel):
         emulated = f"an emulated {self.preset or 'device'}"
         device = emulated if self.consumer == "paced" else self.consumer
         several = "" if self.devices == 1 else f", {self.devices} devices"
-        return self.group or f"{model_words(self.model)} on {device}{several}, {self.loader}"
+        reached = "" if self.access == DIRECT else f", access {self.access}"
+        said = f"{model_words(self.model)} on {device}{several}, {self.loader}{reached}"
+        return self.group or said
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
@@ -185,6 +211,10 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
         # One device is no word: trials of earlier versions had none.
         if settings.devices != 1:
             point["devices"] = settings.devices
+        if source == "store" and real and settings.access != DIRECT:
+            point["access"] = settings.access
+            if (used := SETTINGS.get(settings.access)) is not None:
+                point[used] = getattr(settings, used)
         if settings.item_s:
             point["item_s"] = settings.item_s
         yield point

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from iobench.errors import Unavailable
+from iobench.samplers.processes import descendants, read_process
 from iobench.samplers.proportional import pss_bytes
 from iobench.samplers.rates import Rates
 
 # New workers are looked for so often, beside when the process says that it has new children:
 # it takes a look at every process of the machine.
 _LOOK_EVERY_S = 2.0
-_LONGEST_BYTES = 4096  # a line of 52 numbers and a name
 # Of a processor, that counting pages may take: the more pages, the more seldom they are counted.
 _PSS_SHARE = 0.003
 _NO_PSS = (
     "memory of processes is RSS here, in which pages that several share count for each of them: "
     "/proc/PID/smaps_rollup cannot be read"
 )
-
-
-class _Process(NamedTuple):
-    parent: int
-    user_s: float
-    system_s: float
-    rss_bytes: int
 
 
 class TreeSampler:
@@ -51,7 +43,7 @@ class TreeSampler:
         self._children = b""
         self._looked_s: float | None = None
         self._rates = Rates()
-        if self._stat(process) is None:
+        if read_process(process, proc) is None:
             raise Unavailable(f"no processor time of the process tree: no {proc}/PID/stat")
         # None: it cannot be read.
         self._pss_due_s = float("-inf") if pss_bytes(proc, process) else None
@@ -61,17 +53,20 @@ class TreeSampler:
         """Processor seconds a second, user and system, of that by workers; memory; processes."""
         if self._is_time_to_look(now_s):
             self._looked_s = now_s
-            self._members = self._descendants()
-        found = {pid: stat for pid in self._members if (stat := self._stat(pid)) is not None}
-        workers = [stat for pid, stat in found.items() if pid != self._root]
+            self._members = descendants(self._root, self._proc)
+        found = {
+            pid: one for pid in self._members if (one := read_process(pid, self._proc)) is not None
+        }
+        workers = [one for pid, one in found.items() if pid != self._root]
         counters = {
-            "user_cores": sum(stat.user_s for stat in found.values()),
-            "system_cores": sum(stat.system_s for stat in found.values()),
-            "worker_cores": sum(stat.user_s + stat.system_s for stat in workers),
+            "user_cores": sum(one.user_ticks for one in found.values()) * self._tick_s,
+            "system_cores": sum(one.system_ticks for one in found.values()) * self._tick_s,
+            "worker_cores": sum(one.user_ticks + one.system_ticks for one in workers)
+            * self._tick_s,
         }
         return {
             **self._rates.of(counters, now_s),
-            "rss_bytes": sum(stat.rss_bytes for stat in found.values()),
+            "rss_bytes": sum(one.rss_pages for one in found.values()) * self._page_bytes,
             **self._proportional(found, now_s),
             "processes": len(found),
         }
@@ -102,45 +97,3 @@ class TreeSampler:
         known = [size for size in sizes if size is not None]
         # Without one of them it is not the memory of the tree.
         return {"pss_bytes": sum(known)} if len(known) == len(sizes) and any(known) else {}
-
-    def _descendants(self) -> set[int]:
-        """The root and everything below it, by each process's parent."""
-        children: dict[int, list[int]] = {}
-        for pid in self._all():
-            if (stat := self._stat(pid)) is not None:
-                children.setdefault(stat.parent, []).append(pid)
-        found, fresh = {self._root}, [self._root]
-        while fresh:
-            below = [pid for pid in children.get(fresh.pop(), ()) if pid not in found]
-            found.update(below)
-            fresh.extend(below)
-        return found
-
-    def _all(self) -> Iterator[int]:
-        with os.scandir(self._proc) as entries:
-            yield from (int(entry.name) for entry in entries if entry.name.isdigit())
-
-    def _stat(self, pid: int) -> _Process | None:
-        """Of one process, its reaped children included (cutime, cstime); None if it is gone."""
-        try:
-            descriptor = os.open(f"{self._proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            data = os.read(descriptor, _LONGEST_BYTES)
-        except OSError:  # it went just now
-            return None
-        finally:
-            os.close(descriptor)
-        # A name may hold anything, brackets too: what follows the last one is numbers.
-        words = data[data.rfind(b")") + 2 :].split()
-        if len(words) < 22:
-            return None
-        user, system, user_reaped, system_reaped = map(int, words[11:15])
-        scale = self._tick_s
-        return _Process(
-            parent=int(words[1]),
-            user_s=(user + user_reaped) * scale,
-            system_s=(system + system_reaped) * scale,
-            rss_bytes=int(words[21]) * self._page_bytes,
-        )

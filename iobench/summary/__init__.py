@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iobench.result import Finding, Result
+from iobench.summary.access import access_modes
 from iobench.summary.findings import findings
 from iobench.summary.supplies import disks, layouts, loaders, object_stores
 from iobench.summary.training import leading, training
@@ -26,6 +27,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "training": groups,
         "loaders": loaders(result.trials),
         "disks": disks(result.trials),
+        "access": access_modes(result.trials),
         "layouts": layouts(result.trials),
         "object_stores": object_stores(result.trials),
         "watched": watched(result.trials),

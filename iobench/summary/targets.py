@@ -125,8 +125,8 @@ def _used(result: Result) -> dict[str, Target]:
 
 def _read_from(name: str, described: Mapping[str, Any]) -> str:
     """What is read as it was given lies where that is; the rest is made in the data's folder."""
-    given = {"photos@disk": "source", "shards@disk": "shards"}.get(name, "data")
-    return given if given in described else "data"
+    given = {"photos@disk": ("source",), "shards@disk": ("mount", "shards")}.get(name, ())
+    return next((label for label in given if label in described), "data")
 
 
 def _faster_than_links(result: Result, used: Mapping[str, Target]) -> Iterator[Finding]:

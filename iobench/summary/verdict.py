@@ -69,6 +69,8 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     best = max(decoding or loaders, key=lambda entry: entry["samples_per_s"]["median"])
     rate = best["samples_per_s"]["median"]
     where = f" from {best['data']}" if best["data"] else ""
+    if "access" in best:
+        where += f", access {best['access']}"
     if decoding:
         return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
     return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."

@@ -172,9 +172,36 @@ class Counted(Steady):
             marks.write("x")
 
 
+class Copied(Steady):
+    """Says where its data lie, and fails over them."""
+
+    reads = "tfrecord"
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(place, settings, clock)
+        self.place = place
+
+    def begin(self) -> None:
+        assert self.place is not None
+        Path(os.environ["ODD_FOLDER"], "copied").write_text(self.place.uri)
+        assert Path(self.place.uri, "labels.json").exists()
+        raise OSError("the copy is of no use")
+
+
+class CopiedKilled(Copied):
+    """Dies over them without a word."""
+
+    def begin(self) -> None:
+        try:
+            super().begin()
+        except OSError:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 ODD = (
     *(Steady, Raising, Silent, Hanging, Empty, Killed, Signalled, Exiting, Vanishing, Noisy),
     *(Orphaning, Forsaken, Missing, Flaky, Gated, Counted, Waiting),
+    *(Copied, CopiedKilled),
 )
 ENTRY_POINTS = "[iobench.loaders]\n" + "".join(
     f"odd-{kind.__name__.lower()} = tests.iobench.odd_loaders:{kind.__name__}\n" for kind in ODD

@@ -79,7 +79,7 @@ def test_an_unknown_key_comes_with_the_nearest_known(
 def test_a_key_like_no_other_comes_with_all_that_are_known() -> None:
     """Within the part of the config where it stands."""
     said = refused(loaders=[{"loader": "raw", "xyzzy": 2}])
-    assert "known: augment, batch_size, cache" in said
+    assert "known: access, augment, batch_size, cache" in said
 
 
 def test_a_missing_key_is_asked_for_where_it_belongs() -> None:

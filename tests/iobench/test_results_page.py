@@ -65,7 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
     loop = {"device": "cpu", "devices": 2, "model": "lenet", "image_size": 32, "batch_size": 2}
     loop |= {"loader": "null", "inputs": "synthetic", "workers": 0, "steps": 4}
     values |= {"object_store": store, "training": [loop], "sampling": {"per_s": 10}}
-    values["loaders"] = loaders("raw", "null", batch_size=4, seconds=2)
+    of_modes = loaders("raw", data="shards@s3", access="file", epochs=2, batch_size=4)
+    values["loaders"] = [*loaders("raw", "null", batch_size=4, seconds=2), *of_modes]
     config = BenchConfig.model_validate(values)
     run(config, place / "run", Lines())
     return place / "run"
@@ -81,10 +82,10 @@ def test_every_column_is_on_the_page(folder: Path) -> None:
 
 
 def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
-    """Of one run or the other; errors need a store that fails."""
+    """Of one run or the other; errors need a store that fails, shuffle buffers need torch."""
     columns = {*pd.read_parquet(folder / "trials.parquet"), *trials_table(read(GOLDEN).trials)}
     for pattern in patterns("Columns of trials"):
-        if pattern != "metrics.errors.*":
+        if pattern not in ("metrics.errors.*", "metrics.shuffle_buffer_bytes"):
             assert any(fnmatch(column, pattern) for column in columns), pattern
 
 
@@ -103,5 +104,5 @@ def test_the_line_for_pandas_works(folder: Path) -> None:
     *before, last = blocks[1].strip().splitlines()
     exec("\n".join(before), names)
     rates = eval(last, names)
-    assert len(names["trials"]) == 5
+    assert len(names["trials"]) == 6
     assert rates["raw", 0] > 0

@@ -633,3 +633,60 @@ def test_environment_is_kept_without_names(mixed: Mixed) -> None:
     assert content["environment"]["targets"]["data"]["file_system"] != "unknown"
     assert content["environment"]["memory_bytes"] > 0
     assert content["config"]["name"] == "mixed"
+
+
+class TestDownloads:
+    """Trials of access ``file``: whatever comes of them, the copy is gone."""
+
+    def values(self, configs: Configs, name: str = "raw", **given: Any) -> dict[str, Any]:
+        """One that reads a copy of what lies on the run's own S3 server."""
+        told = {"data": "shards@s3", "access": "file", "batch_size": 4, **given}
+        return configs.values(loaders=loaders(name, **told))
+
+    def test_the_copy_is_gone_when_the_trial_is_done(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """And the table of modes is in the report."""
+        done = measured(self.values(configs, epochs=2), tmp_path / "run")
+        (trial,) = done.result.trials
+        assert trial.status == "done", trial.reason
+        assert trial.metrics["disk_needed_bytes"] >= trial.metrics["data_bytes"]
+        assert not (tmp_path / "run" / ".scratch").exists()
+        assert (
+            '<h2 id="access-title">Access modes' in (tmp_path / "run" / "report.html").read_text()
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "said"), [("copied", "of no use"), ("copiedkilled", "killed")]
+    )
+    def test_the_copy_is_gone_when_the_trial_has_failed(
+        self, third_party: ThirdParty, configs: Configs, tmp_path: Path, name: str, said: str
+    ) -> None:
+        """In good order, or without a word; it was there before."""
+        done = measured(self.values(configs, f"odd-{name}"), tmp_path / "run")
+        (trial,) = done.result.trials
+        assert trial.status == "failed"
+        assert said in trial.reason
+        assert (third_party.folder / "copied").read_text().split("/")[-2:] == [
+            ".scratch",
+            "download",
+        ]
+        assert not (tmp_path / "run" / ".scratch").exists()
+
+    def test_the_copy_is_gone_after_an_interrupt(
+        self,
+        configs: Configs,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Ctrl-C reaches the process that waits, while the trial reads its copy."""
+
+        def interrupted(self: Lines, done: float, unit: str) -> None:
+            assert (tmp_path / "run" / ".scratch" / "download" / "labels.json").exists()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Lines, "progress", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            measured(self.values(configs, seconds=60), tmp_path / "run")
+        assert (tmp_path / "run" / "report.html").exists()
+        assert not (tmp_path / "run" / ".scratch").exists()

@@ -276,3 +276,48 @@ def test_differences_are_found(old: Any, new: Any) -> None:
     """None between equals; at least one between others."""
     assert _differences(old, old) == []
     assert bool(_differences(old, new)) == (old != new)
+
+
+class TestScratch:
+    """A folder for what a trial leaves on a disk."""
+
+    def test_it_is_empty_and_then_gone(self, tmp_path: Path) -> None:
+        """Also where what an earlier process left is in its place."""
+        (tmp_path / ".scratch" / "download").mkdir(parents=True)
+        with RunDirectory(tmp_path).scratch() as folder:
+            assert folder.is_absolute()
+            assert list(folder.iterdir()) == []
+            (folder / "download").mkdir()
+            (folder / "download" / "shard").touch()
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+    def test_it_is_gone_after_a_failure_too(
+        self, tmp_path: Path, error: type[BaseException]
+    ) -> None:
+        """And after Ctrl-C."""
+
+        def fail() -> None:
+            with RunDirectory(tmp_path).scratch() as folder:
+                (folder / "shard").touch()
+                raise error
+
+        with pytest.raises(error):
+            fail()
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_run_that_was_killed_left_it_and_resume_removes_it(self, tmp_path: Path) -> None:
+        """Nobody else would."""
+        directory = RunDirectory(tmp_path)
+        directory.open(CONFIG, {}, resume=False)
+        directory.save(begun())
+        (tmp_path / ".scratch").mkdir()
+        (tmp_path / ".scratch" / "shard").touch()
+        assert RunDirectory(tmp_path).open(CONFIG, {}, resume=True) is not None
+        assert not (tmp_path / ".scratch").exists()
+
+    def test_a_folder_that_cannot_be_made_is_said(self, tmp_path: Path) -> None:
+        """With where it was to be."""
+        (tmp_path / ".scratch").touch()
+        with pytest.raises(StoreError, match=r"cannot make .*\.scratch: File exists"):
+            RunDirectory(tmp_path).scratch().__enter__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iobench.report.model import (
+    access,
     against,
     definitions,
     environment,
@@ -38,6 +39,7 @@ def build(
         against.section(result),
         training.section(result, series),
         first_batch.section(result),
+        access.section(result),
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),

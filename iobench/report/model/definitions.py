@@ -82,6 +82,14 @@ _ENTRIES = (
         "cache: from that size on an epoch is honest.",
     ),
     Definition(
+        "access modes: file, pipe, lazy, mount",
+        "How a loader reaches data on a store: all of it downloaded first, whole objects in "
+        "sequence, a range request a sample, or files at a path. Memory needed: the growth of the "
+        "trial’s processes beyond what they held before the first epoch, in anonymous pages and "
+        "shared memory.",
+        "proportional set size: proc(5), smaps_rollup",
+    ),
+    Definition(
         "emulated",
         "A device described by its images per second: no arithmetic was done, and no figure "
         "beside this word is of a real device.",

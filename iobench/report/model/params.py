@@ -13,7 +13,7 @@ _PLAIN = {
     *("model", "consumer", "device", "precision", "group", "input", "reader", "at", "engine"),
 }
 # How long and over how much was measured: not what was measured.
-_EFFORT = {"seconds", "steps", "max_requests", "pool_bytes", "file_bytes", "over"}
+_EFFORT = {"seconds", "steps", "max_requests", "pool_bytes", "file_bytes", "over", "epochs"}
 _WORDED = {
     "workers": "{} workers",
     "batch_size": "batch {}",

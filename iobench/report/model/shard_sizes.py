@@ -12,6 +12,7 @@ from iobench.report.model.curves import Sweep, charts
 from iobench.report.model.numbers import size
 from iobench.report.model.shapes import Chart
 from iobench.result import Result
+from iobench.trial import Params
 
 _SIZED = re.compile(
     r"^(?P<what>shards|files)(?:-(?P<count>[0-9.]+) ?(?P<unit>[kM]i?B|B))?@(?P<at>.*)$"
@@ -77,7 +78,7 @@ def _over_shard_size(
     moved = []
     for cell, size_bytes in members:
         params = {k: v for k, v in cell.params.items() if k not in ("data", "loader", "access")}
-        params["reader"] = cell.params.get("loader") or f"read {cell.params.get('access')}"
+        params["reader"] = _reader(cell.params)
         params |= {"at": at, "shard_bytes": size_bytes or files_at}
         moved.append(replace(cell, params=params))
     sweep = Sweep(
@@ -91,3 +92,11 @@ def _over_shard_size(
         min_points=1,
     )
     return charts(sweep, moved)
+
+
+def _reader(params: Params) -> str:
+    """A loader, with its mode of access where it has one, or what is read without any."""
+    loader, access = params.get("loader"), params.get("access")
+    if loader is None:
+        return f"read {access}"
+    return f"{loader}, {access}" if access else str(loader)

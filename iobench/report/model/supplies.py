@@ -69,7 +69,7 @@ def supplies_of(result: Result) -> list[Supply]:
                 for cell in cells(result.trials, "loader")
                 if cell.params.get("loader") not in SYNTHETIC
             ),
-            ("loader", "data"),
+            ("loader", "data", "access"),
         ),
         *_best(cells(result.trials, "layout"), ("access", "data")),
     ]
@@ -88,9 +88,9 @@ def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
     best = []
     for group in groups.values():
         figure, cell = max(group, key=lambda pair: pair[0].median)
-        reads = "access" in cell.params
+        reads = "loader" not in cell.params
         cache = "cold" if cell.cache == PROVED else cell.cache
-        names = [str(cell.params.get(name)) for name in identity]
+        names = [str(cell.params[name]) for name in identity if name in cell.params]
         names += [
             worded(name, cell.params[name])
             for name, usual in (("decode", True), *_WORK.items())
@@ -113,7 +113,7 @@ def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
 
 def _work(cell: Cell) -> tuple[Any, ...] | None:
     params = cell.params
-    if "access" in params or params.get("loader") == "raw" or not params.get("decode", True):
+    if "loader" not in params or params["loader"] == "raw" or not params.get("decode", True):
         return None
     return _done_to_images(params)
 
@@ -128,7 +128,7 @@ def _done_to_images(params: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _stage(cell: Cell) -> int:
-    if "access" in cell.params:
+    if "loader" not in cell.params:
         return 3
     if cell.params.get("loader") == "raw":
         return 2

@@ -9,6 +9,7 @@ import pytest
 from iobench.forecast import Facts
 from iobench.forecast.bounds import Bounds
 from iobench.forecast.loops import OPENING, loader, training
+from iobench.forecast.predicted import Predicted
 from iobench.loaders import LOADERS
 from tests.iobench.forecast.made import AMAZON, data
 
@@ -107,3 +108,81 @@ def test_every_device_has_readers_of_its_own(devices: Any, gpus: int, ranks: int
     assert found.requests[1] is not None
     assert found.requests[1].gets == OPENING.gets * (1 + 4 * ranks) + 4
     assert found.store_read.high == 50e6
+
+
+TABLES = 100_000 + 250 * 1000
+"""What opening reads of the made-up data, at most."""
+
+
+class TestAccess:
+    """Modes move what they say, and no more."""
+
+    def of(self, access: str, name: str, **changed: Any) -> Predicted:
+        """A trial of two whole epochs on Amazon's S3."""
+        told = {key: value for key, value in LOADER.items() if key != "seconds"}
+        params = {**told, "loader": name, "data": "shards@s3", "access": access, "epochs": 2}
+        return loader({**params, **changed}, ON_AMAZON, 600.0)
+
+    def test_a_download_reads_every_object_once(self) -> None:
+        """And writes it, however many epochs follow."""
+        found = self.of("file", "torch-map", connections=8)
+        assert found.disk_written == Bounds(50e6, 50e6 + TABLES)
+        assert found.store_read == Bounds(50e6, 50e6 + 3 * TABLES)
+        assert found.disk_read == Bounds(0.0, 100e6)
+        low, high = found.requests
+        assert high is not None
+        assert low.gets == 4
+        assert 4 < high.gets <= 4 + 6 * OPENING.gets
+        assert (low.lists, high.lists) == (1, 1)
+
+    def test_a_stream_reads_every_object_once_an_epoch(self) -> None:
+        """4 shards, twice."""
+        found = self.of("pipe", "torch-iterable", shuffle_buffer=100)
+        assert found.store_read.high == 100e6 + 5 * TABLES
+        assert found.requests[1] is not None
+        assert found.requests[1].gets == 8 + 5 * OPENING.gets
+        assert found.disk_written == Bounds()
+
+    def test_single_samples_are_a_request_each(self) -> None:
+        """1,000 of them, twice."""
+        found = self.of("lazy", "torch-map")
+        assert found.store_read.high == 100e6 + 5 * TABLES
+        assert found.requests[1] is not None
+        assert found.requests[1].gets == 2000 + 5 * OPENING.gets
+
+    def test_a_mount_reads_its_disk(self) -> None:
+        """Once an epoch at most."""
+        params = {**LOADER, "access": "mount", "cache": "cold", "epochs": 2}
+        found = loader(params, ON_DISK, 600.0)
+        assert found.disk_read == Bounds(0.0, 100e6)
+        assert found.store == ""
+
+    def test_how_long_epochs_take_is_not_known(self) -> None:
+        """Only what bounds them."""
+        for found in (self.of("file", "raw"), self.of("lazy", "torch-map")):
+            assert found.likely_s is None
+            assert found.seconds == Bounds(0.0, 600.0)
+            assert any("epochs take" in why for why in found.unknown)
+
+    def test_a_download_is_part_of_a_time_that_is_told(self) -> None:
+        """50 MB at 100 MB/s before the seconds that are measured."""
+        params = {**LOADER, "data": "shards@s3", "access": "file"}
+        direct = loader(LOADER, ON_DISK, 600.0).likely_s
+        assert direct is not None
+        assert loader(params, ON_AMAZON, 600.0).likely_s == pytest.approx(direct + 0.5)
+
+    def test_a_training_loop_downloads_first(self) -> None:
+        """Every object, though its steps may not see them all."""
+        params = {**TRAINING, "input": "store", "data": "shards@s3", "access": "file"}
+        found = training(params, ON_AMAZON, 600.0)
+        assert found.disk_written == Bounds(50e6, 50e6 + TABLES)
+        assert found.store_read == Bounds(50e6, 50e6 + 3 * TABLES)
+        assert found.unknown[-1].startswith("how long a training loop")
+
+    def test_data_that_nobody_could_look_at_have_no_bounds(self) -> None:
+        """What a download moves is what there is."""
+        params = {**LOADER, "data": "shards@s3", "access": "file"}
+        found = loader(params, Facts(stores={"bucket": AMAZON}), 600.0)
+        assert found.store_read.high is None
+        assert found.requests[1] is None
+        assert found.likely_s is None

@@ -8,7 +8,7 @@ import pytest
 
 from iobench import cachestate, pagecache
 from iobench.loops import caching
-from iobench.loops.caching import prepared
+from iobench.loops.caching import prepared, prepared_for
 from iobench.stored import Stored
 from iobench.trial import Place
 
@@ -127,3 +127,17 @@ def test_loops_in_other_processes_tell_their_bytes(
     half = cache.judged_by(BYTES // 2, "raw", samples=10)
     assert (half.label, half.physical_ratio) == ("warm", 0.5)
     assert cache.judged_by(None, "raw", samples=10).physical_ratio is None
+
+
+def test_a_copy_of_remote_data_may_stay_in_memory(data: Stored, counted: list[int]) -> None:
+    """Later epochs of it come from a disk, or from the page cache above it."""
+    counted += [0, 0]
+    remote = Place("s3://bucket/out", "shards")
+    assert prepared("warm", remote, data).judged("raw", 10).cache_resident is None
+    copied = prepared("warm", remote, data, copied=True).judged("raw", 10)
+    assert (copied.label, copied.cache_resident) == ("server cache unknown", True)
+
+
+def test_a_trial_without_data_has_no_cache() -> None:
+    """There is nothing to prepare."""
+    assert prepared_for({"access": "file"}, "warm", None, None) is None

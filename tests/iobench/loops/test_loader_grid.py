@@ -91,3 +91,70 @@ def test_an_unknown_loader_is_refused_with_the_known_ones() -> None:
     """The message lists what there is."""
     with pytest.raises(ValidationError, match=r"no loader 'nobody': use one of .*mock.*torch-map"):
         LoaderGrid.model_validate({"loader": "nobody"})
+
+
+class TestAccess:
+    """Modes, in one grid with all else."""
+
+    def test_each_mode_has_its_loaders_its_data_and_its_settings(self) -> None:
+        """What cannot be is left out; a mount has its cache, a store has none."""
+        found = points(
+            loader=["torch-iterable", "torch-map"],
+            data="shards-4MB@s3",
+            access=["file", "pipe", "lazy", "mount"],
+            cache="cold",
+            connections=[2, 4],
+            shuffle_buffer=100,
+        )
+        told = [
+            (p["access"], p["loader"], p["data"], p["cache"], p.get("connections")) for p in found
+        ]
+        assert told == [
+            ("file", "torch-iterable", "shards-4MB@s3", "warm", 2),
+            ("file", "torch-iterable", "shards-4MB@s3", "warm", 4),
+            ("pipe", "torch-iterable", "shards-4MB@s3", "warm", None),
+            ("mount", "torch-iterable", "shards-4MB@disk", "cold", None),
+            ("file", "torch-map", "shards-4MB@s3", "warm", 2),
+            ("file", "torch-map", "shards-4MB@s3", "warm", 4),
+            ("lazy", "torch-map", "shards-4MB@s3", "warm", None),
+            ("mount", "torch-map", "shards-4MB@disk", "cold", None),
+        ]
+        assert [p.get("shuffle_buffer") for p in found if p["access"] == "pipe"] == [100]
+        assert sum("shuffle_buffer" in p for p in found) == 1
+
+    def test_without_a_mode_there_is_no_word_of_it(self) -> None:
+        """Points are what they were before modes came."""
+        (point,) = points(loader="raw", access="direct", connections=3, shuffle_buffer=7)
+        assert point == points(loader="raw")[0]
+
+    def test_one_that_stands_beside_modes_reads_by_itself(self) -> None:
+        """To be held against them."""
+        found = points(loader="torch-map", data="shards@s3", access=["direct", "lazy"])
+        assert [point.get("access") for point in found] == [None, "lazy"]
+
+    def test_whole_epochs_take_the_place_of_seconds(self) -> None:
+        """One of them bounds a trial."""
+        (point,) = points(loader="raw", epochs=2)
+        assert point["epochs"] == 2
+        assert "seconds" not in point
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"loader": "torch-map", "access": "pipe"}, "is for loader tf-data or torch-iterable"),
+            (
+                {"loader": "raw", "access": "lazy"},
+                "access lazy is for loader torch-map, not for raw",
+            ),
+            ({"loader": "null", "access": "file"}, "is for loader any that reads, not for null"),
+            ({"loader": "raw", "access": "file", "data": "shards@disk"}, "end in @s3"),
+            ({"loader": "raw", "access": "faster"}, "Input should be 'direct', 'file'"),
+            ({"loader": "raw", "epochs": 0}, "greater than or equal to 1"),
+        ],
+    )
+    def test_a_mode_that_nothing_has_a_use_for_is_refused(
+        self, given: dict[str, Any], said: str
+    ) -> None:
+        """With what it is for."""
+        with pytest.raises(ValidationError, match=said):
+            LoaderGrid.model_validate({"data": "shards@s3", **given})

@@ -11,7 +11,6 @@ from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import FirstBatch
 from iobench.loops import loading, opening
-from iobench.loops.loading import endless
 from iobench.trial import Context, Place, TrialSpec
 from tests.iobench.loops.fakes import (
     PARAMS,
@@ -21,24 +20,7 @@ from tests.iobench.loops.fakes import (
     Only,
     SlowLoader,
     TellingLoader,
-    looped,
 )
-
-
-class TestEndless:
-    def test_epochs_follow_each_other(self) -> None:
-        """Numbered from 0, so that each has an order of its own."""
-        loader, _ = looped(2)
-        batches = endless(loader)
-        for _ in range(5):
-            next(batches)
-        assert loader.epochs == [0, 1, 2]
-
-    def test_an_empty_epoch_is_not_repeated_forever(self) -> None:
-        """It has failed."""
-        loader, _ = looped(0)
-        with pytest.raises(TrialFailed, match="the loader gave no batch"):
-            next(endless(loader))
 
 
 class TestRun:
@@ -105,6 +87,22 @@ class TestRun:
         outcome = loading.run(TrialSpec("loader", {**PARAMS, "cache": "cold"}), self.context())
         assert outcome.metrics["batches"] == 8 - 3
         assert loaders[0].epochs == [0]
+
+    def test_epochs_that_are_told_are_whole(self, loaders: list[SlowLoader]) -> None:
+        """However long they take; a cold trial goes on from its first one."""
+        params = {key: value for key, value in PARAMS.items() if key != "seconds"}
+        outcome = loading.run(
+            TrialSpec("loader", {**params, "cache": "cold", "epochs": 2}), self.context()
+        )
+        assert loaders[0].epochs == [0, 1]
+        assert outcome.metrics["batches"] == 2 * 8 - 3
+        assert outcome.metrics["first_epoch_s"] == START_S + 8 * WAIT_S
+        assert outcome.metrics["steady_samples_per_s"] == SAMPLES / WAIT_S
+
+    def test_without_them_none_is_told(self) -> None:
+        """A trial that ends with its time may see no epoch's end."""
+        metrics = loading.run(TrialSpec("loader", PARAMS), self.context()).metrics
+        assert "first_epoch_s" not in metrics
 
     def test_a_loader_that_fails_is_closed(
         self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch

@@ -35,6 +35,8 @@ def test_a_point_carries_every_setting() -> None:
     carried = set(points(devices=2)[0])
     for device in told:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
+    for access in ("file", "pipe"):
+        carried |= points(inputs="store", access=access)[0].keys()
     assert set(Training.model_fields) - {"inputs"} <= carried
 
 
@@ -94,3 +96,34 @@ def test_who_cannot_train_on_several_is_told() -> None:
         Training.model_validate({"consumer": "mxnet", "devices": 2})
     with pytest.raises(ValidationError, match="say how many processes"):
         Training.model_validate({"device": "cpu", "devices": "all"})
+    with pytest.raises(ValidationError, match="access file is for loops on one device"):
+        Training.model_validate({"devices": 2, "inputs": "store", "access": "file"})
+
+
+class TestAccess:
+    """How input ``store`` is read."""
+
+    def test_it_is_of_the_store_alone(self) -> None:
+        """Other inputs are read as they were."""
+        found = points(inputs=["synthetic", "cold", "store"], access="file", connections=3)
+        assert [point.get("access") for point in found] == [None, None, "file"]
+        assert [point.get("connections") for point in found] == [None, None, 3]
+        assert all("shuffle_buffer" not in point for point in found)
+
+    def test_it_tells_loops_apart(self) -> None:
+        """Two of them need no group."""
+        loop = Training(inputs=("store",), access="pipe")
+        assert loop.label == "ResNet-50 on torch, torch-iterable, access pipe"
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"access": "file"}, "access file is how input store is read: add it to inputs"),
+            ({"access": "lazy", "inputs": "store"}, "is for loader torch-map, not for torch-it"),
+            ({"access": "mount", "inputs": "store"}, "Input should be"),
+        ],
+    )
+    def test_what_has_no_use_is_refused(self, given: dict[str, Any], said: str) -> None:
+        """With what it is for."""
+        with pytest.raises(ValidationError, match=said):
+            Training.model_validate(given)

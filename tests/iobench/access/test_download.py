@@ -1,0 +1,93 @@
+"""Mode ``file``: what is copied, and what is not begun."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import dataprep
+from dataprep.errors import PermissionRefused
+from dataprep.stores import open_store
+from iobench.access import download
+from iobench.access.download import downloaded, occupied_bytes
+from iobench.errors import Unavailable
+from iobench.trial import Place
+
+
+class Usage(NamedTuple):
+    """What a disk says of itself."""
+
+    total: int
+    used: int
+    free: int
+
+
+@pytest.mark.parametrize("format", ["tfrecord", "recordio"])
+def test_shards_of_one_format_can_be_read(
+    places: Mapping[str, Place], tmp_path: Path, format: str
+) -> None:
+    """With their tables; no other format and no index comes along."""
+    local = downloaded(places["shards@s3"], format, tmp_path, connections=4)
+    assert (local.uri, local.is_remote) == (str(tmp_path), False)
+    copied, given = (
+        dataprep.open(uri, format=format) for uri in (tmp_path, places["shards@disk"].uri)
+    )
+    assert list(copied) == list(given)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("labels.json", "train.manifest.json", "train.samples.parquet", format),
+    }
+
+
+def test_files_are_copied_all(places: Mapping[str, Place], tmp_path: Path) -> None:
+    """Byte for byte."""
+    downloaded(places["files@s3"], "files", tmp_path, connections=4)
+    origin = Path(places["files@disk"].uri)
+    names = [path.relative_to(origin) for path in origin.rglob("*") if path.is_file()]
+    assert len(names) >= 120
+    assert all((tmp_path / name).read_bytes() == (origin / name).read_bytes() for name in names)
+
+
+def test_too_little_room_is_said_before_the_first_byte(
+    places: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How much is needed, and how much there is."""
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: Usage(10**9, 10**9 - 1_500_000, 1_500_000)
+    )
+    with pytest.raises(Unavailable, match=r"needs [\d.]+ MB .*, which has 1\.5 MB free") as caught:
+        downloaded(places["shards@s3"], "tfrecord", tmp_path, connections=4)
+    assert list(tmp_path.iterdir()) == []
+    shards = sum(len(shard) for shard in _shards(places["shards@disk"]))
+    needed = float(str(caught.value).partition("needs ")[2].partition(" MB")[0])
+    assert shards / 1e6 <= needed <= 1.2 * shards / 1e6 + 0.1
+
+
+def test_a_key_stays_within_the_folder(tmp_path: Path) -> None:
+    """A store may hold any key."""
+
+    class Odd:
+        def get(self, key: str) -> bytes:
+            return b"data"
+
+    odd: Any = Odd()
+    with pytest.raises(PermissionRefused, match="would leave"):
+        download._copy(odd, "../outside", tmp_path)
+    assert not (tmp_path.parent / "outside").exists()
+
+
+def test_what_files_occupy_is_their_blocks(tmp_path: Path) -> None:
+    """A small file takes a block, and an empty folder nothing."""
+    (tmp_path / "folder").mkdir()
+    assert occupied_bytes(tmp_path) == 0
+    (tmp_path / "folder" / "small").write_bytes(b"x" * 5000)
+    assert occupied_bytes(tmp_path) == (tmp_path / "folder" / "small").stat().st_blocks * 512 > 0
+
+
+def _shards(place: Place) -> list[bytes]:
+    store = open_store(place.uri)
+    dataset = dataprep.open(place.uri)
+    return [store.get(shard.key) for shard in dataset.shards()]

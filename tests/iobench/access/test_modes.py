@@ -1,0 +1,44 @@
+"""Which mode goes with which loader and which data."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from iobench.access.modes import DIRECT, MODES, SETTINGS, Access, data_of, suiting, suits
+from iobench.loaders.own import SYNTHETIC
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_loaders_that_read_nothing_have_no_mode(mode: str) -> None:
+    """What reads nothing reaches nothing."""
+    assert not any(suits(mode, name) for name in SYNTHETIC)
+    assert all(suits(DIRECT, name) for name in SYNTHETIC)
+
+
+def test_streams_and_single_samples_have_loaders_of_their_own() -> None:
+    """Files on a disk are read by all, somebody else's loader included."""
+    assert [name for name in ("raw", "torch-map", "mine", "tf-data") if suits("pipe", name)] == [
+        "tf-data"
+    ]
+    assert suits("lazy", "torch-map")
+    assert not suits("lazy", "torch-iterable")
+    assert all(suits(mode, "mine") for mode in ("file", "mount"))
+    assert suiting("pipe") == "tf-data or torch-iterable"
+    assert suiting("file") == "any that reads"
+
+
+def test_each_mode_has_its_data() -> None:
+    """A mount is of the same form at a path; the others need a store."""
+    assert data_of("mount", "shards-4MB@s3") == "shards-4MB@disk"
+    assert data_of("mount", "files@disk") == "files@disk"
+    assert data_of("file", "shards@s3") == "shards@s3"
+    assert data_of("lazy", "shards@disk") is None
+    assert data_of(DIRECT, "shards@disk") == "shards@disk"
+
+
+def test_every_mode_is_known() -> None:
+    """To the config as to what says what each is."""
+    assert {*MODES, DIRECT} == set(get_args(Access))
+    assert set(SETTINGS) < set(MODES)

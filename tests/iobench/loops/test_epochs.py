@@ -1,0 +1,59 @@
+"""Epochs one after the other, on a clock that stands still."""
+
+from __future__ import annotations
+
+import pytest
+
+from iobench.errors import TrialFailed
+from iobench.loops.epochs import Epochs
+from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, looped
+
+
+def test_epochs_follow_each_other() -> None:
+    """Numbered from 0, so that each has an order of its own."""
+    loader, clock = looped(2)
+    batches = iter(Epochs(loader, clock))
+    for _ in range(5):
+        next(batches)
+    assert loader.epochs == [0, 1, 2]
+
+
+def test_an_empty_epoch_is_not_repeated_forever() -> None:
+    """It has failed."""
+    loader, clock = looped(0)
+    with pytest.raises(TrialFailed, match="the loader gave no batch"):
+        next(iter(Epochs(loader, clock)))
+
+
+def test_there_are_as_many_as_were_told() -> None:
+    """And no more."""
+    loader, clock = looped(2)
+    assert len(list(Epochs(loader, clock, 3))) == 6
+    assert loader.epochs == [0, 1, 2]
+
+
+def test_the_first_epoch_is_told_apart_from_the_rest() -> None:
+    """The first has the opening in it; the rate is that of all later ones."""
+    loader, clock = looped(4, last_samples=1)
+    epochs = Epochs(loader, clock, 3)
+    list(epochs)
+    samples = 3 * SAMPLES + 1
+    assert epochs.metrics(0.0) == {
+        "whole_epochs": 3,
+        "first_epoch_s": START_S + 4 * WAIT_S,
+        "steady_samples_per_s": 2 * samples / (2 * 4 * WAIT_S),
+    }
+    assert epochs.metrics(1.0)["first_epoch_s"] == START_S + 4 * WAIT_S - 1.0
+
+
+def test_an_epoch_that_was_left_is_no_epoch() -> None:
+    """What has not ended is in no figure."""
+    loader, clock = looped(4)
+    epochs = Epochs(loader, clock)
+    batches = iter(epochs)
+    for _ in range(3):
+        next(batches)
+    assert epochs.metrics(0.0) == {}
+    for _ in range(3):
+        next(batches)
+    assert epochs.metrics(0.0) == {"whole_epochs": 1, "first_epoch_s": START_S + 4 * WAIT_S}
