@@ -8,41 +8,30 @@ memory: the page cache, which the kernel can take back, is none of it (``smaps_r
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from iobench.samplers.processes import descendants
+from iobench.samplers.proportional import unbacked_bytes
 
 _EVERY_S, _SHARE = 0.2, 0.01
-_LINE = re.compile(rb"^(Pss|Pss_Anon|Pss_Shmem): +(\d+) kB$", re.M)
 
 
-def proportional_bytes(process: int, proc: Path = Path("/proc")) -> int | None:
-    """Of one process; None where it is gone or the kernel does not say."""
-    try:
-        text = (proc / str(process) / "smaps_rollup").read_bytes()
-    except OSError:
-        return None
-    found = {name: 1024 * int(size) for name, size in _LINE.findall(text)}
-    if b"Pss_Anon" in found:
-        return found[b"Pss_Anon"] + found.get(b"Pss_Shmem", 0)
-    return found.get(b"Pss")
-
-
-def tree_bytes(root: int, proc: Path = Path("/proc")) -> int | None:
-    """Of ``root`` and all below it; None where ``root`` itself cannot be read."""
-    own = proportional_bytes(root, proc)
+def tree_bytes(root: int, below: Iterable[int], proc: Path = Path("/proc")) -> int | None:
+    """Of ``root`` and those ``below`` it; None where ``root`` itself cannot be read."""
+    own = unbacked_bytes(proc, root)
     if own is None:
         return None
-    others = descendants(root, proc) - {root}
-    return own + sum(proportional_bytes(process, proc) or 0 for process in others)
+    return own + sum(unbacked_bytes(proc, process) or 0 for process in below)
 
 
 class PeakMemory:
     """Reads while the ``with`` block lasts, in a thread: at its beginning, at its end, and between
     them five times a second, or less often where that would take more than 1 % of a processor.
+    A process counts from the second reading on at which it is there: until a new one has its own
+    program (vfork(2)) its memory is that of the process that started it.
 
     Attributes:
         needed_bytes: the most above what it was at the beginning; None where it cannot be told.
@@ -53,12 +42,14 @@ class PeakMemory:
         self._root, self._proc = root or os.getpid(), proc
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="peak memory", daemon=True)
+        self._below: set[int] = set()
         self._before: int | None = None
         self.needed_bytes: int | None = None
         self.core_share = 0.0
 
     def __enter__(self) -> PeakMemory:
-        self._before = tree_bytes(self._root, self._proc)
+        self._below = self._descendants()
+        self._before = tree_bytes(self._root, self._below, self._proc)
         self._begun_s = time.perf_counter()
         if self._before is not None:
             self._thread.start()
@@ -81,6 +72,10 @@ class PeakMemory:
         self.core_share = time.thread_time() / wall_s if wall_s > 0 else 0.0
 
     def _look(self) -> None:
-        now = tree_bytes(self._root, self._proc)
+        before, self._below = self._below, self._descendants()
+        now = tree_bytes(self._root, before & self._below, self._proc)
         if now is not None and self._before is not None:
             self.needed_bytes = max(self.needed_bytes or 0, now - self._before)
+
+    def _descendants(self) -> set[int]:
+        return descendants(self._root, self._proc) - {self._root}

@@ -9,12 +9,13 @@ from dataprep.counted import counted
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch, CountsBatches, Loader, LoaderSettings
 from iobench.loops.drive import steps_to_leave_out
+from iobench.loops.opening import batches_of
 from iobench.stored import Stored
 
 
 def full_batches(loader: Loader, batch_size: int) -> Iterator[Batch]:
     """One epoch without its short batches, for each size of which a GPU would tune anew."""
-    return (batch for batch in loader.epoch(0) if batch.samples == batch_size)
+    return (batch for batch in batches_of(loader, 0) if batch.samples == batch_size)
 
 
 def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int:

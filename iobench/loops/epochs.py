@@ -9,6 +9,7 @@ from typing import Any
 from iobench.clock import Clock
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, Loader
+from iobench.loops.opening import batches_of
 
 
 class Epochs:
@@ -30,7 +31,7 @@ class Epochs:
         self._ended = []
         for number in count() if self._limit is None else range(self._limit):
             samples = 0
-            for batch in self._loader.epoch(number):
+            for batch in batches_of(self._loader, number):
                 samples += batch.samples
                 yield batch
             if not samples:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iobench.access.downloaded_loader import DownloadedLoader
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
-from iobench.loaders import LOADERS, Loader, LoaderSettings
+from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
 from iobench.loaders.own import TAKE_PIXELS
 from iobench.stored import check_form
 from iobench.trial import Context, Place
@@ -54,6 +54,21 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
             f"{', '.join(sorted(TAKE_PIXELS))} read them"
         )
     return made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
+
+
+def batches_of(loader: Loader, number: int) -> Iterator[Batch]:
+    """An epoch of a loader, whoever wrote it.
+
+    Raises:
+        TrialFailed: it gives something else than batches.
+    """
+    for batch in loader.epoch(number):
+        if not isinstance(batch, Batch):
+            raise TrialFailed(
+                f"the loader gives {type(batch).__name__} where iobench.loaders.Batch belongs: "
+                "Batch(images, labels, samples)"
+            )
+        yield batch
 
 
 def loader_settings(params: Mapping[str, Any]) -> LoaderSettings:

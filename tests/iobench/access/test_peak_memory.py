@@ -7,11 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from iobench.access.peak_memory import PeakMemory, proportional_bytes, tree_bytes
+from iobench.access.peak_memory import PeakMemory, tree_bytes
 from tests.commandline import wait_until
 
 MIB = 2**20
-NEWER = "00400000-7fff rollup\nRss: 900 kB\nPss: {pss} kB\nPss_Anon: {anon} kB\nPss_Shmem: 8 kB\n"
 
 
 def process(proc: Path, pid: int, parent: int, rollup: str | None) -> None:
@@ -23,25 +22,27 @@ def process(proc: Path, pid: int, parent: int, rollup: str | None) -> None:
         (folder / "smaps_rollup").write_text(rollup)
 
 
-def test_pages_that_files_back_are_left_out(tmp_path: Path) -> None:
-    """Where the kernel tells them apart; an older one gives the whole."""
-    process(tmp_path, 10, 1, NEWER.format(pss=500, anon=100))
-    process(tmp_path, 11, 1, "Pss:                 70 kB\n")
-    process(tmp_path, 12, 1, None)
-    assert proportional_bytes(10, tmp_path) == 108 * 1024
-    assert proportional_bytes(11, tmp_path) == 70 * 1024
-    assert proportional_bytes(12, tmp_path) is None
-
-
-def test_all_below_a_process_count(tmp_path: Path) -> None:
-    """Others do not; one that cannot be read counts nothing, unless it is the first."""
+def test_those_told_count(tmp_path: Path) -> None:
+    """One that cannot be read counts nothing, unless it is the first."""
     process(tmp_path, 10, 1, "Pss: 10 kB\n")
     process(tmp_path, 11, 10, "Pss: 5 kB\n")
-    process(tmp_path, 12, 11, "Pss: 1 kB\n")
     process(tmp_path, 13, 10, None)
+    assert tree_bytes(10, {11, 13, 14}, tmp_path) == 15 * 1024
+    assert tree_bytes(13, {11}, tmp_path) is None
+
+
+def test_a_new_process_counts_from_the_second_look_on(tmp_path: Path) -> None:
+    """At the first its memory may still be its parent's; what is not below never counts."""
+    process(tmp_path, 10, 1, "Pss: 100 kB\n")
     process(tmp_path, 99, 1, "Pss: 1000 kB\n")
-    assert tree_bytes(10, tmp_path) == 16 * 1024
-    assert tree_bytes(13, tmp_path) is None
+    memory = PeakMemory(10, tmp_path)
+    memory._before = 100 * 1024
+    process(tmp_path, 11, 10, "Pss: 100 kB\n")
+    memory._look()
+    assert memory.needed_bytes == 0
+    (tmp_path / "11" / "smaps_rollup").write_text("Pss: 5 kB\n")
+    memory._look()
+    assert memory.needed_bytes == 5 * 1024
 
 
 def test_the_most_above_the_beginning_is_what_was_needed(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from iobench.clock import VirtualClock
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LoaderSettings
-from iobench.loops.opening import built, check_frameworks, loader_settings
+from iobench.loops.opening import batches_of, built, check_frameworks, loader_settings
 from iobench.trial import Context, Place
 from tests.iobench.loops.fakes import PARAMS, SAMPLES, looped
 
@@ -47,3 +47,12 @@ def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
     context = Context({}, VirtualClock(), lambda done, unit: None)
     with pytest.raises(Unavailable, match="raw, torch-iterable, torch-map read them"):
         built(name, place, LoaderSettings(), context)
+
+
+def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another package's loader that yields what torch's gives: the message says what belongs."""
+    loader, _ = looped(1)
+    assert [batch.samples for batch in batches_of(loader, 0)] == [SAMPLES]
+    monkeypatch.setattr(loader, "epoch", lambda number: iter([("images", "labels")]))
+    with pytest.raises(TrialFailed, match=r"gives tuple where .* Batch\(images, labels, samples\)"):
+        next(batches_of(loader, 0))

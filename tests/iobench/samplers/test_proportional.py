@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iobench.samplers.proportional import pss_bytes
+from iobench.samplers.proportional import pss_bytes, unbacked_bytes
 
 ROLLUP = """\
 55d0c0000000-7ffd00000000 ---p 00000000 00:00 0                          [rollup]
@@ -45,6 +45,16 @@ def test_what_may_not_be_read_is_not_known(tmp_path: Path) -> None:
     """Another user's process, say; a folder stands for it."""
     (tmp_path / "7" / "smaps_rollup").mkdir(parents=True)
     assert pss_bytes(tmp_path, 7) is None
+
+
+def test_pages_that_files_back_are_left_out(tmp_path: Path) -> None:
+    """Where the kernel tells them apart; an older one gives the whole."""
+    for pid, text in ((7, f"{ROLLUP}Pss_Anon: 100 kB\nPss_Shmem: 8 kB\n"), (8, ROLLUP)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "smaps_rollup").write_text(text)
+    assert unbacked_bytes(tmp_path, 7) == 108 * 1024
+    assert unbacked_bytes(tmp_path, 8) == 12345 * 1024
+    assert unbacked_bytes(tmp_path, 9) is None
 
 
 @pytest.mark.skipif(not (PROC / "self" / "smaps_rollup").exists(), reason="no such kernel file")
