@@ -13,10 +13,13 @@ from iobench.coldness import IN_MEMORY
 from iobench.errors import TrialFailed, Unavailable
 from iobench.mounts import file_system
 
+_HUGE = 2**21
+_MALLOC_HEADER = 16  # glibc's, of a block that is mapped by itself
+
 
 @contextlib.contextmanager
 def reading(path: Path, block_bytes: int, *, direct: bool) -> Iterator[Callable[[int], int]]:
-    """What reads the block at an offset into page-aligned memory, and returns its bytes.
+    """What reads the block at an offset into memory of its own, and returns its bytes.
 
     The kernel is given no advice on the pattern, as loaders give none (fio does, unless told
     ``--fadvise_hint=0``).
@@ -25,7 +28,7 @@ def reading(path: Path, block_bytes: int, *, direct: bool) -> Iterator[Callable[
         Unavailable: O_DIRECT is refused, or would mean nothing.
         TrialFailed: fewer bytes came back, by the callable.
     """
-    with _opened(path, os.O_RDONLY, direct) as descriptor, _memory(block_bytes) as memory:
+    with _opened(path, os.O_RDONLY, direct) as descriptor, _memory(block_bytes, direct) as memory:
         buffers, preadv = [memory], os.preadv
 
         def read(offset: int) -> int:
@@ -46,7 +49,7 @@ def writing(path: Path, block_bytes: int, *, direct: bool) -> Iterator[Callable[
         Unavailable: O_DIRECT is refused, or would mean nothing.
         TrialFailed: fewer bytes went out, by the callable.
     """
-    with _opened(path, os.O_WRONLY, direct) as descriptor, _memory(block_bytes) as memory:
+    with _opened(path, os.O_WRONLY, direct) as descriptor, _memory(block_bytes, direct) as memory:
         buffers, pwritev = [memory], os.pwritev
 
         def write(offset: int) -> int:
@@ -72,12 +75,25 @@ def _opened(path: Path, flags: int, direct: bool) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _memory(block_bytes: int) -> Iterator[mmap.mmap]:
-    """Private memory, as malloc's: shared memory comes in smaller pieces to the device."""
-    with mmap.mmap(-1, block_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+def _memory(block_bytes: int, direct: bool) -> Iterator[memoryview]:
+    """Private memory for a block, laid out as it serves each kind of transfer.
+
+    A device is given huge pages where the kernel grants them: in single pages a block of 1 MiB is
+    256 pieces, and two thirds as fast. A copy from the page cache goes where malloc would put a
+    block of that size, its header behind the beginning of a page: at the beginning itself some
+    processors copy a tenth slower.
+    """
+    size = -(-block_bytes // _HUGE) * _HUGE if direct else block_bytes + _MALLOC_HEADER
+    first = 0 if direct else _MALLOC_HEADER
+    # Shared memory would come in smaller pieces to the device.
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+        if direct:
+            with contextlib.suppress(OSError):  # a kernel without them
+                pages.madvise(mmap.MADV_HUGEPAGE)
         # Touched now, not in the first operation; random, so that nothing can compress it.
-        memory[:] = os.urandom(block_bytes)
-        yield memory
+        pages[:] = os.urandom(size)
+        with memoryview(pages) as whole, whole[first : first + block_bytes] as block:
+            yield block
 
 
 @contextlib.contextmanager
