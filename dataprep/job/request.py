@@ -16,6 +16,7 @@ from dataprep.sources import Announcing, Listing, Source, open_source
 from dataprep.sources.imagefolder import commonest
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.local_errors import translated
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ def _splits(config: ShardConfig) -> tuple[str, ...]:
 
 def _refuse_file(config: ShardConfig) -> None:
     store = open_store(config.output, config.store)
-    if isinstance(store, LocalStore) and store.root.is_file():
+    with translated(config.output):  # a folder above it may be closed to us
+        is_file = isinstance(store, LocalStore) and store.root.is_file()
+    if is_file:
         raise ConfigError(
             f"the output {config.output!r} is a file: give a folder, which need not be there yet"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -19,7 +20,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import dataprep
 from dataprep.cli import app
+from dataprep.errors import PermissionRefused
 from dataprep.names import escape, unescape
 from dataprep.sample import SampleTree, draw_tree
 from iobench.s3_server import MotoServer
@@ -308,6 +311,22 @@ class TestOutput:
         output.mkdir(mode=0o500)
         done = run("shard", "--source", photos, "--output", output)
         assert "permission denied" in one_clear_line(done, 2)
+
+    def test_no_right_to_look(
+        self, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An output below a folder that may not be searched is refused in the same words."""
+        output = tmp_path / "closed" / "out"
+        stat = Path.stat
+
+        def refused(path: Path, **how: Any) -> os.stat_result:
+            if path == output:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return stat(path, **how)
+
+        monkeypatch.setattr(Path, "stat", refused)
+        with pytest.raises(PermissionRefused, match=f"permission denied: '{output}'"):
+            dataprep.shard(dataprep.ShardConfig(source=str(photos), output=str(output)))
 
     def test_not_writable_by_anyone(self, photos: Path) -> None:
         """A file system without files of its own is refused."""
