@@ -16,7 +16,6 @@ from dataprep.sources import Announcing, Listing, Source, open_source
 from dataprep.sources.imagefolder import commonest
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
-from dataprep.stores.local_errors import translated
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,12 @@ def _splits(config: ShardConfig) -> tuple[str, ...]:
 
 def _refuse_file(config: ShardConfig) -> None:
     store = open_store(config.output, config.store)
-    with translated(config.output):  # a folder above it may be closed to us
+    try:
         is_file = isinstance(store, LocalStore) and store.root.is_file()
+    except PermissionError as error:  # a folder above it is closed to us
+        raise ConfigError(
+            f"permission denied: {error.filename!r}: give an output that you may write to"
+        ) from None
     if is_file:
         raise ConfigError(
             f"the output {config.output!r} is a file: give a folder, which need not be there yet"

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import dataprep
 from dataprep.cli import app
-from dataprep.errors import PermissionRefused
+from dataprep.errors import ConfigError
 from dataprep.names import escape, unescape
 from dataprep.sample import SampleTree, draw_tree
 from iobench.s3_server import MotoServer
@@ -325,7 +325,7 @@ class TestOutput:
             return stat(path, **how)
 
         monkeypatch.setattr(Path, "stat", refused)
-        with pytest.raises(PermissionRefused, match=f"permission denied: '{output}'"):
+        with pytest.raises(ConfigError, match=f"permission denied: '{output}'"):
             dataprep.shard(dataprep.ShardConfig(source=str(photos), output=str(output)))
 
     def test_not_writable_by_anyone(self, photos: Path) -> None:
