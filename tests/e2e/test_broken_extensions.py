@@ -132,7 +132,7 @@ WHOSE = "of broken-parts 1.0"
         ),
         ("loader", "wrong", "(broken_parts:Wrong) cannot be made: TypeError: "),
         ("loader", "raising", "(broken_parts:Raising) cannot be made: LookupError: no such thing"),
-        ("loader", "untyped", "AttributeError: 'tuple' object has no attribute 'samples'"),
+        ("loader", "untyped", "the loader gives tuple where iobench.loaders.Batch belongs"),
         ("consumer", "half", f"consumer 'half' {WHOSE} (broken_parts:Half) has no compute_s, "),
         ("client", "half", f"object-store client 'half' {WHOSE} (broken_parts:Half) has no "),
         ("client", "lost", "(nowhere_to_be_found:Client) cannot be loaded: ModuleNotFoundError"),
