@@ -24,7 +24,7 @@ from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
-from dataprep.stores.options import StoreOptions
+from dataprep.stores.options import StoreOptions, check_no_credentials
 
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 
@@ -135,7 +135,7 @@ class ShardConfig(BaseModel):
     def _not_empty(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be empty")
-        return value
+        return check_no_credentials(value)
 
     @field_validator("split")
     @classmethod

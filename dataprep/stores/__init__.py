@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
-from dataprep.stores.options import StoreOptions
+from dataprep.stores.options import StoreOptions, check_no_credentials
 from dataprep.stores.protocol import Buffer, ObjectInfo, Store
 
 __all__ = ["STORES", "Buffer", "ObjectInfo", "Store", "StoreOptions", "open_store"]
@@ -22,9 +22,14 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
     Schemes resolve through the entry-point group ``dataprep.stores``.
 
     Raises:
-        ConfigError: no store is registered for the scheme, or it is not written as one.
+        ConfigError: no store is registered for the scheme, it is not written as one, or it carries
+            credentials.
     """
     uri = os.fspath(uri)
+    try:
+        check_no_credentials(uri)
+    except ValueError as error:
+        raise ConfigError(f"an address {error}") from None
     _refuse_slips(uri, STORES.names())
     scheme, colon, _ = uri.partition("://")
     if not colon:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from dataprep.errors import ConfigError
 from dataprep.names import escape
-from dataprep.stores.options import StoreOptions
+from dataprep.stores.options import StoreOptions, check_no_credentials
 from dataprep.stores.s3_errors import translated
 
 if TYPE_CHECKING:
@@ -20,18 +20,17 @@ class S3Bucket:
     """``s3://name/prefix``; ``prefix`` ends in a slash or is empty.
 
     Raises:
-        ConfigError: the URI names no bucket, or carries a user.
+        ConfigError: the URI names no bucket, or carries credentials.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.name, _, prefix = uri.removeprefix("s3://").partition("/")
         if not uri.startswith("s3://") or not self.name:
             raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
-        if "@" in self.name:
-            raise ConfigError(
-                "an S3 URI carries no user or password: credentials come from the environment "
-                "or from a profile"
-            )
+        try:
+            check_no_credentials(uri)
+        except ValueError as error:
+            raise ConfigError(f"an S3 URI {error}") from None
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.options = options or StoreOptions()
 
