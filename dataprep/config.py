@@ -16,6 +16,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
+from dataprep.credentials import check_no_credentials
 from dataprep.execution import DaskOptions, PlanOptions
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
@@ -24,7 +25,7 @@ from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
-from dataprep.stores.options import StoreOptions, check_no_credentials
+from dataprep.stores.options import StoreOptions
 
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 

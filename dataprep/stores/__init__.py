@@ -6,9 +6,10 @@ import os
 from collections.abc import Collection
 from typing import Any, cast
 
+from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
-from dataprep.stores.options import StoreOptions, check_no_credentials
+from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, ObjectInfo, Store
 
 __all__ = ["STORES", "Buffer", "ObjectInfo", "Store", "StoreOptions", "open_store"]

@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-_SIGNED = re.compile(
-    r"[?&#](x-(amz|goog|ms)-[a-z-]+|awsaccesskeyid|googleaccessid|signature|sig|"
-    r"([a-z]+_)?token|(access_|secret_|api_)?key)=",
-    re.IGNORECASE,
-)
-
-
-def check_no_credentials(address: str) -> str:
-    """``address`` itself: a path, or a URI that may be written into manifests and results.
-
-    Raises:
-        ValueError: a URI with a user, a password, a signature or a token in it.
-    """
-    _, is_uri, rest = address.partition("://")
-    if is_uri and "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]:
-        raise ValueError(
-            "must not carry a user or password: credentials come from the environment "
-            "or from a profile"
-        )
-    if is_uri and _SIGNED.search(rest):
-        raise ValueError(
-            "must not carry a signature or token: credentials come from the environment "
-            "or from a profile"
-        )
-    return address
+from dataprep.credentials import check_no_credentials
 
 
 class StoreOptions(BaseModel):

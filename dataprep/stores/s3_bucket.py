@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
 from dataprep.names import escape
-from dataprep.stores.options import StoreOptions, check_no_credentials
+from dataprep.stores.options import StoreOptions
 from dataprep.stores.s3_errors import translated
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, model_validator
 
 from dataprep.config import check_split
+from dataprep.credentials import check_no_credentials
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
-from dataprep.stores.options import check_no_credentials
 
 LOCAL = "local"
 _NO_OBJECT_STORES = ("s3", "file", "memory")

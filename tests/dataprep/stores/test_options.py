@@ -11,7 +11,6 @@ from dataprep.errors import ConfigError
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
-from dataprep.stores.options import check_no_credentials
 from dataprep.stores.s3 import S3Store
 
 
@@ -60,34 +59,6 @@ def test_credentials_in_an_endpoint_are_refused_and_not_repeated(url: str) -> No
     with pytest.raises(ValidationError, match="must not carry a user or password") as caught:
         StoreOptions(endpoint_url=url)
     assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://bucket.s3.amazonaws.com/a?X-Amz-Credential=AKIA&X-Amz-Signature=hunter2",
-        "https://bucket.s3.amazonaws.com/a?AWSAccessKeyId=AKIA&Expires=9&Signature=hunter2",
-        "https://account.blob.core.windows.net/a?sv=2024&sig=hunter2",
-        "s3://bucket/prefix?versionId=1&x-amz-security-token=hunter2",
-        "gs://bucket/a#access_token=hunter2",
-        "s3://me:hunter2@bucket/a",
-        "other://hunter2@bucket?x",
-    ],
-)
-def test_signed_addresses_are_refused_and_not_repeated(address: str) -> None:
-    """What would be a credential in a manifest or a result never gets there."""
-    with pytest.raises(ValueError, match=r"must not carry a (user|signature)") as caught:
-        check_no_credentials(address)
-    assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["/data/x?sig=1", "me@host:/x", "s3://bucket/a@b/c", "s3://bucket/q?a#b", "s3://b/signature=1"],
-)
-def test_paths_and_keys_may_look_odd(address: str) -> None:
-    """A path is no URI, and an object's key may hold what it likes."""
-    assert check_no_credentials(address) == address
 
 
 @pytest.mark.parametrize("url", ["http://minio:9000/?a=1", "https://minio/x#y"])
