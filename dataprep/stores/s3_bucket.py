@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from dataprep.credentials import check_no_credentials
+from dataprep.credentials import check_no_credentials, without_credentials
 from dataprep.errors import ConfigError
 from dataprep.names import escape
 from dataprep.stores.options import StoreOptions
@@ -98,12 +98,14 @@ class S3Bucket:
 
 
 def another_server(uri: str, options: StoreOptions) -> str | None:
-    """The endpoint by which a bucket is reached, unless it is Amazon's.
+    """The endpoint by which a bucket is reached, unless it is Amazon's; to be shown.
 
-    boto3 is asked: an option, the environment and its own config file can name one.
+    boto3 is asked: an option, the environment and its own config file can name one, also with a
+    password, which is left out.
 
     Raises:
         ConfigError, StoreError: boto3 cannot be set up so.
     """
     server = S3Bucket(uri, options).connect().meta.endpoint_url
-    return None if (urlsplit(server).hostname or "").endswith(_AMAZON) else server
+    is_amazon = (urlsplit(server).hostname or "").endswith(_AMAZON)
+    return None if is_amazon else without_credentials(server)
