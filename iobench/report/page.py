@@ -65,8 +65,7 @@ def _embedded(name: str, value: Any) -> Markup:
     """The element that holds it: JSON, or where that were long, the same as gzip in base64."""
     plain = embedded_json(value)
     if len(plain) <= _LONGEST_PLAIN:
-        element = '<script type="application/json" id="{}">{}</script>'
-        return Markup(element).format(name, plain)
+        return Markup('<script type="application/json" id="{}">{}</script>').format(name, plain)
     packed = base64.b64encode(gzip.compress(plain.encode(), mtime=0)).decode()
     return Markup('<script type="application/gzip" id="{}">{}</script>').format(name, packed)
 

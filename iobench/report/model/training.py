@@ -51,7 +51,8 @@ def section(result: Result, series: Series) -> Section | None:
         )
         note = (
             "Differences of wall times of the same loop, so that they add up to the whole loop; "
-            "a negative one is drawn reaching back, not clipped."
+            "a negative one is drawn reaching back, not clipped. The share of time waiting, in the "
+            "table of step times, is timed step by step within one input: it need not equal them."
         )
         charts.append(Chart("Where the time goes", Piles(_UNIT, piles), keys, note, wide=True))
     made = (_stalls(result, groups), ranks.table(result), _latencies(result))
