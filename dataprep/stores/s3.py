@@ -14,16 +14,16 @@ import hashlib
 import io
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.s3_answers import copied, md5_of
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
 
@@ -36,7 +36,6 @@ MULTIPART_FROM_BYTES = 256 * 2**20
 PART_BYTES = 64 * 2**20
 """Of those parts, but for the last."""
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
 _PUT_ATTEMPTS = 3
 _READ_ATTEMPTS = 4
 _CONNECTIONS = 256
@@ -89,6 +88,29 @@ class S3Store:
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""
         return self._read(key, {})
+
+    def get_to(self, key: str, file: BinaryIO) -> None:
+        """Write the object's bytes to ``file`` as they come, held against its ETag.
+
+        What an attempt has written that did not succeed is taken back.
+        """
+        begun_at, before = file.tell(), ""
+        with translated(self._bucket.shown(key), self.options):
+            for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
+                file.seek(begun_at)
+                file.truncate()
+                try:
+                    answer: Any = self._client().get_object(**self._object(key))
+                    found = copied(answer, file)
+                except Exception as error:
+                    if last or not is_passing(error):
+                        raise
+                    continue
+                _log.debug(GOT, key, found.bytes)
+                if md5_of(answer) in (None, found.md5) or found.md5 == before:
+                    return
+                before = found.md5
+        raise self._changing(key)
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object, by one range request."""
@@ -245,7 +267,10 @@ class S3Store:
                 if hashlib.md5(data, usedforsecurity=False).hexdigest() == md5:
                     return data
                 before = data
-        raise StoreError(
+        raise self._changing(key)
+
+    def _changing(self, key: str) -> StoreError:
+        return StoreError(
             f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other and from "
             "the ETag: something between here and the store changes data"
         )
@@ -263,10 +288,7 @@ class S3Store:
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
         _log.debug(GOT, key, len(data))
-        etag = answer.get("ETag", "").strip('"')
-        kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
-        plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
-        return data, etag if plain else None
+        return data, None if "Range" in arguments else md5_of(answer)
 
     def _forget(self) -> None:
         self._process = os.getpid()
