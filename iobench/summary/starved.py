@@ -100,7 +100,7 @@ def _starts(named: str, metrics: Any) -> Iterator[Finding]:
         yield Finding(
             "epoch-starts",
             "warning",
-            f"{named}: {share:.0%} of its time is the start of epochs, {each_s:.1f} s each",
+            f"{named}: {share:.0%} of its time is the start of epochs, {_duration(each_s)} each",
             "keep the workers from epoch to epoch (persistent_workers=True)",
         )
 
@@ -114,6 +114,10 @@ def _outliers(named: str, metrics: Any) -> Iterator[Finding]:
             f"{named}: one step of a hundred takes {rare / middle:.1f} times the median or more",
             "see in the charts whether waits or work stand out, and what the machine did then",
         )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"
 
 
 _RULES: tuple[Callable[[str, Any], Iterator[Finding]], ...] = (
