@@ -58,6 +58,7 @@ class LocalStore:
     def tidy(self) -> None:
         """Remove half-written files whose writers are gone: dead here, or silent for a day."""
         folder = self.root / PARTIAL
+        local_leases.sweep(self._leases)
         with contextlib.suppress(OSError):
             for partial in folder.iterdir():
                 if partial.is_file() and _is_abandoned(partial):

@@ -106,6 +106,19 @@ def holders(folder: Path, prefix: str) -> Iterator[Holder]:
                 os.close(descriptor)
 
 
+def sweep(folder: Path) -> None:
+    """Remove the files that nobody has locked, and the folder where none is left."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                if _locked(descriptor, tries=1) and _is_at(path, descriptor):
+                    path.unlink()
+            finally:
+                os.close(descriptor)
+        folder.rmdir()
+
+
 def _locked(descriptor: int, tries: int = _TRIES, how: int = fcntl.LOCK_EX) -> bool | None:
     for number in range(tries):
         if number:

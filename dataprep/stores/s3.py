@@ -25,6 +25,7 @@ from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_passing, translated
 from dataprep.stores.s3_leases import Dated
 from dataprep.stores.s3_leases import holders as lease_holders
+from dataprep.stores.s3_leases import sweep as sweep_leases
 from dataprep.stores.s3_leases import take as take_lease
 from dataprep.stores.s3_reading import S3Reader
 
@@ -81,7 +82,8 @@ class S3Store:
         return None
 
     def tidy(self) -> None:
-        """Nothing to do: an object is there or not, and failed multipart uploads are aborted."""
+        """Remove leases of the dead. An object is there or not, failed uploads are aborted."""
+        sweep_leases(self)
 
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""

@@ -198,6 +198,17 @@ def holders(bucket: Bucket, prefix: str, *, lifetime_s: float = LIFETIME_S) -> I
             yield holder
 
 
+def sweep(bucket: Bucket) -> None:
+    """Remove those that nobody holds, as far as that is allowed."""
+    try:
+        names = {info.key for info in bucket.list(FOLDER)}
+        live = {f"{FOLDER}{holder.key}" for holder in holders(bucket, "")} if names else set()
+        for name in sorted(names - live):
+            bucket.delete(name)
+    except DataprepError:
+        pass  # they hinder nobody
+
+
 def _holder(key: str, found: Dated, lifetime_s: float) -> Holder | None:
     written = _Written.decoded(found.data)
     if written is not None and written.released:

@@ -149,6 +149,22 @@ def test_a_process_that_is_killed_keeps_nothing(
     held(place.opened().lease("train", "me")).release()
 
 
+def test_tidying_removes_those_of_the_dead_alone(
+    place: Place, elsewhere: Callable[[], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Nothing is left of a run that was killed; one that runs keeps what it has."""
+    process = elsewhere()
+    process.kill()
+    process.wait()
+    lease = held(place.opened().lease("val", "me"))
+    store = open_store(place.uri, StoreOptions(endpoint_url=place.endpoint or None))
+    store.tidy()
+    assert [holder.key for holder in place.opened().holders("")] == ["val"]
+    lease.release()
+    assert place.names() == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_fork_keeps_nothing(place: Place) -> None:
     """A worker that outlives whoever held the lease does not hold it."""
