@@ -210,7 +210,17 @@ def test_an_upload_in_parts_that_fails_is_aborted(
 
 
 def test_a_lease_that_may_not_be_removed_is_in_nobodys_way(
-    run: Run, job: list[str], bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
+    used: Rights,
+    run: Run,
+    job: list[str],
+    bucket: str,
+    s3_server: MotoServer,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+    job: list[str],
+    bucket: str,
+    s3_server: MotoServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without that right the object stays, and the next run goes on."""
     call = CLIENT._make_api_call
@@ -222,8 +232,10 @@ def test_a_lease_that_may_not_be_removed_is_in_nobodys_way(
         return call(client, operation, arguments)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refusing)
+    used.clear()
     run("shard", *job, "--part", "0/1")
     run("shard", *job)
+    assert not used & LEASES
     store = S3Store(f"s3://{bucket}/out", StoreOptions(endpoint_url=s3_server.url))
     left = {info.key for info in store.list("leases/")}
     assert left == {"leases/train", "leases/train.0-of-1"}
