@@ -216,11 +216,6 @@ def test_a_lease_that_may_not_be_removed_is_in_nobodys_way(
     bucket: str,
     s3_server: MotoServer,
     monkeypatch: pytest.MonkeyPatch,
-    run: Run,
-    job: list[str],
-    bucket: str,
-    s3_server: MotoServer,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without that right the object stays, and the next run goes on."""
     call = CLIENT._make_api_call
