@@ -127,7 +127,8 @@ def test_all_are_given_back_however_it_ends() -> None:
 
 def test_a_holder_that_is_renewed_lives(slept: list[float]) -> None:
     """It is refused as soon as that shows."""
-    store, notes = Keeper(), []
+    store = Keeper()
+    notes: list[str] = []
     store.others["train"] = [
         Holder("train", "split 'train'", "a", 110.0),
         Holder("train", "split 'train'", "a", 105.0),

@@ -6,12 +6,12 @@ import datetime
 import itertools
 import json
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreUnreachable
-from dataprep.stores import s3_leases
 from dataprep.stores.protocol import Holder, ObjectInfo
 from dataprep.stores.s3_leases import Dated, ObjectLease, age_s, holders, take
 
@@ -129,9 +129,7 @@ def test_lapsed_it_is_taken_over_and_its_holder_finds_out(bucket: Bucket) -> Non
     new.release()
 
 
-def test_a_renewal_whose_answer_was_lost_counts(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renewal_whose_answer_was_lost_counts(bucket: Bucket) -> None:
     """The object is its own, under an ETag that it was never told."""
     held = lease(bucket)
     bucket.objects["leases/train"] = bucket.objects["leases/train"][0], "unheard"
@@ -147,8 +145,8 @@ def test_who_cannot_renew_gives_up_before_it_lapses(
 ) -> None:
     """By its own clock."""
     held = lease(bucket)
-    now_s = s3_leases.time.monotonic() + 89.0
-    monkeypatch.setattr(s3_leases.time, "monotonic", lambda: now_s)
+    now_s = time.monotonic() + 89.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
     assert held.lost() == ""
     now_s += 3.0
     assert "could not be renewed for 90 s" in held.lost()
