@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions, s3, s3_reading
 from dataprep.stores.s3 import S3Store
 from iobench.faults import (
     Fault,
@@ -28,6 +28,7 @@ from iobench.s3_server import MotoServer
 
 DATA = bytes(range(251)) * 200
 MIB = 2**20
+READINGS = s3_reading._READ_ATTEMPTS
 SLOW_DOWN = Status(503, "SlowDown", "Please reduce your request rate.")
 INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
 
@@ -253,7 +254,7 @@ def test_a_download_damaged_always_is_never_returned(
     use(proxy, Rule(Match("GET"), FlipByte(3)))
     with pytest.raises(StoreError, match="another checksum than what was stored"):
         read(through, "key")
-    assert len(calls(proxy)) == s3._READ_ATTEMPTS
+    assert len(calls(proxy)) == READINGS
 
 
 @WHOLE
@@ -262,7 +263,7 @@ def test_readings_that_all_differ_are_never_returned(
 ) -> None:
     """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
     through.put("key", DATA)
-    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(s3._READ_ATTEMPTS)]
+    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(READINGS)]
     use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
     with pytest.raises(StoreError, match="readings differ from each other"):
         read(through, "key")
@@ -296,7 +297,7 @@ def test_a_download_that_always_breaks_off_is_unreachable(
     use(proxy, Rule(Match("GET"), Truncate(1000)))
     with pytest.raises(StoreUnreachable, match="no complete answer"):
         _ = through.get("key") if whole else through.get_range("key", 0, 5000)
-    assert len(calls(proxy, "GET")) == s3._READ_ATTEMPTS
+    assert len(calls(proxy, "GET")) == READINGS
 
 
 @pytest.mark.parametrize("fault", [Truncate(1000), INTERNAL, Reset("response")])
