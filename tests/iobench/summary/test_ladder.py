@@ -12,10 +12,7 @@ from iobench.summary.ladder import NOT_ASKED, ladders, largest
 from iobench.trial import Trial
 from tests.iobench.summary.made import UNPROVED, loop, result
 
-SECONDS = {
-    **{"synthetic": 1.0, "copy": 1.5, "collate": 2.5, "augment": 3.0},
-    **{"decode": 7.0, "warm": 7.5, "cold": 10.0, "store": 12.0},
-}
+SECONDS = dict(zip(RUNGS, (1.0, 1.5, 2.5, 3.0, 7.0, 7.5, 10.0, 12.0), strict=True))
 
 
 def climbed(*rungs: str, repeats: int = 6, **options: Any) -> list[Trial]:
