@@ -24,7 +24,8 @@ _KEYS = (
 _NOTE = (
     "The same loop again with one more real part each time: what a part adds becomes visible in "
     "this order, since parts overlap. Pale: cannot be told from none. Thin, reaching back: the "
-    "loop was faster with it. Bars go from median to median; differences are taken within repeats."
+    "loop was faster with it. Differences are taken within repeats: their medians add up to that "
+    "of the whole loop as far as repeats agree."
 )
 _COLUMNS = ("rung", "cache", "s per 1,000 samples", "adds", "share of the loop")
 
@@ -71,13 +72,14 @@ def _blocks(result: Result, entry: Mapping[str, Any]) -> Iterator[Block]:
 def _falls(
     result: Result, entry: Mapping[str, Any], rungs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Fall]:
-    ends = {rung["rung"]: _time(rung) or 0.0 for rung in rungs}
+    ends: dict[Any, float] = {}
     for rung in rungs:
-        above, end = rung.get("above"), ends[rung["rung"]]
+        above = rung.get("above")
         start = ends.get(above, 0.0)
         part = _scaled(rung.get("part") if above in ends else rung.get("seconds_per_sample"))
         if part is None:
             continue
+        ends[rung["rung"]] = end = start + part.median
         share = as_estimate(rung.get("share"))
         said = f"{number(part.median)} s" + (f", {percent(share.median)}" if share else "")
         yield Fall(
