@@ -30,6 +30,12 @@ WORDS: Mapping[str, str] = {
     "store": "+ object store instead of the local read",
 }
 
+HOST_RUNGS = ("copy", "collate", "augment", "decode")
+"""Between data on the device and data that are read: they lie in host memory."""
+
+HELD_RUNGS = frozenset({"collate", "augment", "decode"})
+"""Of these, the ones whose samples are read before the loop begins."""
+
 THREE = ("synthetic", "warm", "cold", "store")
 """What there is where the pipeline is a framework's own."""
 

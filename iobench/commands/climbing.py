@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataprep.errors import ConfigError
 from iobench.config import BenchConfig
-from iobench.ladder import RUNGS
+from iobench.ladder import HOST_RUNGS, RUNGS
 from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
-from iobench.loops.training_plan import HOST_RUNGS, Training
+from iobench.loops.training_plan import Training
 
 
 def climbing(config: BenchConfig) -> BenchConfig:

@@ -11,6 +11,7 @@ from iobench.access.meter import metered
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.errors import Unavailable
 from iobench.extensions import made
+from iobench.ladder import HELD_RUNGS
 from iobench.loaders import Batch, HoldsSamples, Loader
 from iobench.loaders.rungs.host_batch import NOTE, host_batch
 from iobench.loops import several_devices
@@ -22,7 +23,7 @@ from iobench.loops.first_batch import first_batch
 from iobench.loops.opening import check_frameworks, loader_settings, reached
 from iobench.loops.outcome import loop_outcome
 from iobench.loops.threads import limit_threads
-from iobench.loops.training_plan import CONSUMER_KEYS, HELD_RUNGS
+from iobench.loops.training_plan import CONSUMER_KEYS
 from iobench.memory import available_bytes
 from iobench.stored import Stored, stored
 from iobench.trial import Context, Outcome, Params, TrialSpec

@@ -11,6 +11,7 @@ from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, s
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
+from iobench.ladder import HELD_RUNGS, HOST_RUNGS
 from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName
@@ -18,12 +19,6 @@ from iobench.several import AlsoNull, Several, bare_null
 from iobench.words import model_words
 
 Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
-HOST_RUNGS = ("copy", "collate", "augment", "decode")
-"""Inputs that lie in host memory: between those on the device and those that are read."""
-
-HELD_RUNGS = frozenset({"collate", "augment", "decode"})
-"""Of these, the ones whose samples are read beforehand."""
-
 _LOADER_KEYS = (
     *("workers", "prefetch", "augment", "colour_jitter", "pca_noise", "normalise"),
     *("pin_memory", "image_size"),

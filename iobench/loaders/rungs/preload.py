@@ -17,13 +17,12 @@ from dataprep.augment.decode import decode_whole
 from iobench.errors import TrialFailed
 from iobench.loaders.augmentation import augmentation_of
 from iobench.loaders.protocol import LoaderSettings, MemoryRung
+from iobench.loaders.rungs import MOST_THREADS
 from iobench.loaders.rungs.held import Held
 from iobench.pixels import packed
 
 if TYPE_CHECKING:
     from iobench.loaders.torch_loader import Readable
-
-_MOST_THREADS = 16
 
 
 def preloaded(
@@ -121,7 +120,7 @@ def _side_by_side(
     made: Callable[[int], NDArray[np.uint8]], numbers: Sequence[int]
 ) -> Iterator[NDArray[np.uint8]]:
     """In order, by threads: codecs do not hold Python's lock. Few are held at a time."""
-    threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(numbers), 2 * threads):
             yield from pool.map(made, numbers[start : start + 2 * threads])
