@@ -7,7 +7,7 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from dataprep._version import __version__
 from iobench import display
 from iobench.cli import app
+from iobench.ladder import RUNGS
 from iobench.rundir import read
 from iobench.targets import describe_target
 from tests.commandline import Finished, Running, files, iobench, wait_until
@@ -222,6 +223,69 @@ class TestCost:
     ) -> None:
         """By an option, or a higher limit."""
         assert "no AWS credentials" in invoked("run", dear, *more).stderr
+
+
+class TestLadder:
+    """``iobench ladder``."""
+
+    LOOP: ClassVar[dict[str, Any]] = {
+        "group": "g",
+        "model": "lenet",
+        "image_size": 32,
+        "batch_size": 4,
+        "workers": 0,
+        "loader": "torch-map",
+        "device": "cpu",
+        "threads": 1,
+        "steps": 8,
+        "inputs": "warm",
+    }
+
+    def test_every_rung_is_climbed(self, configs: Configs, tmp_path: Path) -> None:
+        """A table, the verdict and the report; of the config's other parts nothing is run."""
+        pytest.importorskip("torch")
+        folder = tmp_path / "run"
+        config = configs.write(training=[self.LOOP], loaders=NULL)
+        done = invoked("ladder", config, "--output", folder)
+        assert done.exit_code == 0, done.output
+        result = read(folder)
+        assert [trial.params["input"] for trial in result.trials] == [
+            *("synthetic", "copy", "collate", "augment", "decode", "warm", "cold")
+        ]
+        assert {trial.status for trial in result.trials} == {"done"}
+        assert {trial.metrics["steps"] for trial in result.trials} == {7}
+        name, head, *rows = done.stdout.splitlines()
+        assert (name, head.split()[0]) == ("g", "rung")
+        assert [row.split()[1] for row in rows[1:7]] == [
+            *("batch", "collate", "augment", "decode", "read,", "read,")
+        ]
+        assert rows[7].startswith("not measured: store")
+        assert rows[8] == result.summary["verdict"]
+        assert rows[9] == str(folder / "report.html")
+        assert "The ladder: g" in (folder / "report.html").read_text()
+        again = invoked("ladder", config, "--output", folder, "--resume", "--json")
+        found = json.loads(again.stdout)
+        assert found["ladder"] == json.loads(json.dumps(result.summary["ladder"]))
+        assert found["verdict"] == result.summary["verdict"]
+
+    def test_a_dry_run(self, configs: Configs) -> None:
+        """One object, with a trial a rung."""
+        config = configs.write(training=[{**self.LOOP, "inputs": ["cold", "store"]}])
+        done = invoked("ladder", config, "--dry-run", "--json")
+        found = json.loads(done.stdout)
+        assert [trial["params"]["input"] for trial in found["trials"]] == list(RUNGS)
+
+    def test_no_loop_is_refused(self, configs: Configs) -> None:
+        """Nothing is run."""
+        done = invoked("ladder", configs.write(loaders=NULL))
+        assert done.exit_code == 2
+        assert "a ladder is of training loops" in done.stderr
+
+    def test_the_config_that_is_run(self, configs: Configs) -> None:
+        """As YAML, which ``iobench run`` takes."""
+        done = invoked("ladder", configs.write(training=[self.LOOP]), "--print-config")
+        assert "name: small-ladder" in done.stdout
+        assert "- collate" in done.stdout
 
 
 class TestDryRun:
