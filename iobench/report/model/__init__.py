@@ -9,6 +9,7 @@ from iobench.report.model import (
     against,
     definitions,
     environment,
+    findings,
     first_batch,
     instrumentation,
     meanwhile,
@@ -35,7 +36,7 @@ def build(
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
     parts = (
-        environment.findings(result),
+        findings.section(result),
         against.section(result),
         training.section(result, series),
         first_batch.section(result),
@@ -55,5 +56,6 @@ def build(
         verdict=verdict.sentence(result),
         badges=verdict.badges(result),
         figures=verdict.figures(result),
+        beginning=findings.beginning(result),
         sections=tuple(bounded(part for part in parts if part is not None)),
     )
