@@ -127,10 +127,10 @@ class Loop:
         that is none of our processors; None where that was not seen.
         """
         consumes = self.rate("consumes")
-        cpu_s = self.metric("worker_cpu_s_per_1000_samples")
-        if not cpu_s and (self.on_gpu or self.group.get("emulated")):
+        cpu_s = self.metric("worker_cpu_s_per_1000_samples") or None
+        if cpu_s is None and (self.on_gpu or self.group.get("emulated")):
             cpu_s = self.metric("cpu_s_per_1000_samples")
-        return consumes * cpu_s / 1000 if consumes and cpu_s else None
+        return consumes * cpu_s / 1000 if consumes and cpu_s is not None else None
 
     @property
     def reads_files(self) -> bool:

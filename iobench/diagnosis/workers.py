@@ -15,13 +15,16 @@ CROWDED = 2.0
 FEW = 0.5
 """Workers for each processor, below which a loop that waits has too few."""
 
+CROWDABLE = 0.25
+"""Of the processors: a demand below it finds its time beside others, whoever is busy."""
+
 OTHERS_BUSY = Rule(
     "other-programs",
     "Other programs have the processors",
     "cause",
     "problem",
     f"preparing takes {FINE:.0%} of the time or more, {BUSY:.0%} of the processors are busy, and "
-    "what other programs leave of them is less than the device's rate takes",
+    f"what other programs leave is less than the device's rate takes, {CROWDABLE:.0%} or more",
     "cpu_busy_share, cores_busy of the loop's own processes, cpu_s_per_1000_samples × the "
     "device's rate",
     "look at what runs beside the training, and measure without it",
@@ -29,7 +32,7 @@ OTHERS_BUSY = Rule(
 )
 TOO_FEW = Rule(
     "too-few-workers",
-    "Too few workers: processors are idle while the loop waits",
+    "Too few workers: processors could prepare more side by side",
     "cause",
     "problem",
     f"preparing takes {FINE:.0%} of the time or more, and at the rate that the device consumes it "
@@ -76,7 +79,7 @@ def _preparing(loop: Loop, share: Share) -> Iterator[Finding]:
         said += (
             f"; at the device's rate it would keep {needed:,.2g} of {there:,.4g} processors busy"
         )
-        left = _left(loop, there)
+        left = _left(loop, there) if needed >= CROWDABLE * there else None
         if busy is not None and busy >= BUSY and left is not None and needed > left:
             yield OTHERS_BUSY.costing(
                 f"{said}; processors are busy {percent(busy)}, and other programs leave "
@@ -112,9 +115,10 @@ def _advice(loop: Loop) -> str:
     if loop.cores_needed is None and loop.processors:
         wanted = min(wanted, max(int(loop.processors), loop.workers + 1))
     return (
-        f"training.workers: {wanted} would feed the device, if each gives what {_workers(each)} "
-        f"gave ({warm:,.0f} of {consumes:,.0f} samples/s); more training.prefetch where batches "
-        "come unevenly"
+        f"training.workers: {wanted} would feed the device, if each gives what "
+        f"{_workers(loop.workers) if loop.workers else 'the loop by itself'} gave "
+        f"({warm:,.0f} of {consumes:,.0f} samples/s); more training.prefetch where batches come "
+        "unevenly"
     )
 
 

@@ -53,6 +53,19 @@ def test_without_either_few_workers_a_processor_tell(workers: int, fires: bool) 
     assert found == ({"too-few-workers"} if fires else set())
 
 
+def test_a_loop_without_workers_is_its_own() -> None:
+    """Where the device computes elsewhere, its process prepares alone; no time at all is known."""
+    alone = {"params": {"workers": 0}, "worker_cpu_s_per_1000_samples": 0.0}
+    elsewhere = stalled(
+        preparation=0.5, emulated=True, cpu_s_per_1000_samples=0.0, cpu_busy_share=0.99, **alone
+    )
+    found = by_code(elsewhere)["too-few-workers"]
+    assert "would keep 0 of 4 processors busy" in found.evidence
+    assert "if each gives what the loop by itself gave (100 of 200 samples/s)" in found.advice
+    here = stalled(preparation=0.5, cpu_s_per_1000_samples=0.0, cpu_busy_share=0.99, **alone)
+    assert codes(here) == set()
+
+
 @pytest.mark.parametrize(("share", "fires"), [(0.0501, True), (0.0499, False)])
 def test_a_loop_that_hardly_waits_has_workers_enough(share: float, fires: bool) -> None:
     """However idle the processors are."""
@@ -64,17 +77,26 @@ def test_a_loop_that_hardly_waits_has_workers_enough(share: float, fires: bool) 
     ("own", "busy", "code"),
     [
         (0.4, 0.99, "other-programs"),
-        (1.0, 0.99, "too-few-workers"),
+        (1.2, 0.99, "too-few-workers"),
         (0.4, 0.79, "too-few-workers"),
     ],
 )
 def test_processors_that_others_have(own: float, busy: float, code: str) -> None:
-    """One processor would do, and less than that is left of four."""
+    """Little more than one processor would do, and less than that is left of four."""
     waiting = stalled(
-        preparation=0.5, worker_cpu_s_per_1000_samples=5.0, cpu_busy_share=busy, cores_busy=own
+        preparation=0.5, worker_cpu_s_per_1000_samples=5.1, cpu_busy_share=busy, cores_busy=own
     )
     assert codes(waiting) == {code}
     assert primary(waiting) == code
+
+
+@pytest.mark.parametrize(("cpu_s", "code"), [(5.01, "other-programs"), (4.99, "too-few-workers")])
+def test_who_asks_for_little_is_not_crowded_out(cpu_s: float, code: str) -> None:
+    """Less than a quarter of the processors is found beside whoever is busy."""
+    waiting = stalled(
+        preparation=0.5, worker_cpu_s_per_1000_samples=cpu_s, cpu_busy_share=1.0, cores_busy=0.1
+    )
+    assert codes(waiting) == {code}
 
 
 @pytest.mark.parametrize(("workers", "fires"), [(9, True), (8, False)])
