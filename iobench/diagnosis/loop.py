@@ -22,6 +22,17 @@ from iobench.trial import Trial
 BUSY, IDLE = 0.80, 0.50
 """Of all processors: from the first on they are busy, below the second idle."""
 
+_ABOVE = {
+    "copy": ("synthetic",),
+    "collate": ("copy",),
+    "augment": ("collate",),
+    "decode": ("augment",),
+    "warm": ("decode",),
+    "cold": ("warm",),
+    "store": ("decode", "warm"),
+}
+"""The rungs above one of the ladder to which its difference is what it is called for."""
+
 _ON_PROCESSOR = re.compile(r"\bthreads?\b")
 
 
@@ -33,14 +44,15 @@ class Loop:
         group: its entry in the summary.
         trials: under the farthest input, those that are done.
         resident: on data in the device's memory.
-        rungs: share of each rung of the ladder, by its name; empty without a ladder.
+        rungs: share of each rung of the ladder that is one part alone, and lies on the way to the
+            farthest; None for one that cannot be told from none. Empty without a ladder.
         processors: that the machine, or our control group, lets us use.
     """
 
     group: Mapping[str, Any]
     trials: Sequence[Trial]
     resident: Sequence[Trial]
-    rungs: Mapping[str, Share]
+    rungs: Mapping[str, Share | None]
     processors: float | None
 
     @property
@@ -162,14 +174,19 @@ def loops(result: Result, summary: Mapping[str, Any]) -> list[Loop]:
     return found
 
 
-def _rungs(ladder: Mapping[str, Any]) -> dict[str, Share]:
-    """Rungs that cost something, and can be told from the one above them."""
-    shares = {
-        str(rung.get("rung")): Share.of(rung.get("share"))
-        for rung in ladder.get("rungs") or ()
-        if isinstance(rung, Mapping) and rung.get("tells", True)
-    }
-    return {name: share for name, share in shares.items() if share is not None}
+def _rungs(ladder: Mapping[str, Any]) -> dict[str, Share | None]:
+    """Rungs whose part is their own: measured, with the one above them measured as well."""
+    found: dict[str, Share | None] = {}
+    path = ladder.get("path")
+    for rung in ladder.get("rungs") or ():
+        name = rung.get("rung") if isinstance(rung, Mapping) else None
+        if name not in _ABOVE or (path is not None and name not in path):
+            continue
+        if rung.get("above", _ABOVE[name][0]) in _ABOVE[name]:
+            share = Share.of(rung.get("share"))
+            tells = share is not None and (rung.get("tells", True) or share.repeats == 1)
+            found[name] = share if tells else None
+    return found
 
 
 def _processors(environment: Mapping[str, Any]) -> float | None:

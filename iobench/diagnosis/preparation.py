@@ -119,10 +119,9 @@ _PARTS = (
 def findings(loops: Iterable[Loop]) -> Iterator[Finding]:
     """Of each loop: by rungs where there is a ladder, else as a whole."""
     for loop in loops:
-        if loop.rungs:
-            yield from _copying(loop)
-            yield from _by_rung(loop)
-        else:
+        yield from _copying(loop)
+        yield from _by_rung(loop)
+        if "decode" not in loop.rungs:
             yield from _as_a_whole(loop)
 
 

@@ -28,7 +28,7 @@ SHARD = r"/tfrecord/train-"
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """100 images in several shards, made by the first run that needs them."""
+    """100 images in two shards, made by the first run that needs them."""
     folder = tmp_path_factory.mktemp("data")
     return {"images": 100, "classes": 2, "size": 224, "shard_size": "1MB", "folder": str(folder)}
 
@@ -92,8 +92,8 @@ def remote(tmp_path: Path, data: dict[str, Any], bucket: str, s3_server: MotoSer
 
 
 def test_a_store_that_begins_late(remote: Remote) -> None:
-    """Each shard's first byte takes three tenths of a second."""
-    result = remote.measured([(Match("GET", SHARD), Delay(0.3))])
+    """Each shard's first byte takes half a second."""
+    result = remote.measured([(Match("GET", SHARD), Delay(0.5))])
     found = begun_with(result)
     assert (found.code, found.severity) == ("slow-store-latency", "problem")
     assert found.share is not None
@@ -102,8 +102,8 @@ def test_a_store_that_begins_late(remote: Remote) -> None:
 
 
 def test_a_store_that_delivers_slowly(remote: Remote) -> None:
-    """A shard of a megabyte takes a third of a second on its way."""
-    found = begun_with(remote.measured([(Match("GET", SHARD), RateLimit(3e6))]))
+    """A shard of two megabytes takes a second on its way."""
+    found = begun_with(remote.measured([(Match("GET", SHARD), RateLimit(2e6))]))
     assert (found.code, found.severity) == ("slow-store-bandwidth", "problem")
 
 

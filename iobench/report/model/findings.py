@@ -7,6 +7,11 @@ from iobench.result import Finding, Result
 
 _TONES: dict[str, Tone] = {"problem": "alert", "warning": "caution", "info": "plain"}
 _ORDER = {"problem": 0, "warning": 1, "info": 2}
+_QUALIFYING = (
+    *("few-repeats", "not-shown-cold", "not-all-warm", "ranks-differ"),
+    *("instrumentation", "emulated"),
+)
+_SURE = "nothing was found that qualifies it"
 _BEGIN, _LIMITS = "Begin here", "What limits"
 
 
@@ -20,6 +25,7 @@ def beginning(result: Result) -> Beginning | None:
         badge=_badge(first),
         title=_title(first),
         evidence=first.evidence,
+        sure=_sure(result),
         threshold=first.threshold,
         advice=first.advice,
     )
@@ -35,9 +41,14 @@ def section(result: Result) -> Section | None:
     return Section("findings", title, (Definitions(tuple(map(_entry, ranked))),))
 
 
+def _sure(result: Result) -> str:
+    """What was found about how the figures came about that bears on how far they carry."""
+    told = {finding.code: finding.evidence for finding in result.findings}
+    return "; ".join(told[code] for code in _QUALIFYING if code in told) or _SURE
+
+
 def _entry(finding: Finding) -> Definition:
-    says = f"Says {finding.code}" if finding.title else ""
-    why = f"{says}: {finding.threshold}" if says and finding.threshold else says
+    why = f"{finding.code}: {finding.threshold}" if finding.threshold else ""
     return Definition(
         _title(finding), finding.evidence, finding.advice, badges=(_badge(finding),), note=why
     )

@@ -122,12 +122,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The finding that stands on the first screen: what it says, on what evidence, what next."""
+    """The finding that stands on the first screen: what it says, on what evidence, what next.
+
+    ``sure``: what qualifies the evidence.
+    """
 
     label: str
     badge: Badge
     title: str
     evidence: str
+    sure: str
     threshold: str
     advice: str
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from iobench.diagnosis.steps import outlier
@@ -16,7 +18,8 @@ def test_three_times_the_median_stands_out(
     quantile: str, of: str, rare: float, fires: bool
 ) -> None:
     """By the highest quantile that enough steps stand behind."""
-    found = by_code(stalled(**{"step_s_p50": 0.1, f"step_s_{quantile}": rare}))
+    steps: dict[str, Any] = {"step_s_p50": 0.1, f"step_s_{quantile}": rare}
+    found = by_code(stalled(**steps))
     assert ("step-outliers" in found) is fires
     if fires:
         assert f"one step of {of} takes 3.1 times" in found["step-outliers"].evidence

@@ -55,7 +55,7 @@ def test_without_either_few_workers_a_processor_tell(workers: int, fires: bool) 
 
 def test_a_loop_without_workers_is_its_own() -> None:
     """Where the device computes elsewhere, its process prepares alone; no time at all is known."""
-    alone = {"params": {"workers": 0}, "worker_cpu_s_per_1000_samples": 0.0}
+    alone: dict[str, Any] = {"params": {"workers": 0}, "worker_cpu_s_per_1000_samples": 0.0}
     elsewhere = stalled(
         preparation=0.5, emulated=True, cpu_s_per_1000_samples=0.0, cpu_busy_share=0.99, **alone
     )
