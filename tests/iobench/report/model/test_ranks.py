@@ -6,8 +6,8 @@ from typing import Any
 
 from iobench.report.model import Report, build
 from iobench.report.model.ranks import table
-from iobench.report.model.supplies import demands_of
 from iobench.report.model.shapes import Table
+from iobench.report.model.supplies import demands_of
 from iobench.result import Result
 from iobench.summary import summarise
 from tests.iobench.summary.made import loop, loops, result
