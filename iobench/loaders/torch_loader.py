@@ -56,6 +56,7 @@ class TorchLoader(ABC):
         self._readable: Readable | None = None
         self._loader: DataLoader[Any] | None = None
         self._watch: FirstBatchWatch | None = None
+        self._around: Callable[[Augmentation], Augmentation] | None = None
 
     @abstractmethod
     def open(self, transform: Augmentation | None) -> Readable:
@@ -91,12 +92,20 @@ class TorchLoader(ABC):
             iterator._shutdown_workers()
         self._loader = self._readable = None
 
+    def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
+        """Images go through what ``transform`` makes of their augmentation; before any epoch.
+
+        For the harness's test of itself, which slows it down.
+        """
+        self._around = transform
+
     def _transform(self) -> Augmentation | None:
         """Normalising is left to the collate function, which does it in place."""
         settings = self.settings
         if not settings.decode:
             return None
-        return replace(augmentation_of(settings, decoded=self.place.decoded), normalise=False)
+        plain = replace(augmentation_of(settings, decoded=self.place.decoded), normalise=False)
+        return self._around(plain) if self._around else plain
 
     def _opened(self) -> Readable:
         """What ``open`` gives, its first batch watched."""
