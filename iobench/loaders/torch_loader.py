@@ -49,6 +49,7 @@ class TorchLoader(ABC):
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place = need_place(place, self.name, self.holds)
         self.settings = settings
+        self._around: Callable[[Augmentation], Augmentation] = _as_it_is
         self._clock = clock
         need_framework("torch")
         if settings.pin_memory:
@@ -56,7 +57,6 @@ class TorchLoader(ABC):
         self._readable: Readable | None = None
         self._loader: DataLoader[Any] | None = None
         self._watch: FirstBatchWatch | None = None
-        self._around: Callable[[Augmentation], Augmentation] | None = None
 
     @abstractmethod
     def open(self, transform: Augmentation | None) -> Readable:
@@ -104,15 +104,15 @@ class TorchLoader(ABC):
         settings = self.settings
         if not settings.decode:
             return None
-        plain = replace(augmentation_of(settings, decoded=self.place.decoded), normalise=False)
-        return self._around(plain) if self._around else plain
+        return replace(augmentation_of(settings, decoded=self.place.decoded), normalise=False)
 
     def _opened(self) -> Readable:
         """What ``open`` gives, its first batch watched."""
         from iobench.loaders.torch_first import FirstBatchWatch, watched
 
+        transform = self._transform()
         begun_s = self._clock.now_s()
-        readable = self.open(self._transform())
+        readable = self.open(self._around(transform) if transform else None)
         listed_s = self._clock.now_s()
         dataset = readable.dataset
         self._watch = FirstBatchWatch(dataset.items, self._clock, begun_s, listed_s)
@@ -168,6 +168,10 @@ def said_by_worker(error: Exception) -> str | None:
     if colon and message and isinstance(error, DataprepError):
         return message
     return f"{qualified.rpartition('.')[2]}{colon}{message}" or type(error).__name__
+
+
+def _as_it_is(transform: Augmentation) -> Augmentation:
+    return transform
 
 
 def one_thread(worker: int) -> None:

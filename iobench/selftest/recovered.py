@@ -1,0 +1,108 @@
+"""PURE. What the ladder found of the delays that were injected.
+
+Rungs hold real work as well, if little: what is held against a delay is the part of its rung less
+that of the ladder without any delay, which is climbed in the same rounds. Everything that a delay
+leaves on other rungs is held against the delay, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from iobench.selftest.cases import RUNGS, STAGES, WITHIN, Case, Stage
+
+Parts = Mapping[str, float]
+"""Seconds a sample that each rung costs, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One delay, and what the ladder made of it.
+
+    Attributes:
+        case: what was injected, all in all.
+        stage: whose delay this row is about.
+        rung: where it belongs.
+        injected_s, recovered_s: seconds a sample.
+        elsewhere: the rung without a delay that moved most, and by how many seconds.
+        diagnosis: the code of the primary finding; empty where nothing was found.
+        named: whether the diagnosis named this stage, or the other of a pair as the larger.
+    """
+
+    case: str
+    stage: Stage
+    rung: str
+    injected_s: float
+    recovered_s: float
+    elsewhere: tuple[str, float]
+    diagnosis: str
+    named: bool
+
+    @property
+    def error(self) -> float:
+        """Share of the delay by which what was recovered is too long."""
+        return self.recovered_s / self.injected_s - 1
+
+    @property
+    def stray(self) -> float:
+        """Share of the delay that appeared on a rung where it does not belong."""
+        return self.elsewhere[1] / self.injected_s
+
+    @property
+    def ok(self) -> bool:
+        """On its rung within a tenth, less than a tenth on any other, and named."""
+        return abs(self.error) <= WITHIN and abs(self.stray) <= WITHIN and self.named
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        rung, seconds = self.elsewhere
+        return {
+            **asdict(self),
+            "elsewhere": {"rung": rung, "seconds": seconds},
+            "error": self.error,
+            "stray": self.stray,
+            "ok": self.ok,
+        }
+
+
+def recovered(
+    case: Case, parts: Parts, without: Parts, diagnosis: Sequence[str], codes: Mapping[Stage, str]
+) -> Iterator[Recovered]:
+    """A row for each delay of a case.
+
+    Args:
+        case: what was injected.
+        parts: of its ladder.
+        without: of the ladder without delays.
+        diagnosis: codes of what was found, the primary one first.
+        codes: by which code each stage is named.
+    """
+    moved = {rung: parts[rung] - without[rung] for rung in parts if rung in without}
+    others = {
+        rung: change
+        for rung, change in moved.items()
+        if rung not in [RUNGS[stage] for stage in case.stages]
+    }
+    elsewhere = max(others.items(), key=lambda item: abs(item[1]))
+    primary = diagnosis[0] if diagnosis else ""
+    for stage in case.stages:
+        yield Recovered(
+            case=case.name,
+            stage=stage,
+            rung=RUNGS[stage],
+            injected_s=case.delays[stage],
+            recovered_s=moved[RUNGS[stage]],
+            elsewhere=elsewhere,
+            diagnosis=primary,
+            named=_names(case, stage, diagnosis, codes),
+        )
+
+
+def _names(
+    case: Case, stage: Stage, diagnosis: Collection[str], codes: Mapping[Stage, str]
+) -> bool:
+    """The primary finding names the largest delay; the other of a pair need not be named."""
+    primary = next(iter(diagnosis), "")
+    return case.largest is not None and primary == codes[case.largest]
