@@ -1,0 +1,1 @@
+"""Samples in host memory instead of stored ones: rungs of the ladder."""
