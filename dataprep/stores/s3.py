@@ -16,6 +16,7 @@ import logging
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -43,8 +44,15 @@ _CONNECTIONS = 256
 """As many as ``source_concurrency`` may ask for; only those in use are opened."""
 
 _log = logging.getLogger(__name__)
-GOT = "GET %s: %d bytes"
-"""What is logged (level DEBUG) of each GET that was answered: the key, and how many bytes came."""
+GOT = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
+"""What is logged (level DEBUG) of each GET that was answered: the key, how many bytes came, and the
+seconds from asking, attempts before included, until the answer began and until all was there."""
+
+REFUSED = "answered %d"
+"""What is logged (level DEBUG) of each answer by which a store asks for fewer requests: its status,
+503 or 429, whether it is tried again or not."""
+
+_TOO_MANY = (429, 503)
 
 _EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
@@ -253,16 +261,18 @@ class S3Store:
     def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
         """The body of one GET, and its MD5 where the answer gives one."""
         client = self._client()
+        asked_s = time.monotonic()
         try:
             answer: Any = client.get_object(**self._object(key), **arguments)
         except client.exceptions.ClientError as error:
             if error_code(error) == "InvalidRange":
                 return b"", None  # it begins where the object has already ended
             raise
+        begun_s = time.monotonic()
         # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
-        _log.debug(GOT, key, len(data))
+        _log.debug(GOT, key, len(data), begun_s - asked_s, time.monotonic() - asked_s)
         etag = answer.get("ETag", "").strip('"')
         kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
         plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
@@ -279,9 +289,9 @@ class S3Store:
         with self._lock:
             if attempts not in self._clients:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
-                self._clients[attempts] = self._bucket.connect(
-                    attempts=attempts, connections=_CONNECTIONS
-                )
+                client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
+                client.meta.events.register("needs-retry.s3", _log_refusal)
+                self._clients[attempts] = client
             return self._clients[attempts]
 
 
@@ -294,6 +304,13 @@ def _unpickled(uri: str, options: StoreOptions) -> S3Store:
 def _octets(data: Buffer) -> Buffer:
     """The same memory, of which ``len`` counts bytes."""
     return memoryview(data).cast("B") if isinstance(data, memoryview) else data
+
+
+def _log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
+    """Asked by botocore after each attempt whether to try again; says nothing to that."""
+    status = getattr(response[0], "status_code", None) if response else None
+    if status in _TOO_MANY:
+        _log.debug(REFUSED, status)
 
 
 def _was_repeated(error: BaseException) -> bool:

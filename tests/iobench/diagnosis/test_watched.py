@@ -6,18 +6,16 @@ from typing import Any
 
 import pytest
 
+from iobench.diagnosis.watched import findings
 from iobench.result import Finding
-from iobench.summary import findings
-from tests.iobench.summary.made import one, result
+from tests.iobench.summary.made import one
 
 STARVED: dict[str, Any] = {"wait_share": 0.4, "seconds": 100.0}
 
 
 def found(**metrics: Any) -> list[Finding]:
     """Of one loop."""
-    return list(
-        findings(result([one("watch", {"loader": "mine"}, **{"seconds": 100.0, **metrics})]))
-    )
+    return list(findings([one("watch", {"loader": "mine"}, **{"seconds": 100.0, **metrics})]))
 
 
 @pytest.mark.parametrize(
@@ -82,4 +80,4 @@ def test_outliers_are_worth_a_look() -> None:
 
 def test_only_watched_loops_are_judged_so() -> None:
     """A trial of the bench has its own."""
-    assert list(findings(result([one("loader", {"loader": "mine"}, **STARVED)]))) == []
+    assert list(findings([one("loader", {"loader": "mine"}, **STARVED)])) == []

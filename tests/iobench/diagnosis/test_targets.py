@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.summary.findings import findings
-from iobench.summary.targets import _RULES
+from iobench.diagnosis.targets import RULES, of_targets
 from iobench.targets import KINDS
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.summary.made import loops, result
@@ -27,7 +26,7 @@ def codes(target: dict[str, Any], *trials: Trial) -> list[str]:
     """Findings of a run on a target of that description."""
     made = result(list(trials or (probed(),)), repeats=6)
     described = {"targets": {"here": target, "data": target}}
-    return [finding.code for finding in findings(replace(made, environment=described))]
+    return [finding.code for finding in of_targets(replace(made, environment=described))]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_only_targets_with_figures_are_spoken_of() -> None:
     """A training loop has read the data's disk, not that of a probe that was skipped."""
     tmpfs = {"kind": "tmpfs"}
     assert codes(tmpfs, replace(probed(), status="skipped")) == []
-    (found,) = findings(
+    (found,) = of_targets(
         replace(
             result(loops([4.0], [5.0], [6.0]), repeats=6),
             environment={"targets": {"here": tmpfs, "data": tmpfs}},
@@ -83,7 +82,7 @@ def test_what_is_given_lies_where_it_is(name: str, given: list[str], label: str 
     """Of an older version's result all of it is the data's folder."""
     trial = Trial("loader/x/0", "loader", {"loader": "raw", "data": name}, 0, "done")
     described = {"targets": {key: {"kind": "ebs"} for key in ("data", *given)}}
-    found = findings(replace(result([trial], repeats=6), environment=described))
+    found = of_targets(replace(result([trial], repeats=6), environment=described))
     named = [finding.evidence.partition(" (")[0] for finding in found]
     assert named == ([label] if label else [])
 
@@ -92,7 +91,7 @@ def test_alike_targets_are_one_finding() -> None:
     """With all their names."""
     made = result([probed("a"), probed("b")], repeats=6)
     described = {"targets": {"a": {"kind": "ebs"}, "b": {"kind": "nfs"}}}
-    (found,) = findings(replace(made, environment=described))
+    (found,) = of_targets(replace(made, environment=described))
     assert found.evidence.startswith("a (Amazon EBS), b (NFS): ")
 
 
@@ -130,5 +129,5 @@ def test_no_kind_has_two_of_one_code(kind: str) -> None:
 def test_the_docs_have_every_code() -> None:
     """A reader of a report looks there."""
     text = (Path(__file__).parents[3] / "docs" / "targets.md").read_text()
-    codes = {rule.code for rule in _RULES} | {"faster-than-link"}
+    codes = {rule.code for rule in RULES}
     assert {code for code in codes if f"| `{code}` |" not in text} == set()

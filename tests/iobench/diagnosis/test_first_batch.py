@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from iobench.diagnosis.first_batch import findings
 from iobench.result import Finding
-from iobench.summary import findings
 from iobench.trial import Trial
-from tests.iobench.summary.made import one, result
+from tests.iobench.summary.made import one
 
 PARAMS = {"loader": "torch-folder", "data": "files@disk", "cache": "warm", "workers": 8}
 PARTS = ("listing", "worker_start", "fetch", "decode")
@@ -33,7 +33,7 @@ def late(
 
 def found(*trials: Trial) -> list[Finding]:
     """Of a run of these."""
-    return list(findings(result(trials)))
+    return list(findings(trials))
 
 
 def test_listing_many_files_asks_for_shards() -> None:
@@ -72,10 +72,13 @@ def test_each_part_has_its_advice(part: str, doing: str, advice: str) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_half_of_it_is_not_the_most(part: str) -> None:
-    """Every repeat has to lie above: one that does not leaves it open."""
-    assert found(*late(part, 10.0)) == []
-    assert found(*late(part, 18.0, 18.0, 9.0)) == []
-    assert len(found(*late(part, 18.0, 18.0, 10.5))) == 1
+    """Every repeat has to lie above: one that does not leaves it open what is waited for."""
+    for took_s in ([10.0], [18.0, 18.0, 9.0]):
+        (finding,) = found(*late(part, *took_s))
+        assert finding.code == "late-first-batch"
+        assert finding.evidence.endswith("20 s to the first batch, of which no part is the most")
+    (finding,) = found(*late(part, 18.0, 18.0, 10.5))
+    assert finding.code == f"first-batch-{part.replace('_', '-')}"
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -116,9 +119,12 @@ def test_loops_are_judged_as_well() -> None:
     )
 
 
-def test_old_runs_and_loaders_that_tell_nothing_have_no_finding() -> None:
-    """However late the first batch is."""
-    trial = one(
-        "loader", {**PARAMS, "batch_size": 1}, samples_per_s=1.0, time_to_first_batch_s=99.0
-    )
-    assert found(trial) == []
+def test_of_loaders_that_tell_nothing_only_the_time_is_known() -> None:
+    """And of old runs; a download before the first sample is named."""
+    params = {**PARAMS, "batch_size": 1}
+    (finding,) = found(one("loader", params, samples_per_s=1.0, time_to_first_batch_s=99.0))
+    assert (finding.code, finding.severity) == ("late-first-batch", "warning")
+    assert "99 s to the first batch" in finding.evidence
+    copied = one("loader", {**params, "access": "file"}, time_to_first_batch_s=10.0)
+    assert "a download of all data before it" in found(copied)[0].evidence
+    assert found(one("loader", params, samples_per_s=1.0, time_to_first_batch_s=9.9)) == []

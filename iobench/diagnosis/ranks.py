@@ -9,11 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from iobench.diagnosis.rule import FINE, Rule
+from iobench.diagnosis.sources import OURS
 from iobench.result import Finding
 from iobench.stats import median
 from iobench.trial import Trial
 
-_UNEVEN = 0.05
+UNEVEN = Rule(
+    "uneven-ranks",
+    "Ranks wait for one whose batch comes later",
+    "cause",
+    "warning",
+    f"more than {FINE:.0%} of the time ranks wait for one whose batch comes later than theirs",
+    "rank_uneven_share: what the slowest rank of each step waits beyond the average; rank_wait_s",
+    "look at what that rank has beyond the others: shards (their number should be a multiple of "
+    "ranks times workers), or a processor, a disk or a network card that is farther away or shared",
+    OURS,
+)
+DIFFER = Rule(
+    "ranks-differ",
+    "Ranks trained networks of their own",
+    "measurement",
+    "problem",
+    "parameters differ between ranks when the loop has ended",
+    "ranks_agree",
+    "their gradients were not exchanged: these are figures of loops side by side, not of one loop",
+    OURS,
+)
+RULES = (UNEVEN, DIFFER)
 
 
 def findings(trials: Iterable[Trial]) -> Iterator[Finding]:
@@ -36,7 +59,7 @@ def by_rank(trials: Iterable[Trial], metric: str) -> list[float]:
 
 def _uneven(named: str, repeats: Sequence[Trial]) -> Iterator[Finding]:
     share = median([float(trial.metrics.get("rank_uneven_share") or 0.0) for trial in repeats])
-    if share <= _UNEVEN:
+    if share <= FINE:
         return
     waits_s, steps_s = by_rank(repeats, "rank_wait_s"), by_rank(repeats, "rank_step_s")
     longest, shortest = max(waits_s), min(waits_s)
@@ -48,25 +71,19 @@ def _uneven(named: str, repeats: Sequence[Trial]) -> Iterator[Finding]:
     # What remains when each rank's waits are averaged over the steps is the rank's own.
     own = (longest - sum(waits_s) / len(waits_s)) * len(steps_s) / sum(steps_s)
     advice = (
-        "look at what that rank has beyond the others: shards (their number should be a multiple "
-        "of ranks times workers), or a processor, a disk or a network card that is farther away "
-        "or shared"
+        ""
         if own >= share / 2
         else "it is another rank from step to step: more workers and more batches ahead (workers, "
         "prefetch) even that out"
     )
-    yield Finding("uneven-ranks", "warning", said, advice)
+    yield UNEVEN.found(said, advice, share=share)
 
 
 def _differing(named: str, repeats: Sequence[Trial]) -> Iterator[Finding]:
     apart = [trial for trial in repeats if trial.metrics.get("ranks_agree") is False]
     if apart:
-        yield Finding(
-            "ranks-differ",
-            "problem",
-            f"{named}: in {len(apart)} of {len(repeats)} trials the ranks' parameters differ",
-            "their gradients were not exchanged: these are figures of loops side by side, not of "
-            "one loop",
+        yield DIFFER.found(
+            f"{named}: in {len(apart)} of {len(repeats)} trials the ranks' parameters differ"
         )
 
 

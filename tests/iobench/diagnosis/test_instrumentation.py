@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from iobench.summary import findings
-from tests.iobench.summary.made import one, result
+from iobench.diagnosis.instrumentation import findings
+from tests.iobench.summary.made import one
 
 PARAMS = {"data": "", "workers": 0, "batch_size": 1}
 
@@ -18,7 +18,7 @@ def codes(*costs: dict[str, Any]) -> dict[str, str]:
         for place, cost in enumerate(costs)
     ]
     lasted = [replace(trial, seconds=10.0) for trial in trials]
-    return {finding.code: finding.evidence for finding in findings(result(lasted))}
+    return {finding.code: finding.evidence for finding in findings(lasted)}
 
 
 def test_below_one_percent_nothing_is_said() -> None:
@@ -46,4 +46,4 @@ def test_sampling_counts_over_the_time_of_all_trials() -> None:
     long = one("loader", {**PARAMS, "loader": "long"}, sampling_core_share=0.004)
     short = one("loader", {**PARAMS, "loader": "short"}, sampling_core_share=0.02)
     trials = [replace(long, seconds=60.0), replace(short, seconds=0.5)]
-    assert [finding.code for finding in findings(result(trials))] == []
+    assert [finding.code for finding in findings(trials)] == []

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from iobench.diagnosis.rule import Rule
+from iobench.diagnosis.sources import OURS
 from iobench.result import Finding
 from iobench.stats import Estimate, estimate, ratio
 from iobench.summary.points import by_point, in_pairs
@@ -15,6 +17,19 @@ from iobench.words import params_words
 
 WORTH = 1.02
 """Times the rate that more workers must give to have brought something."""
+
+FOR_NOTHING = Rule(
+    "workers-for-nothing",
+    "More workers take memory and bring no rate",
+    "measurement",
+    "info",
+    f"a step of workers takes more memory by its whole interval, and gives less than {WORTH:g} "
+    "times the rate, by an interval that holds 1",
+    "memory_bytes and samples_per_s of loaders that differ in workers alone, in pairs",
+    "take the fewest workers that reach the rate: the table of the fastest settings has them",
+    OURS,
+)
+RULES = (FOR_NOTHING,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +55,7 @@ def findings(trials: Iterable[Trial]) -> Iterator[Finding]:
     dearest = max(steps, key=lambda step: step.memory_bytes.median)
     rate, memory = dearest.rate, dearest.memory_bytes
     others = f"; so it is in {len(steps) - 1} more steps of workers" if len(steps) > 1 else ""
-    yield Finding(
-        "workers-for-nothing",
-        "info",
+    yield FOR_NOTHING.found(
         f"{params_words('loader', dearest.few)}: {dearest.more} workers take "
         f"{memory.median / 1e6:,.0f} MB more memory ({memory.low / 1e6:,.0f} to "
         f"{memory.high / 1e6:,.0f}) and give {rate.median:.3f} times the rate ({rate.low:.3f} to "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from iobench.diagnosis.ranks import by_rank, findings
 from iobench.result import Finding
-from iobench.summary import findings, summarise
-from iobench.summary.ranks import by_rank
+from iobench.summary import summarise
 from iobench.trial import Trial
 from tests.iobench.summary.made import loop, loops, result
 
@@ -24,9 +24,7 @@ IN_TURN = {**EVEN, "rank_wait_s": [0.030, 0.031], "rank_uneven_share": 0.24}
 
 def found(*trials: Trial) -> list[Finding]:
     """Those that are about ranks."""
-    return [
-        one for one in findings(result(list(trials))) if one.code.startswith(("uneven", "ranks"))
-    ]
+    return [one for one in findings(list(trials)) if one.code.startswith(("uneven", "ranks"))]
 
 
 def test_even_ranks_are_no_finding() -> None:

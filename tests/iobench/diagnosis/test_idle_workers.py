@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from iobench.diagnosis.idle_workers import findings
 from iobench.result import Finding
-from iobench.summary.workers import findings
 from iobench.trial import Trial
 from tests.iobench.summary.made import one
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from iobench.diagnosis.rule import Rule
+from iobench.diagnosis.sources import OURS
 from iobench.result import Finding
 from iobench.trial import Trial
 from iobench.words import params_words
@@ -11,25 +13,39 @@ from iobench.words import params_words
 AT_MOST = 0.01
 """Of a step, and of one processor."""
 
+TIMING = Rule(
+    "instrumentation",
+    "Timing the steps takes part of them",
+    "measurement",
+    "warning",
+    f"the loop's own clock takes more than {AT_MOST:.0%} of a step",
+    "harness_share: the same loop around nothing, beside the steps",
+    "steps are too short to be timed one by one: take larger batches",
+    OURS,
+)
+SAMPLING = Rule(
+    "sampling",
+    "Reading the machine takes processor time",
+    "measurement",
+    "warning",
+    f"samplers take more than {AT_MOST:.0%} of one processor over all trials",
+    "sampling_core_share",
+    "read it less often (sampling.per_s, watch(per_s=...)), or less of it (samplers)",
+    OURS,
+)
+RULES = (TIMING, SAMPLING)
+
 
 def findings(trials: Iterable[Trial]) -> Iterator[Finding]:
     """Where the loop's own clock takes more than 1 % of a step, or sampling of a processor."""
     done = [trial for trial in trials if trial.status == "done"]
     if found := _dearest(done):
         share, trial = found
-        yield Finding(
-            "instrumentation",
-            "warning",
-            f"timing a step takes {share:.1%} of it in {params_words(trial.kind, trial.params)}",
-            "steps are too short to be timed one by one: take larger batches",
+        yield TIMING.found(
+            f"timing a step takes {share:.1%} of it in {params_words(trial.kind, trial.params)}"
         )
     if (share := _sampling(done)) > AT_MOST:
-        yield Finding(
-            "sampling",
-            "warning",
-            f"reading the machine takes {share:.1%} of a processor",
-            "read it less often (sampling.per_s, watch(per_s=...)), or less of it (samplers)",
-        )
+        yield SAMPLING.found(f"reading the machine takes {share:.1%} of a processor")
 
 
 def _dearest(trials: Iterable[Trial]) -> tuple[float, Trial] | None:

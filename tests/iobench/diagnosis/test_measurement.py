@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iobench.summary.findings import findings
+from iobench.diagnosis.measurement import findings
 from iobench.trial import Cold, Trial
 from tests.iobench.summary.made import COLD, UNPROVED, loop, loops, one, result
 
