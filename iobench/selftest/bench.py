@@ -60,7 +60,7 @@ class Bench:
         told: dict[str, Any] = {
             "group": case.name,
             "consumer": "paced",
-            "images_per_s": self.plan.images_per_s,
+            "images_per_s": self.plan.batch_size / self.plan.device_s,
             "batch_size": self.plan.batch_size,
             "device": "cpu",
             "loader": LOADER,

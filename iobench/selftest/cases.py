@@ -96,6 +96,7 @@ class Plan:
         rounds: how often every case is run; nothing is run twice in a row.
         workers, prefetch: of the loops with prefetch.
         prefetch_steps: of those; those whose batches were made ahead do not count.
+        slow_device_s: as ``device_s``, where it is the device that is slow.
         images: that are drawn, ``side`` pixels a side; a loop reads each at most once.
     """
 
@@ -107,10 +108,6 @@ class Plan:
     workers: int = 2
     prefetch: int = 2
     prefetch_steps: int = 21
+    slow_device_s: float = 0.100
     images: int = 60
     side: int = 64
-
-    @property
-    def images_per_s(self) -> float:
-        """Of the emulated device."""
-        return self.batch_size / self.device_s

@@ -16,7 +16,7 @@ class Prefetched:
     """One loop whose workers prepare ahead.
 
     Attributes:
-        case: what was injected.
+        case: what was slowed: by injected delays, or the device.
         workers: processes that prepare, each ``prefetch`` batches ahead.
         slowest: which stage a step should take as long as: the workers together, who fetch, decode
             and augment; or the training process, which copies and lets the device compute.
@@ -44,7 +44,9 @@ class Prefetched:
         return {**asdict(self), "error": self.error, "ok": self.ok}
 
 
-def expected(case: Case, plan: Plan, without_s: Mapping[str, float]) -> tuple[Side, float]:
+def expected(
+    case: Case, plan: Plan, without_s: Mapping[str, float], device_s: float
+) -> tuple[Side, float]:
     """The slowest stage and its seconds a step.
 
     Args:
@@ -52,11 +54,13 @@ def expected(case: Case, plan: Plan, without_s: Mapping[str, float]) -> tuple[Si
         plan: batch and workers.
         without_s: seconds a sample of the rungs without prefetch and without any delay: what real
             work there is at either side.
+        device_s: that the device computes for a batch.
     """
     work_s = without_s["store"] - without_s["copy"] + case.delays.prepare_s
+    copy_s = without_s["copy"] - without_s["synthetic"] + case.delays.copy_s
     sides: dict[Side, float] = {
         "workers": plan.batch_size * work_s / plan.workers,
-        "copy and device": plan.batch_size * (without_s["copy"] + case.delays.copy_s),
+        "copy and device": plan.batch_size * copy_s + device_s,
     }
     slowest = max(sides, key=lambda side: sides[side])
     return slowest, sides[slowest]

@@ -7,7 +7,7 @@ leaves on other rungs is held against the delay, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,8 +27,9 @@ class Recovered:
         rung: where it belongs.
         injected_s, recovered_s: seconds a sample.
         elsewhere: the rung without a delay that moved most, and by how many seconds.
-        diagnosis: the code of the primary finding; empty where nothing was found.
-        named: whether the diagnosis named this stage, or the other of a pair as the larger.
+        findings: codes of what the diagnosis found, the primary one first.
+        code: the finding that names this stage.
+        primary: the finding that must be the primary one: that of the case's largest delay.
     """
 
     case: str
@@ -37,8 +38,14 @@ class Recovered:
     injected_s: float
     recovered_s: float
     elsewhere: tuple[str, float]
-    diagnosis: str
-    named: bool
+    findings: tuple[str, ...]
+    code: str
+    primary: str
+
+    @property
+    def named(self) -> bool:
+        """Whether the diagnosis names this stage, and begins with the largest delay of the case."""
+        return self.code in self.findings and self.findings[0] == self.primary
 
     @property
     def error(self) -> float:
@@ -63,30 +70,28 @@ class Recovered:
             "elsewhere": {"rung": rung, "seconds": seconds},
             "error": self.error,
             "stray": self.stray,
+            "named": self.named,
             "ok": self.ok,
         }
 
 
 def recovered(
-    case: Case, parts: Parts, without: Parts, diagnosis: Sequence[str], codes: Mapping[Stage, str]
+    case: Case, parts: Parts, without: Parts, findings: Sequence[str], codes: Mapping[Stage, str]
 ) -> Iterator[Recovered]:
-    """A row for each delay of a case.
+    """A row for each delay of a case; none where none is injected.
 
     Args:
         case: what was injected.
         parts: of its ladder.
         without: of the ladder without delays.
-        diagnosis: codes of what was found, the primary one first.
+        findings: codes of what the diagnosis found, the primary one first.
         codes: by which code each stage is named.
     """
+    if case.largest is None:
+        return
     moved = {rung: parts[rung] - without[rung] for rung in parts if rung in without}
-    others = {
-        rung: change
-        for rung, change in moved.items()
-        if rung not in [RUNGS[stage] for stage in case.stages]
-    }
-    elsewhere = max(others.items(), key=lambda item: abs(item[1]))
-    primary = diagnosis[0] if diagnosis else ""
+    injected = {RUNGS[stage] for stage in case.stages}
+    others = [(rung, change) for rung, change in moved.items() if rung not in injected]
     for stage in case.stages:
         yield Recovered(
             case=case.name,
@@ -94,15 +99,8 @@ def recovered(
             rung=RUNGS[stage],
             injected_s=case.delays[stage],
             recovered_s=moved[RUNGS[stage]],
-            elsewhere=elsewhere,
-            diagnosis=primary,
-            named=_names(case, stage, diagnosis, codes),
+            elsewhere=max(others, key=lambda item: abs(item[1])),
+            findings=tuple(findings),
+            code=codes[stage],
+            primary=codes[case.largest],
         )
-
-
-def _names(
-    case: Case, stage: Stage, diagnosis: Collection[str], codes: Mapping[Stage, str]
-) -> bool:
-    """The primary finding names the largest delay; the other of a pair need not be named."""
-    primary = next(iter(diagnosis), "")
-    return case.largest is not None and primary == codes[case.largest]

@@ -8,7 +8,7 @@ from iobench.selftest.prefetched import Prefetched
 from iobench.selftest.recovered import Recovered
 
 _LADDER = (
-    *("injected", "rung", "ms a sample", "recovered", "error"),
+    *("injected", "on rung", "ms a sample", "recovered", "error"),
     *("most elsewhere", "diagnosis", "ok"),
 )
 _PREFETCH = ("injected", "slowest stage", "ms a step", "found", "error", "ok")
@@ -19,13 +19,13 @@ def ladder_table(rows: Sequence[Recovered]) -> Iterator[str]:
     """One line a delay."""
     lines = [
         (
-            row.case,
+            _shown(row),
             row.rung,
             f"{row.injected_s * 1e3:.1f}",
             f"{row.recovered_s * 1e3:.2f}",
             f"{row.error:+.1%}",
             f"{row.elsewhere[0]} {row.stray:+.1%}",
-            row.diagnosis or "nothing",
+            _named(row),
             _mark(row.ok),
         )
         for row in rows
@@ -53,6 +53,18 @@ def without_line(parts: Mapping[str, float]) -> str:
     """What the rungs cost where nothing is injected, in milliseconds a sample."""
     said = ", ".join(f"{rung} {seconds * 1e3:.2f}" for rung, seconds in parts.items())
     return f"without any delay, ms a sample: {said}"
+
+
+def _shown(row: Recovered) -> str:
+    """``fetch``; of a pair ``fetch (and decode)``, so that each row says whose it is."""
+    other = [stage for stage in row.case.split(" and ") if stage != row.stage]
+    return f"{row.stage} (and {other[0]})" if other else row.stage
+
+
+def _named(row: Recovered) -> str:
+    if row.named:
+        return f"{row.code}, primary" if row.code == row.primary else row.code
+    return f"not named: {', '.join(row.findings[:2]) or 'nothing found'}"
 
 
 def _mark(ok: bool) -> str:
