@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from iobench.selftest.cases import RUNGS, STAGES, WITHIN, Case, Stage
+from iobench.selftest.cases import RUNGS, WITHIN, Case, Stage
 
 Parts = Mapping[str, float]
 """Seconds a sample that each rung costs, by its name."""

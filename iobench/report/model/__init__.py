@@ -11,6 +11,7 @@ from iobench.report.model import (
     environment,
     first_batch,
     instrumentation,
+    ladder,
     meanwhile,
     sweeps,
     training,
@@ -37,6 +38,7 @@ def build(
     parts = (
         environment.findings(result),
         against.section(result),
+        ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
