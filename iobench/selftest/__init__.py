@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iobench.selftest.known import Check, checks
+from iobench.selftest.told import as_json, tell
 from iobench.selftest.whole import Injected, injected
 
-__all__ = ["Check", "Injected", "checks", "injected"]
+__all__ = ["Check", "Injected", "as_json", "checks", "injected", "tell"]

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ByteSize
+
+from dataprep.plan import MIN_SHARD_BYTES
 from dataprep.stores import StoreOptions
 from iobench.clock import Clock
 from iobench.consumers.protocol import Consumer
@@ -22,7 +25,7 @@ from iobench.loaders.torch_loader import TorchLoader
 from iobench.loops import training
 from iobench.loops.training_plan import Training, plan
 from iobench.s3_server import MotoServer
-from iobench.selftest.cases import Case, Delays, Plan
+from iobench.selftest.cases import INPUTS, Case, Delays, Plan
 from iobench.trial import Around, Context, Place, Trial, TrialSpec
 
 _BUCKET = "selftest"
@@ -65,14 +68,14 @@ class Bench:
             "device": "cpu",
             "loader": LOADER,
             "data": _DATA,
-            "inputs": [source],
+            "inputs": [source] if "loader" in changed else INPUTS,
             "workers": 0,
             "prefetch": self.plan.prefetch,
             "image_size": self.plan.side // 2,
             "steps": self.plan.steps,
         }
-        (params,) = plan(Training.model_validate(told | changed))
-        return params
+        points = plan(Training.model_validate({**told, **changed}))
+        return next(point for point in points if point["input"] == source)
 
     def _context(self, delays: Delays) -> Context:
         def slow_loader(loader: Loader) -> Loader:
@@ -95,7 +98,11 @@ class Bench:
 def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
     """Draw images, shard them below ``folder``, and serve them as well."""
     settings = DataSettings(
-        images=plan.images, classes=2, size=plan.side, folder=str(folder), shard_size="1MB"
+        images=plan.images,
+        classes=2,
+        size=plan.side,
+        folder=str(folder),
+        shard_size=ByteSize(MIN_SHARD_BYTES),
     )
     disk = Maker(settings, _no_bucket, lambda note: None).place(f"{_DATA}@disk")
     bucket = Bucket()

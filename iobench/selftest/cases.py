@@ -94,6 +94,7 @@ class Plan:
         batch_size, device_s: samples in a step, and how long the device computes for them.
         steps: of a loop without prefetch; the first does not count.
         rounds: how often every case is run; nothing is run twice in a row.
+        between: how many cases with delays are run between two without.
         workers, prefetch: of the loops with prefetch.
         prefetch_steps: of those; those whose batches were made ahead do not count.
         slow_device_s: as ``device_s``, where it is the device that is slow.
@@ -105,6 +106,7 @@ class Plan:
     device_s: float = 0.020
     steps: int = 4
     rounds: int = 3
+    between: int = 4
     workers: int = 2
     prefetch: int = 2
     prefetch_steps: int = 21

@@ -8,10 +8,10 @@ from iobench.selftest.prefetched import Prefetched
 from iobench.selftest.recovered import Recovered
 
 _LADDER = (
-    *("injected", "on rung", "ms a sample", "recovered", "error"),
+    *("slowed", "on rung", "ms a sample", "recovered", "error"),
     *("most elsewhere", "diagnosis", "ok"),
 )
-_PREFETCH = ("injected", "slowest stage", "ms a step", "found", "error", "ok")
+_PREFETCH = ("slowed", "slowest stage", "ms a step", "found", "error", "ok")
 _NUMBERS = frozenset({"ms a sample", "recovered", "error", "ms a step", "found"})
 
 

@@ -55,7 +55,7 @@ class Injected:
     @property
     def ok(self) -> bool:
         """Whether all that was run was found."""
-        return all(row.ok for row in (*self.ladder, *self.prefetch))
+        return all(row.ok for row in self.ladder) and all(row.ok for row in self.prefetch)
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -67,17 +67,24 @@ class Injected:
         }
 
 
-def injected(note: Note, plan: Plan | None = None, clock: Clock | None = None) -> Injected:
-    """Climb the ladder under every case, in rounds; then loops with prefetch.
+def injected(
+    note: Note,
+    *,
+    rounds: int | None = None,
+    plan: Plan | None = None,
+    clock: Clock | None = None,
+) -> Injected:
+    """Climb the ladder under every case, in ``rounds``; then loops with prefetch.
 
     On a clock that stands still, loops with prefetch are those of the mock loader: processes of
     their own share no such clock.
     """
     plan, clock = plan or Plan(), clock or SystemClock()
+    plan = replace(plan, rounds=rounds or plan.rounds)
     try:
         need_framework("torch")
     except Unavailable as error:
-        return Injected(not_run=[("delays", f"needs torch: {error}")])
+        return Injected(not_run=[("delays", str(error))])
     with tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder:
         note("drawing images")
         with bench(plan, clock, Path(folder)) as made:
@@ -90,15 +97,28 @@ def injected(note: Note, plan: Plan | None = None, clock: Clock | None = None) -
 
 
 def _climbed(made: Bench, note: Note) -> dict[str, list[Trial]]:
-    """Every rung under every case, once a round, so that what drifts is in all of them."""
+    """Every rung under every case, once a round, so that what drifts is in all of them.
+
+    The ladder without delays is climbed more often: every other is held against it.
+    """
     plan = made.plan
     trials: dict[str, list[Trial]] = {}
-    for repeat in range(plan.rounds):
-        for case in cases(plan.delays):
-            note(f"round {repeat + 1} of {plan.rounds}: {case.name} slowed")
-            for source in INPUTS:
-                trials.setdefault(case.name, []).append(made.run(case, source, repeat))
+    for number in range(plan.rounds):
+        for case in _in_turn(plan):
+            note(f"round {number + 1} of {plan.rounds}: {case.name} slowed")
+            before = trials.setdefault(case.name, [])
+            repeat = len(before) // len(INPUTS)
+            before += [made.run(case, source, repeat) for source in INPUTS]
     return trials
+
+
+def _in_turn(plan: Plan) -> Iterator[Case]:
+    """The cases of a round; nothing is injected in between, again and again."""
+    without, *others = cases(plan.delays)
+    for place, case in enumerate(others):
+        if place % plan.between == 0:
+            yield without
+        yield case
 
 
 def _with_prefetch(
