@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import cv2
 import numpy as np
@@ -23,7 +22,7 @@ JPEG = cv2.imencode(".jpg", PIXELS)[1].tobytes()
 
 
 @pytest.fixture
-def clock() -> Iterator[VirtualClock]:
+def clock() -> VirtualClock:
     """One that moves only where something sleeps."""
     return VirtualClock()
 
