@@ -45,6 +45,10 @@ class Delays:
         others = {each.name for each in fields(self)} - {f"{stage}_s" for stage in stages}
         return replace(self, **dict.fromkeys(others, 0.0))
 
+    def times(self, factor: float) -> Delays:
+        """All of them so many times as long."""
+        return Delays(*(factor * self[stage] for stage in STAGES))
+
     @property
     def prepare_s(self) -> float:
         """What a worker of a loader is longer at a sample."""
@@ -96,7 +100,9 @@ class Plan:
         rounds: how often every case is run; nothing is run twice in a row.
         between: how many cases with delays are run between two without.
         workers, prefetch: of the loops with prefetch.
-        prefetch_steps: of those; those whose batches were made ahead do not count.
+        prefetch_steps: of those; about as many do not count as batches are made ahead.
+        prefetch_factor: how many times as long delays are there: each of those loops has fewer
+            figures to be told by than a ladder.
         slow_device_s: as ``device_s``, where it is the device that is slow.
         images: that are drawn, ``side`` pixels a side; a loop reads each at most once.
     """
@@ -109,7 +115,8 @@ class Plan:
     between: int = 4
     workers: int = 2
     prefetch: int = 2
-    prefetch_steps: int = 21
-    slow_device_s: float = 0.100
+    prefetch_steps: int = 16
+    prefetch_factor: float = 2.0
+    slow_device_s: float = 0.200
     images: int = 60
     side: int = 64

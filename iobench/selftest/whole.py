@@ -145,7 +145,7 @@ def _with_prefetch(
 
 def _prefetched(plan: Plan) -> Iterator[tuple[str, Case, float]]:
     """A slow device, each stage alone, and one stage on either side: names, and the device."""
-    for case in cases(plan.delays):
+    for case in cases(plan.delays.times(plan.prefetch_factor)):
         if not case.stages:
             yield "device", case, plan.slow_device_s
         elif len(case.stages) == 1 or case.stages == ("copy", "decode"):

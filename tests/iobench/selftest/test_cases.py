@@ -46,6 +46,11 @@ def test_a_worker_is_longer_at_a_sample_by_all_but_the_copy() -> None:
     assert Case(DELAYS.only("copy")).delays.prepare_s == 0
 
 
+def test_longer_delays_are_all_longer() -> None:
+    """Each by the same factor."""
+    assert DELAYS.times(2) == Delays(copy_s=2.0, augment_s=4.0, decode_s=6.0, fetch_s=8.0)
+
+
 def test_rungs_are_the_ladders() -> None:
     """Every stage has one that is climbed, in the ladder's order; the disk is left out."""
     assert [rung for rung in LADDER if rung in INPUTS] == list(INPUTS)
