@@ -51,9 +51,9 @@ ORDER = {
         *("summary", "diagnosis"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
-        *("survey", "preview", "approval", "display", "run", "watching", "selftest"),
+        *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
         *("commands", "cli"),
-        *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
+        *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
