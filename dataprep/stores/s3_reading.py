@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
 _READ_ATTEMPTS = 4
 
 _log = logging.getLogger(__name__)
-GOT = "GET %s: %d bytes"
-"""What is logged (level DEBUG) of each GET that was answered: the key, and how many bytes came."""
+GOT = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
+"""What is logged (level DEBUG) of each GET that was answered: the key, how many bytes came, and the
+seconds from asking, attempts before included, until the answer began and until all was there."""
+
+REFUSED = "answered %d"
+"""What is logged (level DEBUG) of each answer by which a store asks for fewer requests: its status,
+503 or 429, whether it is tried again or not."""
+
+_TOO_MANY = (429, 503)
 
 
 class S3Reader:
@@ -72,14 +80,17 @@ class S3Reader:
             for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
                 file.seek(begun_at)
                 file.truncate()
+                asked_s = time.monotonic()
                 try:
                     answer: Any = self._client().get_object(**self._bucket.object(key))
+                    begun_s = time.monotonic()
                     found = copied(answer, file)
                 except Exception as error:
                     if last or not is_passing(error):
                         raise
                     continue
-                _log.debug(GOT, key, found.bytes)
+                whole_s = time.monotonic() - asked_s
+                _log.debug(GOT, key, found.bytes, begun_s - asked_s, whole_s)
                 if md5_of(answer) in (None, found.md5) or found.md5 == before:
                     return
                 before = found.md5
@@ -94,16 +105,18 @@ class S3Reader:
     def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
         """The body of one GET, and its MD5 where the answer gives one."""
         client = self._client()
+        asked_s = time.monotonic()
         try:
             answer: Any = client.get_object(**self._bucket.object(key), **arguments)
         except client.exceptions.ClientError as error:
             if error_code(error) == "InvalidRange":
                 return b"", None  # it begins where the object has already ended
             raise
+        begun_s = time.monotonic()
         # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
-        _log.debug(GOT, key, len(data))
+        _log.debug(GOT, key, len(data), begun_s - asked_s, time.monotonic() - asked_s)
         return data, None if "Range" in arguments else md5_of(answer)
 
     def dated(self, key: str) -> Dated:
@@ -113,3 +126,10 @@ class S3Reader:
             data: bytes = body.read()
         date = answer["ResponseMetadata"]["HTTPHeaders"]["date"]
         return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
+
+
+def log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
+    """Asked by botocore after each attempt whether to try again; says nothing to that."""
+    status = getattr(response[0], "status_code", None) if response else None
+    if status in _TOO_MANY:
+        _log.debug(REFUSED, status)

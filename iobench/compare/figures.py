@@ -79,8 +79,8 @@ _PARTS = ("listing", "worker_start", "fetch", "decode", "rest")
 def figures_of(kind: str, params: Params, metrics: Sequence[Metrics]) -> tuple[Figure, ...]:
     """Those of a point. A kind that is not known here, as a watched loop, has one rate, its first
     batch and its waiting."""
-    if kind == "train" and params.get("input") == "synthetic":
-        return (SAMPLES,)  # its first batch lies on the device already: microseconds
+    if kind == "train" and params.get("input") in ("synthetic", "copy"):
+        return (SAMPLES,)  # its first batch lies there already: microseconds
     if kind in OF_KINDS:
         return OF_KINDS[kind]
     told = {metric for each in metrics for metric in each}

@@ -97,11 +97,6 @@ def _said(supplies: Sequence[Supply], demands: Sequence[Demand]) -> tuple[Words,
             line += f" Not to be told apart from it: {_named(unsure)}."
         if others := len(supplies) - len(alike):
             line += f" Not compared, since they make other images of the same files: {others}."
-        if demand.devices > 1:
-            line += (
-                f" Each of the {demand.devices} devices has a loader of its own; what as many "
-                "loaders give side by side was not measured here: its training loop shows that."
-            )
         lines.append(line)
     return (Words(tuple(lines)),)
 

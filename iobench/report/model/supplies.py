@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
@@ -39,8 +39,7 @@ class Supply:
 class Demand:
     """What one device consumes, of images on which ``work`` was done.
 
-    Of ``devices`` that train together each has a loader of its own: ``found`` is what one of them
-    takes, since a supply is that of one loader.
+    Of several devices that train together each has a loader of its own, as supplies are one's.
     """
 
     letter: str
@@ -48,7 +47,6 @@ class Demand:
     found: Estimate
     emulated: bool
     work: tuple[Any, ...]
-    devices: int = 1
 
     def compares(self, supply: Supply) -> bool:
         """A supply of other images, smaller ones say, says nothing about this device."""
@@ -144,39 +142,28 @@ def demands_of(result: Result) -> list[Demand]:
     """Distinct consumptions; loops that share model, device and work share a line."""
     found: dict[str, Demand] = {}
     for group in training_groups(result):
-        devices = _devices(group)
-        consumes = _each(as_estimate(group.get("consumes")), devices)
+        consumes = as_estimate(group.get("consumes"))
         work = _done_to_images(group)
         name = device(group) or title(group)
-        name += f", each of {devices}" if devices > 1 else ""
         if group.get("image_size") not in (None, _WORK["image_size"]):
             name = f"{name}, {worded('image_size', group['image_size'])}"
         if consumes is None or consumes.median <= 0:
             continue
+        if (devices := group.get("devices")) and isinstance(devices, int):
+            name, consumes = f"{name}, each of {devices}", _each(consumes, devices)
         same = found.get(name)
         alike = same is not None and same.work == work
         if same and not (alike and _overlap(consumes, same.found)):
             name, same = f"{name}, {title(group)}", None
         if same is None:
             letter = ascii_uppercase[len(found) % 26]
-            emulated = bool(group.get("emulated"))
-            found[name] = Demand(letter, name, consumes, emulated, work, devices)
+            found[name] = Demand(letter, name, consumes, bool(group.get("emulated")), work)
     return list(found.values())
 
 
-def _devices(group: Mapping[str, Any]) -> int:
-    """How many train together; groups of one, and of earlier versions, do not say."""
-    told = group.get("devices")
-    return told if isinstance(told, int) and told > 1 else 1
-
-
-def _each(all_of_them: Estimate | None, devices: int) -> Estimate | None:
-    if all_of_them is None:
-        return None
-    median, low, high = (
-        value / devices for value in (all_of_them.median, all_of_them.low, all_of_them.high)
-    )
-    return replace(all_of_them, median=median, low=low, high=high)
+def _each(consumes: Estimate, devices: int) -> Estimate:
+    shares = [value / devices for value in (consumes.median, consumes.low, consumes.high)]
+    return Estimate(*shares, consumes.coverage, consumes.repeats)
 
 
 def _overlap(a: Estimate, b: Estimate) -> bool:

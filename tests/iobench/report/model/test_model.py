@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from iobench.report.model import Report, build
 from iobench.report.model.drawings import Bars, Curves, Piles
 from iobench.report.model.shapes import Chart, Table, Words
-from iobench.report.model.supplies import demands_of, supplies_of
+from iobench.report.model.supplies import supplies_of
 from iobench.report.series import by_trial
 from iobench.result import Result
 from iobench.summary import summarise
@@ -95,23 +95,6 @@ def test_which_supplies_lie_below_is_said_in_words() -> None:
     assert isinstance(words, Words)
     assert "Of 3 supplies 1 lies below that: slow, d, warm" in words.lines[0]
     assert "Not to be told apart from it: even, d, warm" in words.lines[0]
-
-
-def test_a_supply_is_held_against_one_device_of_several() -> None:
-    """Each has a loader of its own; of a group that does not say, as older ones, there is one."""
-    run = Run(repeats=6).training(consumes=800.0, warm=60.0, cold=50.0)
-    run._loader("fast", "d", "warm", results.WARM, 1, 8, 150.0)
-    (alone,) = demands_of(run.result())
-    run.summary["training"][0]["devices"] = 8
-    (each,) = demands_of(run.result())
-    assert each.found.median == alone.found.median / 8
-    assert (each.found.low, each.found.repeats) == (alone.found.low / 8, 6)
-    assert each.name.endswith(", each of 8")
-    (section,) = [s for s in report_of(run).sections if s.id == "supply"]
-    said = section.blocks[0]
-    assert isinstance(said, Words)
-    assert "none lies below that" in said.lines[0]
-    assert "Each of the 8 devices has a loader of its own" in said.lines[0]
 
 
 def test_other_work_is_another_supply() -> None:
@@ -404,7 +387,9 @@ def test_the_summary_of_trials_is_understood() -> None:
     """What the product computes from the same trials gives the same page."""
     run = Run(repeats=6).training().loaders().stores()
     made = run.result()
-    computed = build(replace(made, summary=summarise(made)), by_trial(run.table()))
+    summary = summarise(made)
+    computed = build(replace(made, summary=summary), by_trial(run.table()))
+    run.summary["ladder"] = summary["ladder"]
     assert [figure.name for figure in computed.figures] == [
         figure.name for figure in report_of(run).figures
     ]
