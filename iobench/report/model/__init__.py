@@ -9,8 +9,10 @@ from iobench.report.model import (
     against,
     definitions,
     environment,
+    findings,
     first_batch,
     instrumentation,
+    ladder,
     meanwhile,
     sweeps,
     training,
@@ -35,8 +37,9 @@ def build(
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
     parts = (
-        environment.findings(result),
+        findings.section(result),
         against.section(result),
+        ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
@@ -55,5 +58,6 @@ def build(
         verdict=verdict.sentence(result),
         badges=verdict.badges(result),
         figures=verdict.figures(result),
+        beginning=findings.beginning(result),
         sections=tuple(bounded(part for part in parts if part is not None)),
     )
