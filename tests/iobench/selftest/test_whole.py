@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
-import boto3
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,14 +24,6 @@ from iobench.selftest.whole import injected
 PLAN = Plan(rounds=2, between=10, images=40, prefetch_steps=16)
 TINY = replace(PLAN, batch_size=1, images=10)
 delays = st.floats(0, 5)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_session() -> Iterator[None]:
-    """boto3 reads its model of S3 once, not for every loop: it takes most of the time otherwise."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(boto3, "Session", lru_cache(boto3.Session))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +106,7 @@ def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -
         "rungs_s": {},
         "ladder": [],
         "prefetch": [],
+        "others_busy_share": None,
         "not_run": [
             {
                 "name": "delays",
