@@ -30,8 +30,8 @@ def test_neither_idle_nor_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("own", [Own(1, 1, 0, 0), Own(30, 1, 0, 0)])
-def test_a_share_is_one(monkeypatch: pytest.MonkeyPatch, own: Own) -> None:
-    """Where no time passed, or clocks of different grain disagree."""
+def test_no_time_has_no_share(monkeypatch: pytest.MonkeyPatch, own: Own) -> None:
+    """Whatever was taken."""
     assert share(monkeypatch, Times(100, 10, 50, 5, 20), own) == 0
 
 
