@@ -23,7 +23,8 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
     columns = {**samples.columns, "time_s": times} if times else {}
     took = {}
     if outcome.counted_s is not None:
-        took = process_use(columns, *outcome.counted_s, outcome.metrics.get("samples", 0))
+        counted = outcome.metrics.get("samples", 0)
+        took = process_use(columns, *outcome.counted_s, counted, outcome.pauses)
     metrics = {
         **outcome.metrics,
         **took,

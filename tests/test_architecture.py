@@ -30,10 +30,12 @@ ORDER = {
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
+        *("errors", "clock", "stats", "two_samples", "several", "trial", "badges"),
+        *("words", "lifetime"),
         *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
-        *("environment", "residency", "coldness", "pagecache", "cachestate"),
+        *("environment", "residency", "coldness", "epoch_coldness", "cache_limits"),
+        *("pagecache", "cachestate"),
         *("samplers", "process_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
@@ -48,7 +50,7 @@ ORDER = {
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels"}
+PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "badges", "epoch_coldness"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -118,8 +118,15 @@ class Training(BaseModel):
     """As in `loaders`."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Of the loop, at most one epoch; the first and those whose batches were ready beforehand do
-    not count."""
+    """Of an epoch, at most all that it has; the first and those whose batches were ready beforehand
+    do not count."""
+
+    epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """That a trial lasts, each of so many `steps`, on one device."""
+
+    evict: Literal["every-epoch", "first-epoch"] = "every-epoch"
+    """Of several epochs of inputs `cold` and `warm`: every one begins cold (warm), its workers
+    anew; or the first alone, and later ones find what the page cache has kept."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """That the framework computes with on a processor, in each of several processes; unless told,
@@ -154,6 +161,10 @@ class Training(BaseModel):
         if self.devices == "all" and self.device == "cpu":
             raise ValueError(
                 "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
+            )
+        if self.devices != 1 and self.epochs != 1:
+            raise ValueError(
+                f"epochs: {self.epochs} are for loops on one device: several take one epoch a trial"
             )
         if self.devices != 1 and self.access != DIRECT:
             raise ValueError(
@@ -211,6 +222,8 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
         # One device is no word: trials of earlier versions had none.
         if settings.devices != 1:
             point["devices"] = settings.devices
+        if settings.epochs != 1:
+            point |= {"epochs": settings.epochs, "evict": settings.evict}
         if source == "store" and real and settings.access != DIRECT:
             point["access"] = settings.access
             if (used := SETTINGS.get(settings.access)) is not None:

@@ -1,0 +1,71 @@
+"""PURE. What the page cache was shown to hold, in the few words that stand beside a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iobench.trial import Cold
+
+NOT_SHOWN = "asked cold, was warm"
+_FROM_STORAGE = 0.05  # below that a warm figure is nothing but warm
+_AMPLIFIED = 1.05
+
+
+def badge(repeats: Sequence[Cold]) -> str:
+    """``cold 100 %``, ``warm``, ``direct``, ``server cache unknown``, ``asked cold, was warm``.
+
+    ``cold`` has the share of the bytes read that came from storage, the least of all repeats;
+    ``warm`` has it where it is worth a word. Of repeats that were asked cold one that was not
+    shown so counts for all. Empty where nothing is known.
+    """
+    known = [one for one in repeats if one.label != "not applicable"]
+    if not known:
+        return ""
+    labels = {one.label for one in known}
+    asked_cold = any(one.asked == "cold" for one in known)
+    if asked_cold and labels != {"cold"} and labels & {"cold", "warm"}:
+        return NOT_SHOWN
+    if len(labels) > 1:
+        return ", ".join(sorted(labels))
+    (label,) = labels
+    shares = [one.physical_ratio for one in known if one.physical_ratio is not None]
+    if label in ("cold", "first epoch cold"):
+        return f"{label}{_of_storage(known, shares)}"
+    if label == "warm" and shares and max(shares) > _FROM_STORAGE:
+        return f"warm, {_percent(max(shares))} from storage"
+    return label
+
+
+def doubt(repeats: Sequence[Cold]) -> str:
+    """Why what was asked was not shown: of the first repeat that says so."""
+    return next((one.why for one in repeats if one.why and one.label == "warm"), "")
+
+
+def is_cache_resident(repeats: Sequence[Cold]) -> bool:
+    """Whether later epochs of any of them may come from memory."""
+    return any(one.cache_resident for one in repeats)
+
+
+def words(cold: Cold | None) -> str:
+    """All of it in a line, for terminals and tables: ``cold 100 %, cache-resident``."""
+    if cold is None:
+        return ""
+    told = badge([cold])
+    if told == NOT_SHOWN and cold.why:
+        told = f"{told}: {cold.why}"
+    resident = "cache-resident" if told and is_cache_resident([cold]) else ""
+    return ", ".join(filter(None, (told, resident)))
+
+
+def _of_storage(known: Sequence[Cold], shares: Sequence[float]) -> str:
+    if len(shares) < len(known):
+        return ", by residency"
+    moved = [one.amplification for one in known if one.amplification is not None]
+    amplified = max(moved, default=0.0)
+    read_ahead = f", amplification {amplified:.3g}" if amplified > _AMPLIFIED else ""
+    return f" {_percent(min(1.0, *shares))}{read_ahead}"
+
+
+def _percent(share: float) -> str:
+    """Rounded down: 99.97 % is not all of it."""
+    return f"{int(share * 1000) / 10:g} %"
