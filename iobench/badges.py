@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.trial import Cold
 
 NOT_SHOWN = "asked cold, was warm"
@@ -29,8 +30,10 @@ def badge(repeats: Sequence[Cold]) -> str:
         return ", ".join(sorted(labels))
     (label,) = labels
     shares = [one.physical_ratio for one in known if one.physical_ratio is not None]
-    if label in ("cold", "first epoch cold"):
-        return f"{label}{_of_storage(known, shares)}"
+    if label == "cold":
+        return f"cold{_of_storage(known, shares)}"
+    if label == FIRST_EPOCH_COLD and len(shares) == len(known):
+        return f"{label}, {_percent(min(shares))} of all bytes from storage"
     if label == "warm" and shares and max(shares) > _FROM_STORAGE:
         return f"warm, {_percent(max(shares))} from storage"
     return label

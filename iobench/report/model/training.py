@@ -159,7 +159,7 @@ def _latencies(result: Result) -> Table | None:
         row = [
             Entry(f"{cell.params.get('group', '')}{' (emulated)' if emulated else ''}"),
             Entry(str(cell.params.get("input", ""))),
-            Entry(cell.cache),
+            cell.cache_entry,
         ]
         for key in keys:
             figure = cell.figure(key)

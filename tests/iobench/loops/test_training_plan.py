@@ -32,7 +32,7 @@ def test_one_point_an_input() -> None:
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
     told = {"preset": "A100"}, {"images_per_s": 100.0}
-    carried = set(points(devices=2)[0])
+    carried = {*points(devices=2)[0], *points(epochs=2)[0]}
     for device in told:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     for access in ("file", "pipe"):
