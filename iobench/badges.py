@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.trial import Cold
 
-NOT_SHOWN = "asked cold, was warm"
+NOT_SHOWN = "asked cold, not proved"
 _FROM_STORAGE = 0.05  # below that a warm figure is nothing but warm
 _AMPLIFIED = 1.05
 
 
 def badge(repeats: Sequence[Cold]) -> str:
-    """``cold 100 %``, ``warm``, ``direct``, ``server cache unknown``, ``asked cold, was warm``.
+    """``cold 100 %``, ``warm``, ``direct``, ``server cache unknown``, ``asked cold, not proved``.
 
-    ``cold`` has the share of the bytes read that came from storage, the least of all repeats;
-    ``warm`` has it where it is worth a word. Of repeats that were asked cold one that was not
-    shown so counts for all. Empty where nothing is known.
+    ``cold`` has the share of the bytes read that came from storage, the least of all repeats, or
+    the amplification by read-ahead; ``warm`` has it where it is worth a word. Of repeats that were
+    asked cold one that was not shown so counts for all. Empty where nothing is known.
     """
     known = [one for one in repeats if one.label != "not applicable"]
     if not known:
@@ -29,13 +29,12 @@ def badge(repeats: Sequence[Cold]) -> str:
     if len(labels) > 1:
         return ", ".join(sorted(labels))
     (label,) = labels
-    shares = [one.physical_ratio for one in known if one.physical_ratio is not None]
     if label == "cold":
-        return f"cold{_of_storage(known, shares)}"
-    if label == FIRST_EPOCH_COLD and len(shares) == len(known):
-        return f"{label}, {_percent(min(shares))} of all bytes from storage"
-    if label == "warm" and shares and max(shares) > _FROM_STORAGE:
-        return f"warm, {_percent(max(shares))} from storage"
+        return f"cold{_of_storage(known)}"
+    if label == FIRST_EPOCH_COLD:
+        return f"{label}{_amplified(known) or _of_all(known)}"
+    if label == "warm" and (share := max(_shares(known), default=0.0)) > _FROM_STORAGE:
+        return f"warm, {_percent(share)} from storage"
     return label
 
 
@@ -60,13 +59,28 @@ def words(cold: Cold | None) -> str:
     return ", ".join(filter(None, (told, resident)))
 
 
-def _of_storage(known: Sequence[Cold], shares: Sequence[float]) -> str:
+def _of_storage(known: Sequence[Cold]) -> str:
+    """The share; of reads of single samples, which move more than they ask for, how much more."""
+    shares = _shares(known)
     if len(shares) < len(known):
         return ", by residency"
-    moved = [one.amplification for one in known if one.amplification is not None]
-    amplified = max(moved, default=0.0)
-    read_ahead = f", amplification {amplified:.3g}" if amplified > _AMPLIFIED else ""
-    return f" {_percent(min(1.0, *shares))}{read_ahead}"
+    return _amplified(known) or f" {_percent(min(shares))}"
+
+
+def _of_all(known: Sequence[Cold]) -> str:
+    shares = _shares(known)
+    whole = len(shares) == len(known)
+    return f", {_percent(min(shares))} of all bytes from storage" if whole else ""
+
+
+def _amplified(known: Sequence[Cold]) -> str:
+    most = max((one.amplification or 0.0 for one in known), default=0.0)
+    return f", amplification {most:.3g}" if most > _AMPLIFIED else ""
+
+
+def _shares(known: Sequence[Cold]) -> list[float]:
+    """What workers had read ahead of the samples that were taken is no more than all of them."""
+    return [min(1.0, one.physical_ratio) for one in known if one.physical_ratio is not None]
 
 
 def _percent(share: float) -> str:

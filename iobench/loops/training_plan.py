@@ -173,6 +173,14 @@ class Training(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _evict_has_a_use(self) -> Training:
+        if self.evict != "every-epoch" and self.epochs == 1:
+            raise ValueError(
+                f"evict {self.evict} says what later epochs find: give epochs: 2 or more"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _access_has_a_use(self) -> Training:
         if self.access != DIRECT and "store" not in self.inputs:
             raise ValueError(f"access {self.access} is how input store is read: add it to inputs")
@@ -197,6 +205,7 @@ class Training(BaseModel):
         device = emulated if self.consumer == "paced" else self.consumer
         several = "" if self.devices == 1 else f", {self.devices} devices"
         reached = "" if self.access == DIRECT else f", access {self.access}"
+        reached += "" if self.epochs == 1 else f", {self.epochs} epochs, evict {self.evict}"
         said = f"{model_words(self.model)} on {device}{several}, {self.loader}{reached}"
         return self.group or said
 

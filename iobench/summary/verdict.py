@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.loaders.own import SYNTHETIC
 from iobench.summary.training import leading
 from iobench.summary.watched import sentence as of_watched
@@ -69,11 +70,12 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     best = max(decoding or loaders, key=lambda entry: entry["samples_per_s"]["median"])
     rate = best["samples_per_s"]["median"]
     where = f" from {best['data']}" if best["data"] else ""
+    state = f" ({best['label']})" if best.get("label") else ""
     if "access" in best:
         where += f", access {best['access']}"
     if decoding:
-        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
-    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."
+        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s{state}."
+    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s{state}."
 
 
 def _of_training(group: Mapping[str, Any]) -> str:
@@ -98,6 +100,8 @@ def _cause(group: Mapping[str, Any]) -> str:
     source = "the object store" if group["input"] == "store" else "the disk"
     if group["input"] == "cold" and not group["cold_proved"]:
         source = "storage, which was not shown to be cold,"
+    if group.get("label") == FIRST_EPOCH_COLD:
+        source = "the disk, cold in the first epoch alone,"
     if _alone(preparation, fetch):
         return "decoding and augmenting cost the rest"
     if _alone(fetch, preparation):

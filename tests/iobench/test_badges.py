@@ -28,11 +28,11 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
         ([cold()], "cold 100 %"),
         ([cold(), cold(0.9996)], "cold 99.9 %"),
         ([cold(1.4)], "cold 100 %"),
-        ([cold(1.4, amplification=1.4)], "cold 100 %, amplification 1.4"),
+        ([cold(1.4, amplification=1.4)], "cold, amplification 1.4"),
         ([cold(1.0, amplification=1.0)], "cold 100 %"),
         ([cold(), cold(None)], "cold, by residency"),
-        ([cold(), WARMED], "asked cold, was warm"),
-        ([WARMED], "asked cold, was warm"),
+        ([cold(), WARMED], "asked cold, not proved"),
+        ([WARMED], "asked cold, not proved"),
         ([Cold("warm", "warm", 1.0, 0.0)], "warm"),
         ([Cold("warm", "warm", 1.0, None)], "warm"),
         ([Cold("warm", "warm", 0.7, 0.3)], "warm, 30 % from storage"),
@@ -43,7 +43,12 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
             "first epoch cold, 50 % of all bytes from storage",
         ),
         ([Cold("cold", "first epoch cold", 0.0, None)], "first epoch cold"),
-        ([Cold("cold", "first epoch cold"), cold()], "asked cold, was warm"),
+        (
+            [Cold("cold", "first epoch cold", 0.0, 1.4, amplification=1.4)],
+            "first epoch cold, amplification 1.4",
+        ),
+        ([Cold("warm", "warm", 0.1, 1.5)], "warm, 100 % from storage"),
+        ([Cold("cold", "first epoch cold"), cold()], "asked cold, not proved"),
         ([Cold("warm", "warm"), Cold("direct", "direct")], "direct, warm"),
     ],
 )
@@ -55,7 +60,7 @@ def test_a_badge_says_what_was_shown(repeats: list[Cold], said: str) -> None:
 def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
     """For a terminal, and for a row of a table."""
     assert words(None) == ""
-    assert words(WARMED) == "asked cold, was warm: 50 % of the pages were resident before"
+    assert words(WARMED) == "asked cold, not proved: 50 % of the pages were resident before"
     assert words(cold(cache_resident=True)) == "cold 100 %, cache-resident"
     assert words(Cold("", "not applicable", cache_resident=True)) == ""
 

@@ -21,10 +21,10 @@ Record = Mapping[str, Any]
 
 _KINDS = ("train", "loader", "layout", "disk")
 _MARKS = "●■▲◆▼★⬢✚"
-_MOST_CURVES, _MOST_OPEN = 8, 24
+_MOST_CURVES, _MOST_OPEN, _MOST_TICKS = 8, 24, 20
 _COLUMNS = (
     *("what", "epoch", "asked", "shown", "resident before", "physical ÷ logical bytes"),
-    *("samples/s", "first batch", "why"),
+    *("samples/s", "first batch"),
 )
 _NOTE = (
     "Before: the share of the files’ pages in memory, by cachestat or mincore; more than 1 % is "
@@ -46,7 +46,7 @@ def section(result: Result) -> Section | None:
     each = cold_table(result)
     blocks: tuple[Block, ...] = (
         *_limits(known),
-        *_chart(known),
+        *_charts(known),
         Table("Each epoch, or trial", _COLUMNS, rows, folded=len(rows) > _MOST_OPEN),
         Words((_NOTE,)),
         *((each,) if each is not None else ()),
@@ -86,23 +86,25 @@ def _row(cell: Cell, epoch: str, records: Sequence[Record]) -> tuple[Entry, ...]
     first = _numbers(records, "time_to_first_batch_s")
     rates = _numbers(records, "samples_per_s")
     return (
-        Entry(_named(cell), note=counted(len(cell.trials), "repeat")),
+        Entry(_named(cell), note=counted(len(records), "repeat")),
         Entry(epoch, is_number=True),
         Entry("nothing: as it was left" if asked == LEFT else asked),
-        Entry(", ".join(filter(None, labels))),
+        Entry(", ".join(filter(None, labels)), note=why),
         _share(records),
         _ratio(records),
         Entry(number(median(rates)), repr(median(rates)), True) if rates else Entry(""),
         Entry(seconds(median(first)), repr(median(first)), True) if first else Entry(""),
-        Entry(why),
     )
 
 
 def _named(cell: Cell) -> str:
+    kind, params = cell.trials[0].kind, cell.params
+    if kind == "train":
+        return f"{params.get('group', '')}, {params.get('input', '')}"
     try:
-        return params_words(cell.trials[0].kind, cell.params)
+        return params_words(kind, {key: params[key] for key in params if key != "epochs"})
     except (LookupError, TypeError, ValueError):  # params of another version
-        return cell.trials[0].kind
+        return kind
 
 
 def _share(records: Sequence[Record]) -> Entry:
@@ -138,24 +140,28 @@ def _limits(known: Sequence[Cell]) -> tuple[Words, ...]:
     return (Words(("What could not be done or seen on this machine:",)), Words(lines, listed=True))
 
 
-def _chart(known: Sequence[Cell]) -> tuple[Chart, ...]:
-    """Rates of epoch after epoch, of what had several."""
+def _charts(known: Sequence[Cell]) -> Iterator[Chart]:
+    """Rates of epoch after epoch, of what had several; loops and loaders apart."""
     several = [(cell, epochs) for cell in known if len(epochs := epochs_of(cell)) > 1]
-    if not several:
-        return ()
-    drawn = several[:_MOST_CURVES]
+    for kind, whose in (("train", "training loops"), ("loader", "loaders")):
+        members = [each for each in several if each[0].trials[0].kind == kind]
+        if members:
+            yield _chart(f"Epoch after epoch: {whose}", members)
+
+
+def _chart(title: str, members: Sequence[tuple[Cell, Sequence[Sequence[Record]]]]) -> Chart:
+    drawn = members[:_MOST_CURVES]
     curves = tuple(_curve(place, cell, epochs) for place, (cell, epochs) in enumerate(drawn))
     last = max(len(curve.points) for curve in curves)
-    ticks = tuple((float(n), str(n)) for n in range(1, last + 1)) if last <= 20 else ()
+    ticks = tuple((float(n), str(n)) for n in range(1, last + 1)) if last <= _MOST_TICKS else ()
     keys = tuple(
         Key(f"{curve.name}: {cell.shown}", _MARKS[curve.colour], curve.colour)
         for curve, (cell, _) in zip(curves, drawn, strict=True)
     )
     note = "All of each epoch, its first batch included. Whiskers are intervals of the median."
-    if len(several) > len(drawn):
-        note += f" {len(drawn)} of {len(several)} are drawn; the table has all."
-    drawing = Curves("epoch", "samples/s", curves, ticks)
-    return (Chart("Epoch after epoch", drawing, keys, note, wide=True),)
+    if len(members) > len(drawn):
+        note += f" {len(drawn)} of {len(members)} are drawn; the table has all."
+    return Chart(title, Curves("epoch", "samples/s", curves, ticks), keys, note, wide=True)
 
 
 def _curve(colour: int, cell: Cell, epochs: Sequence[Sequence[Record]]) -> Curve:

@@ -90,6 +90,18 @@ def test_one_device_is_no_word() -> None:
     assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
 
 
+def test_one_epoch_is_no_word() -> None:
+    """Trials of earlier versions had none; of several every input is told alike."""
+    assert all({"epochs", "evict"}.isdisjoint(point) for point in points())
+    found = points(epochs=3, evict="first-epoch")
+    assert {(point["epochs"], point["evict"]) for point in found} == {(3, "first-epoch")}
+    assert Training(epochs=3).label.endswith("torch-iterable, 3 epochs, evict every-epoch")
+    with pytest.raises(ValidationError, match="give epochs: 2 or more"):
+        Training(evict="first-epoch")
+    with pytest.raises(ValidationError, match="epochs: 2 are for loops on one device"):
+        Training(epochs=2, devices=2)
+
+
 def test_who_cannot_train_on_several_is_told() -> None:
     """With who can."""
     with pytest.raises(ValidationError, match="consumer mxnet trains on one device"):

@@ -199,7 +199,7 @@ def test_what_could_not_be_shown_cold_is_not_called_cold() -> None:
     last = run.trials[-1]
     run.trials[-1] = replace(last, cold=results.UNPROVED)
     bars = drawing_of(report_of(run), "Every supply")
-    assert bars.rows[0].tip.cache.startswith("asked cold, was warm: 34 % of the pages stayed")
+    assert bars.rows[0].tip.cache.startswith("asked cold, not proved: 34 % of the pages stayed")
     assert "cold 9" not in str(bars)
 
 
