@@ -124,8 +124,8 @@ def _charts(
     most: int,
 ) -> list[Chart]:
     times = [time_s for points in readings.values() for time_s, _ in points]
-    badges = (Badge("emulated", "alert"),) if trial.metrics.get("emulated") else ()
-    badges += cache_badges([trial])
+    emulated = (Badge("emulated", "alert"),) if trial.metrics.get("emulated") else ()
+    badges = (*emulated, *cache_badges([trial]))
     reach = (0.0, max([*times, *steps.get("time_s", ())], default=0.0))
     frame = _Frame(_named(trial), reach, badges, most)
     made = [_steps(frame, steps)]

@@ -135,7 +135,7 @@ def _latency_row(cell: Cell, keys: Sequence[str]) -> tuple[Entry, ...]:
         *(Entry(str(params.get(key, ""))) for key in ("store", "client", "operation")),
         Entry(size(params.get("object_bytes") or 0), str(params.get("object_bytes")), True),
         Entry(str(params.get("connections", "")), is_number=True),
-        _cache(params.get("operation")),
+        cell.cache_entry,
         Entry(number(rate.median), repr(rate.median), True) if rate else Entry(""),
         *(
             Entry(number(time.median * 1000), repr(time.median * 1000), True) if time else Entry("")
