@@ -33,6 +33,8 @@ def badge(repeats: Sequence[Cold]) -> str:
         return f"cold{_of_storage(known)}"
     if label == FIRST_EPOCH_COLD:
         return f"{label}{_amplified(known) or _of_all(known)}"
+    if label == "direct" and any(one.why for one in known):
+        return f"direct, {_percent(min(_shares(known), default=0.0))} counted from a device"
     if label == "warm" and (share := max(_shares(known), default=0.0)) > _FROM_STORAGE:
         return f"warm, {_percent(share)} from storage"
     return label
@@ -49,13 +51,16 @@ def is_cache_resident(repeats: Sequence[Cold]) -> bool:
 
 
 def words(cold: Cold | None) -> str:
-    """All of it in a line, for terminals and tables: ``cold 100 %, cache-resident``."""
-    if cold is None:
-        return ""
-    told = badge([cold])
-    if told == NOT_SHOWN and cold.why:
-        told = f"{told}: {cold.why}"
-    resident = "cache-resident" if told and is_cache_resident([cold]) else ""
+    """Of one trial in a line: ``cold 100 %, cache-resident``."""
+    return "" if cold is None else shown([cold])
+
+
+def shown(repeats: Sequence[Cold]) -> str:
+    """The badge in a line, for terminals and tables, with its reason and ``cache-resident``."""
+    told, why = badge(repeats), doubt(repeats)
+    if told == NOT_SHOWN and why:
+        told = f"{told}: {why}"
+    resident = "cache-resident" if told and is_cache_resident(repeats) else ""
     return ", ".join(filter(None, (told, resident)))
 
 

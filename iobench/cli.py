@@ -66,6 +66,7 @@ def run(
     from iobench.forecast.words import text
     from iobench.preview import preview
     from iobench.rundir import default_folder
+    from iobench.summary.verdict import sentence
 
     loaded = load(config, settings(set_ or [], "data.images=5000"))
     if print_config:
@@ -84,7 +85,7 @@ def run(
     approval.require_leave(ahead, loaded.cost_limit_usd, yes=yes, ask=ask)
     folder = output or default_folder(loaded.name)
     done = run.run(loaded, folder, display.choose(), resume=resume, forecast=totals(ahead))
-    typer.echo(done.result.summary["verdict"])
+    typer.echo(sentence(done.result.summary))
     typer.echo(escape(str(folder / "report.html")))
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)

@@ -21,7 +21,8 @@ class Epochs:
     """Batches of ``limit`` epochs, numbered from 0; without one, of epoch after epoch.
 
     An epoch has ended when the batch after its last is asked for. ``between`` is told then how
-    many samples it had, and says what the page cache did for it: the workers go on meanwhile.
+    many samples it had and whether another one follows, and says what the page cache did for it:
+    the workers go on meanwhile.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Epochs:
         loader: Loader,
         clock: Clock,
         limit: int | None = None,
-        between: Callable[[int], Cold | None] = lambda samples: None,
+        between: Callable[[int, bool], Cold | None] = lambda samples, more: None,
     ) -> None:
         self._loader, self._clock, self._limit = loader, clock, limit
         self._between = between
@@ -57,7 +58,7 @@ class Epochs:
             ended_s = self._clock.now_s()
             self._ended.append((ended_s, samples))
             if number < _MOST:
-                cold = self._between(samples)
+                cold = self._between(samples, number + 1 != self._limit)
                 epoch = Epoch(samples, ended_s - asked_s, first_s - asked_s, cold)
                 self._records.append(record(number, epoch))
 

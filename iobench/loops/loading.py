@@ -49,15 +49,16 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     return Outcome(metrics=metrics, cold=cold, origin_s=times.asked_s, counted_s=times.counted_s)
 
 
-def _judging(cache: EpochCache | None, clock: PausedClock) -> Callable[[int], Cold | None]:
+def _judging(cache: EpochCache | None, clock: PausedClock) -> Callable[[int, bool], Cold | None]:
     """Each epoch by itself, its workers alive, on no clock."""
 
-    def between(samples: int) -> Cold | None:
+    def between(samples: int, more: bool) -> Cold | None:
         if cache is None:
             return None
         with clock.paused():
             cold = cache.after(samples)
-            cache.before()
+            if more:
+                cache.before()
         return cold
 
     return between

@@ -44,6 +44,13 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     return "Nothing could be measured."
 
 
+def sentence(summary: Mapping[str, Any]) -> str:
+    """The verdict of a summary for a terminal: of a training loop with its badge in brackets."""
+    group = leading(summary["training"])
+    told = f" [{group['badge']}]" if group.get("badge") and group.get("achieved") else ""
+    return f"{summary['verdict']}{told}"
+
+
 def _of_disks(disks: Sequence[Mapping[str, Any]]) -> str:
     """Of reads that came from the device, else of writes; memory is no disk."""
     reads = [entry for entry in disks if entry["operation"] == "read"]

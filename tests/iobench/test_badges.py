@@ -37,6 +37,10 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
         ([Cold("warm", "warm", 1.0, None)], "warm"),
         ([Cold("warm", "warm", 0.7, 0.3)], "warm, 30 % from storage"),
         ([Cold("direct", "direct")], "direct"),
+        (
+            [Cold("direct", "direct", 0.0, 0.03, why="only 3 % of the bytes")],
+            "direct, 3 % counted from a device",
+        ),
         ([Cold("store", "server cache unknown")], "server cache unknown"),
         (
             [Cold("cold", "first epoch cold", 0.0, 0.5)],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from iobench import cachestate, pagecache
+from iobench.coldness import IN_MEMORY
 from iobench.epoch_coldness import FIRST_EPOCH_COLD, LEFT
 from iobench.loops import caching, epoch_cache
 from iobench.loops.epoch_cache import EpochCache, epoch_cache_for
+from iobench.mounts import file_system
 from iobench.stored import Stored
 from iobench.trial import Params, Place
 
@@ -154,3 +157,25 @@ def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: M
 def test_a_trial_without_data_has_no_cache() -> None:
     """There is nothing to prepare."""
     assert epoch_cache_for({"access": "file"}, "warm", None, None, every=True) is None
+
+
+def test_epochs_of_a_real_file(tmp_path: Path) -> None:
+    """The kernel's own counts: every epoch from storage, or the first alone."""
+    path = tmp_path / "shard"
+    path.write_bytes(os.urandom(4 * 2**20))
+    if file_system(tmp_path) in IN_MEMORY or pagecache.residency([path]) is None:
+        pytest.skip("temporary files have no page cache that can be seen")
+    data = Stored(SAMPLES, path.stat().st_size, 2, (path,))
+    labels = {}
+    for every in (True, False):
+        of = EpochCache(PARAMS, "cold", Place(str(tmp_path), "shards"), data, every=every)
+        colds = []
+        for _ in range(2):
+            of.before()
+            path.read_bytes()
+            colds.append(of.after(SAMPLES))
+        if not colds[0].physical_ratio:
+            pytest.skip("physical bytes are not counted here")
+        labels[every] = [one.label for one in colds], of.whole().label
+    assert labels[True] == (["cold", "cold"], "cold")
+    assert labels[False] == (["cold", "warm"], FIRST_EPOCH_COLD)

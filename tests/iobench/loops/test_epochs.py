@@ -65,7 +65,8 @@ def test_each_epoch_has_a_record() -> None:
     loader, clock = looped(4, last_samples=1)
     asked: list[int] = []
 
-    def between(samples: int) -> Cold:
+    def between(samples: int, more: bool) -> Cold:
+        assert more
         asked.append(samples)
         return Cold("as left", "warm", 1.0, 0.0, why="so")
 
@@ -87,8 +88,16 @@ def test_each_epoch_has_a_record() -> None:
 def test_records_are_bounded() -> None:
     """A trial of an hour has thousands of small epochs."""
     loader, clock = looped(1)
-    asked: list[int] = []
-    epochs = Epochs(loader, clock, 150, lambda samples: asked.append(samples))
+    asked: list[bool] = []
+    epochs = Epochs(loader, clock, 150, lambda samples, more: asked.append(more))
     list(epochs)
     assert len(epochs.records()["epochs"]) == len(asked) == 100
     assert epochs.metrics(0.0)["whole_epochs"] == 150
+
+
+def test_the_last_epoch_is_followed_by_none() -> None:
+    """Where it is known which one is the last."""
+    loader, clock = looped(1)
+    asked: list[bool] = []
+    list(Epochs(loader, clock, 3, lambda samples, more: asked.append(more)))
+    assert asked == [True, True, False]
