@@ -19,7 +19,8 @@ def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
 
     Cold only if every epoch was. Where the first alone was prepared and is shown cold, and a later
     one is not, it is ``first epoch cold``. The residency is the largest before any epoch that was
-    prepared; the ratio that of all bytes together. One epoch is a trial by itself.
+    prepared; the ratio that of all bytes together, where what workers read ahead of the samples that
+    an epoch took makes up for nothing that another had from memory. One epoch is a trial by itself.
 
     Raises:
         ValueError: no epochs.
@@ -41,7 +42,7 @@ def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
         label=label,
         why=why,
         resident_before=_largest([one.resident_before for one in prepared]),
-        physical_ratio=_mean([one.physical_ratio for one in epochs], samples),
+        physical_ratio=_mean([_share(one) for one in epochs], samples),
         amplification=_mean([one.amplification for one in epochs], samples),
         limits=tuple(dict.fromkeys(limit for one in epochs for limit in one.limits)),
     )
@@ -53,6 +54,12 @@ def _first_doubt(epochs: Sequence[Cold], besides: str) -> str:
         if one.why or (besides and one.label != besides):
             return f"epoch {number} of {len(epochs)}: {one.why or one.label}"
     return ""
+
+
+def _share(epoch: Cold) -> float | None:
+    """Of whole files no more than all; single samples may move more."""
+    ratio = epoch.physical_ratio
+    return ratio if ratio is None or epoch.amplification is not None else min(1.0, ratio)
 
 
 def _largest(found: Sequence[float | None]) -> float | None:

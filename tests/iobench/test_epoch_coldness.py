@@ -42,6 +42,17 @@ def test_later_epochs_may_be_left_to_the_page_cache() -> None:
     assert found.why == "epoch 2 of 2: 100 % of the pages were resident before"
 
 
+def test_reading_ahead_makes_up_for_nothing() -> None:
+    """Half of an epoch's samples are taken and all of its shards read: the next is from memory."""
+    ahead = replace(COLD, physical_ratio=1.6)
+    assert whole([ahead, KEPT], [10, 10]).physical_ratio == 0.5
+    amplified = replace(COLD, physical_ratio=1.6, amplification=1.6)
+    kept = replace(KEPT, amplification=0.0)
+    found = whole([amplified, kept], [10, 10])
+    assert (found.physical_ratio, found.amplification) == (0.8, 0.8)
+    assert whole([ahead], [10]).physical_ratio == 1.6
+
+
 def test_what_no_cache_could_keep_is_cold_throughout() -> None:
     """Later epochs of data that do not fit in memory come from storage too."""
     assert whole([COLD, replace(COLD, asked=LEFT)], [10, 10]).label == "cold"

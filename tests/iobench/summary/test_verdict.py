@@ -120,9 +120,8 @@ def test_a_cold_first_epoch_is_no_cold_loop() -> None:
     """What storage costs is that of the first epoch alone."""
     first = Cold("cold", FIRST_EPOCH_COLD, 0.0, 0.5)
     said = verdict(loop("synthetic", [4.0]), loop("warm", [4.0]), loop("cold", [8.0], cold=first))
-    assert (
-        said
-        == f"{GOT} 50 % {COULD}; waiting for the disk, cold in the first epoch alone, costs the rest."
+    assert said == (
+        f"{GOT} 50 % {COULD}; waiting for the disk, cold in the first epoch alone, costs the rest."
     )
 
 
