@@ -19,8 +19,9 @@ def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
 
     Cold only if every epoch was. Where the first alone was prepared and is shown cold, and a later
     one is not, it is ``first epoch cold``. The residency is the largest before any epoch that was
-    prepared; the ratio that of all bytes together, where what workers read ahead of the samples that
-    an epoch took makes up for nothing that another had from memory. One epoch is a trial by itself.
+    prepared; the ratio that of all bytes together, where what workers read ahead of the samples
+    that an epoch took makes up for nothing that another had from memory. One epoch is a trial by
+    itself.
 
     Raises:
         ValueError: no epochs.

@@ -23,14 +23,15 @@ _KINDS = ("train", "loader", "layout", "disk")
 _MARKS = "●■▲◆▼★⬢✚"
 _MOST_CURVES, _MOST_OPEN, _MOST_TICKS = 8, 24, 20
 _COLUMNS = (
-    *("what", "epoch", "asked", "shown", "resident before", "physical ÷ logical bytes"),
+    *("what", "epoch", "asked", "shown", "resident before", "physical ÷ logical"),
     *("samples/s", "first batch"),
 )
 _NOTE = (
     "Before: the share of the files’ pages in memory, by cachestat or mincore; more than 1 % is "
     "not cold. After: bytes that storage gave to the trial and its workers ÷ bytes of the samples "
     "that were read; below 0.95 it is warm, whatever was asked. Reads of single samples move more "
-    "than they ask for: there the ratio is an amplification by read-ahead. Of repeats the largest "
+    "than they ask for: there the ratio is an amplification by read-ahead. An epoch that found "
+    "the page cache as left by the one before was not prepared. Of repeats the largest "
     "residency, the least ratio and the median rate; an epoch’s rate is that of all of it, its "
     "first batch included."
 )
@@ -81,14 +82,15 @@ def _as_record(cold: Any) -> Record:
 
 def _row(cell: Cell, epoch: str, records: Sequence[Record]) -> tuple[Entry, ...]:
     labels = dict.fromkeys(str(one.get("label") or "") for one in records)
-    why = next((str(one["why"]) for one in records if one.get("why")), "")
     asked = str(records[0].get("asked") or "")
+    # What was left as it was has a column for what it found.
+    why = next((str(one["why"]) for one in records if one.get("why") and asked != LEFT), "")
     first = _numbers(records, "time_to_first_batch_s")
     rates = _numbers(records, "samples_per_s")
     return (
         Entry(_named(cell), note=counted(len(records), "repeat")),
         Entry(epoch, is_number=True),
-        Entry("nothing: as it was left" if asked == LEFT else asked),
+        Entry(asked),
         Entry(", ".join(filter(None, labels)), note=why),
         _share(records),
         _ratio(records),

@@ -60,18 +60,18 @@ def texts(found: Section) -> list[list[str]]:
 def test_each_epoch_has_a_row() -> None:
     """Of repeats the largest residency, the least ratio, the median rate, the first reason."""
     found = shown(
-        loop(0, record(0, 100.0), record(1, 400.0, **LEFT, why="so")),
+        loop(0, record(0, 100.0, why="so"), record(1, 400.0, **LEFT, why="90 % were resident")),
         loop(1, record(0, 120.0, resident_before=0.004, physical_ratio=0.97), record(1, 500.0)),
         loop(2, record(0, 110.0), record(1, 600.0)),
     )
     assert texts(found) == [
         ["net, cold", "1", "cold", "cold", "0.40\u00a0%", "0.970", "110", "500\u00a0ms"],
         [
-            *("net, cold", "2", "nothing: as it was left", "warm, cold"),
+            *("net, cold", "2", "as left", "warm, cold"),
             *("90.0\u00a0%", "0.100", "500", "500\u00a0ms"),
         ],
     ]
-    assert [row[3].note for row in table(found).rows] == ["", "so"]
+    assert [row[3].note for row in table(found).rows] == ["so", ""]
     assert table(found).rows[0][0].note == "3 repeats"
 
 
