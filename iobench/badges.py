@@ -9,6 +9,7 @@ from iobench.trial import Cold
 
 NOT_SHOWN = "asked cold, not proved"
 _FROM_STORAGE = 0.05  # below that a warm figure is nothing but warm
+_FROM_A_DEVICE = 0.95
 _AMPLIFIED = 1.05
 
 
@@ -33,8 +34,8 @@ def badge(repeats: Sequence[Cold]) -> str:
         return f"cold{_of_storage(known)}"
     if label == FIRST_EPOCH_COLD:
         return f"{label}{_amplified(known) or _of_all(known)}"
-    if label == "direct" and any(one.why for one in known):
-        return f"direct, {_percent(min(_shares(known), default=0.0))} counted from a device"
+    if label == "direct" and (share := min(_shares(known), default=1.0)) < _FROM_A_DEVICE:
+        return f"direct, {_percent(share)} counted from a device"
     if label == "warm" and (share := max(_shares(known), default=0.0)) > _FROM_STORAGE:
         return f"warm, {_percent(share)} from storage"
     return label

@@ -27,7 +27,7 @@ from dataprep.stores.s3_leases import Dated
 from dataprep.stores.s3_leases import holders as lease_holders
 from dataprep.stores.s3_leases import sweep as sweep_leases
 from dataprep.stores.s3_leases import take as take_lease
-from dataprep.stores.s3_reading import S3Reader
+from dataprep.stores.s3_reading import S3Reader, log_refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -251,9 +251,9 @@ class S3Store:
         with self._lock:
             if attempts not in self._clients:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
-                self._clients[attempts] = self._bucket.connect(
-                    attempts=attempts, connections=_CONNECTIONS
-                )
+                client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
+                client.meta.events.register("needs-retry.s3", log_refusal)
+                self._clients[attempts] = client
             return self._clients[attempts]
 
 

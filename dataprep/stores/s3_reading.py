@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import logging
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,15 @@ _MD5 = re.compile(r"[0-9a-f]{32}")
 _READ_ATTEMPTS = 4
 
 _log = logging.getLogger(__name__)
-GOT = "GET %s: %d bytes"
-"""What is logged (level DEBUG) of each GET that was answered: the key, and how many bytes came."""
+GOT = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
+"""What is logged (level DEBUG) of each GET that was answered: the key, how many bytes came, and the
+seconds from asking, attempts before included, until the answer began and until all was there."""
+
+REFUSED = "answered %d"
+"""What is logged (level DEBUG) of each answer by which a store asks for fewer requests: its status,
+503 or 429, whether it is tried again or not."""
+
+_TOO_MANY = (429, 503)
 
 
 class S3Reader:
@@ -69,16 +77,18 @@ class S3Reader:
     def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
         """The body of one GET, and its MD5 where the answer gives one."""
         client = self._client()
+        asked_s = time.monotonic()
         try:
             answer: Any = client.get_object(**self._bucket.object(key), **arguments)
         except client.exceptions.ClientError as error:
             if error_code(error) == "InvalidRange":
                 return b"", None  # it begins where the object has already ended
             raise
+        begun_s = time.monotonic()
         # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
-        _log.debug(GOT, key, len(data))
+        _log.debug(GOT, key, len(data), begun_s - asked_s, time.monotonic() - asked_s)
         etag = answer.get("ETag", "").strip('"')
         kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
         plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
@@ -91,3 +101,10 @@ class S3Reader:
             data: bytes = body.read()
         date = answer["ResponseMetadata"]["HTTPHeaders"]["date"]
         return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
+
+
+def log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
+    """Asked by botocore after each attempt whether to try again; says nothing to that."""
+    status = getattr(response[0], "status_code", None) if response else None
+    if status in _TOO_MANY:
+        _log.debug(REFUSED, status)

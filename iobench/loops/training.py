@@ -1,4 +1,4 @@
-"""Kind ``train``: a whole training loop, fed from the device, the page cache, disk or store."""
+"""Kind ``train``: a whole training loop, fed from the device, from memory, disk or store."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 from iobench.access.meter import metered
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
+from iobench.errors import Unavailable
 from iobench.extensions import made
-from iobench.loaders import Batch, Loader
+from iobench.ladder import HELD_RUNGS
+from iobench.loaders import Batch, HoldsSamples, Loader
+from iobench.loaders.rungs.host_batch import NOTE, host_batch
 from iobench.loops import several_devices
 from iobench.loops.counting import classes_of, steps_of, whole_batches
 from iobench.loops.devices import devices_of
@@ -22,8 +25,9 @@ from iobench.loops.outcome import loop_outcome
 from iobench.loops.several_epochs import Drive, SeveralEpochs
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
+from iobench.memory import available_bytes
 from iobench.stored import Stored, stored
-from iobench.trial import Context, Outcome, TrialSpec
+from iobench.trial import Context, Outcome, Params, TrialSpec
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -39,17 +43,19 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     loader = reached(params, place or over, loader_settings(params), context)
     data = stored(over, loader.reads) if over is not None and loader.reads else None
     steps, leave_out = _steps(params, data, loader)
+    held = params["input"] in HELD_RUNGS
+    if held:
+        # Before the consumer is warm: a GPU that waits for long lowers its clocks again.
+        _hold(loader, params, steps)
     consumer = _consumer(params, data, context)
     consumer.warm_up()
-    count = params.get("epochs", 1)
     drive_epoch = _driving(consumer, context, steps, leave_out)
-    if params["input"] == "synthetic":
-        times = [drive_epoch(lambda: repeat(consumer.synthetic())) for _ in range(count)]
-        whole = loop_outcome(in_a_row(times), consumer, params, context.clock, notes=())
-        return with_epochs(whole, times)
+    if params["input"] in ("synthetic", "copy"):
+        return _one_batch(loader, consumer, params, context, data, drive_epoch)
     check_frameworks(loader, consumer.framework)
     every = params.get("evict", EVERY_EPOCH) == EVERY_EPOCH
-    cache = epoch_cache_for(params, params["input"], place, data, every=every)
+    read = None if held else data
+    cache = epoch_cache_for(params, params["input"], place, read, every=every)
 
     def again() -> Loader:
         return reached(params, place or over, loader_settings(params), context)
@@ -57,7 +63,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     run_of = SeveralEpochs(loader, again, cache, params["batch_size"])
     try:
         with metered(params, loader, place, data) as needed:
-            run_of.run(count, drive_epoch)
+            run_of.run(params.get("epochs", 1), drive_epoch)
     finally:
         run_of.close()
     epochs = {"epochs": records(run_of.epochs())}
@@ -68,10 +74,42 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         context.clock,
         notes=[*run_of.notes, *run_of.first.notes],
         more={**run_of.first.metrics, **needed, **epochs},
-        data=data,
+        data=read,
         cold=run_of.cold(),
     )
     return with_epochs(outcome, run_of.times)
+
+
+def _one_batch(
+    loader: Loader,
+    consumer: Consumer,
+    params: Params,
+    context: Context,
+    data: Stored | None,
+    drive_epoch: Drive,
+) -> Outcome:
+    """The loop over one batch, again and again: on the device, or in host memory."""
+    loader.close()
+    notes: tuple[str, ...] = ()
+    if params["input"] == "copy":
+        check_frameworks(loader, consumer.framework)
+        batch, notes = host_batch(loader_settings(params), classes_of(data)), (NOTE,)
+    else:
+        batch = consumer.synthetic()
+    times = [drive_epoch(lambda: repeat(batch)) for _ in range(params.get("epochs", 1))]
+    outcome = loop_outcome(in_a_row(times), consumer, params, context.clock, notes=notes)
+    return with_epochs(outcome, times)
+
+
+def _hold(loader: Loader, params: Params, steps: int) -> None:
+    """The loop's samples into memory, a quarter of what is free at most.
+
+    Raises:
+        Unavailable: the loader only gives what is stored.
+    """
+    if not isinstance(loader, HoldsSamples):
+        raise Unavailable(f"loader {params['loader']} cannot be given samples from memory")
+    loader.hold(params["input"], steps * params["batch_size"], available_bytes() // 4)
 
 
 def _steps(params: Mapping[str, Any], data: Stored | None, loader: Loader) -> tuple[int, int]:
@@ -109,4 +147,5 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     told = {key: params[key] for key in keys if key in params}
     kind = CONSUMERS.load(params["consumer"])
     settings = ConsumerSettings(classes=classes_of(data), **told)
-    return made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    consumer = made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    return context.around.consumer(consumer)

@@ -10,8 +10,10 @@ from iobench.report.model import (
     coldness,
     definitions,
     environment,
+    findings,
     first_batch,
     instrumentation,
+    ladder,
     meanwhile,
     sweeps,
     training,
@@ -36,8 +38,9 @@ def build(
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
     parts = (
-        environment.findings(result),
+        findings.section(result),
         against.section(result),
+        ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
@@ -57,5 +60,6 @@ def build(
         verdict=verdict.sentence(result),
         badges=verdict.badges(result),
         figures=verdict.figures(result),
+        beginning=findings.beginning(result),
         sections=tuple(bounded(part for part in parts if part is not None)),
     )
