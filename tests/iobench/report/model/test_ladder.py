@@ -93,7 +93,10 @@ def test_badges_and_what_is_missing() -> None:
     _, found = drawn(*parts)
     (chart,) = (block for block in found.blocks if isinstance(block, Chart))
     assert chart.title == "The ladder: g (emulated)"
-    assert [badge.text for badge in chart.badges] == ["emulated", "asked cold, not proved: warm"]
+    assert [badge.text for badge in chart.badges] == [
+        "emulated",
+        "asked cold, not proved: half was resident",
+    ]
     (words,) = (block for block in found.blocks if isinstance(block, Words))
     assert words.lines == (
         "Not measured: collate, augment, decode, warm, store: not asked for (training.inputs).",
