@@ -8,12 +8,12 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders import LoaderSettings
+from iobench.loaders import Batch, LoaderSettings
 from iobench.loops import opening, training
 from iobench.loops.training_plan import Training, plan
 from iobench.stored import Stored
 from iobench.summary.training import training as summarised
-from iobench.trial import Context, Outcome, Place, Trial, TrialSpec
+from iobench.trial import Around, Context, Outcome, Place, Trial, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -78,6 +78,30 @@ class TestRun:
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
         assert metrics["wait_share"] == pytest.approx(WAIT_S / (STEP_S + WAIT_S))
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+
+    def test_a_context_may_put_something_around_loader_and_consumer(self) -> None:
+        """What it gives is what is run, and closed."""
+
+        class Twice(SlowConsumer):
+            def step(self, batch: Batch) -> None:
+                super().step(batch)
+                super().step(batch)
+
+        loaders: list[SlowLoader] = []
+
+        def twice(consumer: SlowConsumer) -> SlowConsumer:
+            return Twice(consumer.settings, consumer.clock)
+
+        def noted(loader: SlowLoader) -> SlowLoader:
+            loaders.append(loader)
+            return loader
+
+        (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
+        around = Around(loader=noted, consumer=twice)
+        context = Context({}, VirtualClock(), lambda done, unit: None, around=around)
+        metrics = training.run(TrialSpec("train", params), context).metrics
+        assert metrics["samples_per_s"] == SAMPLES / (2 * STEP_S + WAIT_S)
+        assert [loader.closed for loader in loaders] == [True]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a loop that waits for its data; what lies on the device has none."""
