@@ -14,6 +14,9 @@ from iobench.diagnosis.rule import FINE, Rule, percent
 from iobench.diagnosis.sources import CLOUD_GUIDE, OURS, STALLS, TORCH_DATA, TORCH_TUNING
 from iobench.result import Finding
 
+SMALL_PIXELS = 256
+"""Short side of images of which resizing beforehand has nothing more to take."""
+
 _RUNG = "the ladder's rung of that name: its difference to the rung above, over repeats"
 UNPINNED = Rule(
     "unpinned-copy",
@@ -64,7 +67,7 @@ SLOW_PREPARATION = Rule(
 )
 SLOW_COLLATE = Rule(
     "slow-collate",
-    "Batches take long from the workers to the loop",
+    "Collating batches and handing them over takes long",
     "cause",
     "problem",
     f"collating and handing over takes {FINE:.0%} of the time or more",
@@ -130,7 +133,8 @@ def _by_rung(loop: Loop) -> Iterator[Finding]:
         share = loop.rungs.get(rung)
         if share is not None and share.counts:
             said = f"{loop.name}: {doing} takes {share} of its time{_processors(loop)}"
-            yield rule.costing(said, share.median)
+            advice = _advice(loop) if rule is SLOW_DECODE else ""
+            yield rule.costing(said, share.median, advice)
 
 
 def _copying(loop: Loop) -> Iterator[Finding]:
@@ -154,7 +158,17 @@ def _as_a_whole(loop: Loop) -> Iterator[Finding]:
     elif (loop.metric("cpu_busy_share") or 0.0) < BUSY:
         return
     said = f"{loop.name}: preparing takes {share} of its time{_processors(loop)}"
-    yield SLOW_PREPARATION.costing(said, share.median)
+    yield SLOW_PREPARATION.costing(said, share.median, _advice(loop))
+
+
+def _advice(loop: Loop) -> str:
+    """Where images are small already; else what the rule says."""
+    if loop.resized is None or loop.resized > SMALL_PIXELS:
+        return ""
+    return (
+        f"images are {loop.resized} pixels already: store them decoded (training.data: pixels), "
+        "leave out augmentations, decode on a GPU (loader dali-gpu), or take more processors a GPU"
+    )
 
 
 def _processors(loop: Loop) -> str:

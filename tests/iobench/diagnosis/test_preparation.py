@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from iobench.diagnosis import diagnose
 from iobench.diagnosis.preparation import RULES
 from iobench.trial import Trial
-from tests.iobench.diagnosis.made_loops import GPU, by_code, primary, stalled, trials
+from tests.iobench.diagnosis.made_loops import GPU, by_code, primary, run, stalled, trials
 
 CODES = {rule.code for rule in RULES}
 PINNED: dict[str, Any] = {"params": {"pin_memory": True}}
@@ -112,3 +114,26 @@ def test_a_warm_loop_alone_waits_for_preparing() -> None:
     """Nothing was read from storage."""
     given = [*trials("synthetic", 0.5), *trials("warm", 1.0, cpu_busy_share=0.9)]
     assert codes(given) == {"slow-preparation"}
+
+
+@pytest.mark.parametrize(
+    ("data", "config", "already"),
+    [
+        ("shards@disk", {"size": 256, "shards": None}, True),
+        ("files@disk", {"size": 256}, True),
+        ("shards-16MB@s3", {"size": 224}, True),
+        ("shards@disk", {"size": 257}, False),
+        ("shards@disk", {"size": 256, "shards": "s3://bucket/of-somebody"}, False),
+        ("originals@disk", {"size": 256}, False),
+        ("shards@disk", "?", False),
+    ],
+)
+def test_who_has_small_images_is_not_told_to_make_them(
+    data: str, config: Any, already: bool
+) -> None:
+    """Shards that were given are of a size that is not known here."""
+    made = run(stalled(preparation=0.5, params={"data": data}), ladder={"decode": 0.4})
+    made = replace(made, config={**made.config, "data": config})
+    (decode,) = [one for one in diagnose(made) if one.code == "slow-decode"]
+    assert ("pixels already" in decode.advice) is already
+    assert ("dataprep shard --size" in decode.advice) is not already
