@@ -30,7 +30,17 @@ ORDER = {
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
+        *(
+            "errors",
+            "clock",
+            "stats",
+            "two_samples",
+            "ladder",
+            "several",
+            "trial",
+            "words",
+            "lifetime",
+        ),
         *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
@@ -41,14 +51,16 @@ ORDER = {
         *("summary", "diagnosis"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
-        *("survey", "preview", "approval", "display", "run", "watching", "selftest", "cli"),
-        *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
+        *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
+        *("commands", "cli"),
+        *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
-PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"diagnosis", "forecast", "process_use", "machine_use", "sampled", "pixels"}
+PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
+PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
+PURE_BENCH |= {"pixels"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -27,7 +27,7 @@ from dataprep.stores.s3_leases import Dated
 from dataprep.stores.s3_leases import holders as lease_holders
 from dataprep.stores.s3_leases import sweep as sweep_leases
 from dataprep.stores.s3_leases import take as take_lease
-from dataprep.stores.s3_reading import S3Reader, log_refusals
+from dataprep.stores.s3_reading import S3Reader, log_refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -252,7 +252,7 @@ class S3Store:
             if attempts not in self._clients:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
                 client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
-                log_refusals(client)
+                client.meta.events.register("needs-retry.s3", log_refusal)
                 self._clients[attempts] = client
             return self._clients[attempts]
 

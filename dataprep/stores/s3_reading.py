@@ -103,12 +103,7 @@ class S3Reader:
         return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
 
 
-def log_refusals(client: S3Client) -> None:
-    """Log each answer of this client that asks for fewer requests, whatever was asked."""
-    client.meta.events.register("needs-retry.s3", _log_refusal)
-
-
-def _log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
+def log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
     """Asked by botocore after each attempt whether to try again; says nothing to that."""
     status = getattr(response[0], "status_code", None) if response else None
     if status in _TOO_MANY:

@@ -55,8 +55,8 @@ OF_KINDS: dict[str, tuple[Figure, ...]] = {
 
 def figures_of(kind: str, params: Params, metrics: Sequence[Metrics]) -> tuple[Figure, ...]:
     """Those of a point. A kind that is not known here has one rate, and its first batch."""
-    if kind == "train" and params.get("input") == "synthetic":
-        return (SAMPLES,)  # its first batch lies on the device already: microseconds
+    if kind == "train" and params.get("input") in ("synthetic", "copy"):
+        return (SAMPLES,)  # its first batch lies there already: microseconds
     if kind in OF_KINDS:
         return OF_KINDS[kind]
     told = {metric for each in metrics for metric in each}

@@ -6,6 +6,7 @@ from typing import Any
 
 from iobench.result import Result
 from iobench.summary.access import access_modes
+from iobench.summary.ladder import ladders
 from iobench.summary.supplies import disks, layouts, loaders, object_stores
 from iobench.summary.training import leading, training
 from iobench.summary.verdict import verdict
@@ -24,6 +25,7 @@ def summarise(result: Result) -> dict[str, Any]:
     first = leading(groups)
     summary = {
         "training": groups,
+        "ladder": ladders(result.trials),
         "loaders": loaders(result.trials),
         "disks": disks(result.trials),
         "access": access_modes(result.trials),

@@ -12,6 +12,7 @@ from iobench.report.model import (
     findings,
     first_batch,
     instrumentation,
+    ladder,
     meanwhile,
     sweeps,
     training,
@@ -38,6 +39,7 @@ def build(
     parts = (
         findings.section(result),
         against.section(result),
+        ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from iobench.report.model import ranks
+from iobench.report.model import ladder, ranks
 from iobench.report.model.cells import cells
 from iobench.report.model.drawings import Part, Pile, Piles, Tip
 from iobench.report.model.numbers import as_estimate, interval, number, percent
@@ -40,7 +40,10 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def section(result: Result, series: Series) -> Section | None:
     """Stacked seconds, utilisations and stalls of each loop, and steps over time."""
     groups = training_groups(result)
-    piles = tuple(pile for group in groups if (pile := _pile(result, group)) is not None)
+    # A loop alone stands in its ladder already; of several this is what compares them.
+    drawn = {entry["group"] for entry in ladder.shown(result)} if len(groups) == 1 else set()
+    apart = [group for group in groups if group.get("group") not in drawn]
+    piles = tuple(pile for group in apart if (pile := _pile(result, group)) is not None)
     charts: list[Chart] = []
     if piles:
         drawn = {part.colour for pile in piles for part in pile.parts}

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from dataprep.errors import ObjectNotFound
 from dataprep.stores import Store, StoreOptions, open_store
 from iobench.faults import FaultProxy
+from iobench.faults.bucket import Bucket
 from iobench.s3_server import MotoServer
-from iobench.sidebyside.bucket import Bucket
 
 
 @pytest.fixture(autouse=True)

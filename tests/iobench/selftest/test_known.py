@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iobench.clock import VirtualClock
-from iobench.selftest import Check, checks, mock_scales, null_under_paced, watched_waits
+from iobench.selftest.known import Check, checks, mock_scales, null_under_paced, watched_waits
 
 
 def test_every_check_holds_on_a_virtual_clock() -> None:
