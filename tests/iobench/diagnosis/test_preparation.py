@@ -96,11 +96,31 @@ def test_preparing_that_needs_more_processors_than_there_are(cpu_s: float, fires
         assert "it takes 3.2 processors, and there are 4" in found["slow-preparation"].evidence
 
 
-@pytest.mark.parametrize(("busy", "fires"), [(0.80, True), (0.79, False)])
-def test_where_processor_time_was_not_seen_busy_processors_tell(busy: float, fires: bool) -> None:
-    """As the cloud's guide has it."""
-    found = codes(stalled(preparation=0.5, cpu_busy_share=busy))
-    assert found == ({"slow-preparation"} if fires else set())
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [(0.80, {"slow-preparation"}), (0.79, {"preparing"}), (0.50, {"preparing"}), (0.49, set())],
+)
+def test_where_processor_time_was_not_seen_busy_processors_tell(
+    busy: float, found: set[str]
+) -> None:
+    """As the cloud's guide has it: idle ones are too few workers; between, the cause is open."""
+    assert codes(stalled(preparation=0.5, cpu_busy_share=busy)) == found
+
+
+def test_preparing_of_which_nothing_else_is_known_is_a_cause() -> None:
+    """As in runs of older versions: it is not left to a smaller one to be the first."""
+    unseen = stalled(preparation=0.7, fetch=0.1)
+    found = by_code(unseen)
+    assert found.keys() >= {"preparing", "slow-disk", "input-high"}
+    assert found["preparing"].primary
+    assert "iobench ladder" in found["preparing"].advice
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.0501, True), (0.0499, False)])
+def test_preparing_counts_from_its_threshold_on(share: float, fires: bool) -> None:
+    """And where a ladder was climbed, its rungs speak."""
+    assert codes(stalled(preparation=share)) == ({"preparing"} if fires else set())
+    assert codes(stalled(preparation=share), ladder={"decode": 0.01}) == set()
 
 
 @pytest.mark.parametrize(("share", "fires"), [(0.0501, True), (0.0499, False)])
