@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from iobench.access.fetched import Fetched, added
 from iobench.errors import Unavailable
 from iobench.loaders import Loader
 from iobench.loops.caching import LoopCache, prepared
@@ -96,6 +97,8 @@ def run(
         cold=cold,
     )
     more = {"devices": devices.count, "ranks_agree": agree, **rank_metrics(times, whole)}
+    if real and place is not None and place.uri.startswith("s3://"):
+        more |= added(Fetched(*one["fetched"]) for one in found).metrics
     epochs = {"epochs": records([epoch_of(whole, cold)])} if real else {}
     return replace(outcome, metrics={**outcome.metrics, **more, **epochs})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
@@ -163,8 +163,12 @@ def demands_of(result: Result) -> list[Demand]:
 
 
 def _each(consumes: Estimate, devices: int) -> Estimate:
-    shares = [value / devices for value in (consumes.median, consumes.low, consumes.high)]
-    return Estimate(*shares, consumes.coverage, consumes.repeats)
+    return replace(
+        consumes,
+        median=consumes.median / devices,
+        low=consumes.low / devices,
+        high=consumes.high / devices,
+    )
 
 
 def _overlap(a: Estimate, b: Estimate) -> bool:
