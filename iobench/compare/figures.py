@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iobench.ladder import HOST_RUNGS
 from iobench.trial import Metrics, Params
 from iobench.words import number_words
 
@@ -55,8 +56,8 @@ OF_KINDS: dict[str, tuple[Figure, ...]] = {
 
 def figures_of(kind: str, params: Params, metrics: Sequence[Metrics]) -> tuple[Figure, ...]:
     """Those of a point. A kind that is not known here has one rate, and its first batch."""
-    if kind == "train" and params.get("input") in ("synthetic", "copy"):
-        return (SAMPLES,)  # its first batch lies there already: microseconds
+    if kind == "train" and params.get("input") in ("synthetic", *HOST_RUNGS):
+        return (SAMPLES,)  # its first batch lies in memory already: no figure of storage
     if kind in OF_KINDS:
         return OF_KINDS[kind]
     told = {metric for each in metrics for metric in each}
