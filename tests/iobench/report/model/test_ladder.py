@@ -51,7 +51,7 @@ def test_the_store_stands_beside_the_local_read() -> None:
     """It begins where decoding ended; the table says with what it was compared."""
     fall, found = drawn(climbed(*RUNGS))
     store = fall.rows[-2]
-    assert (store.start, store.end) == (pytest.approx(70), pytest.approx(120))
+    assert [store.start, store.end] == pytest.approx([70, 120])
     (table,) = (block for block in found.blocks if isinstance(block, Table))
     notes = [row[0].note for row in table.rows]
     assert notes == [*[""] * 7, "compared with decode"]
