@@ -44,41 +44,23 @@ ORDER = {
         *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
-        *("samplers", "process_use", "sampled"),
+        *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
-        "summary",
+        *("summary", "diagnosis"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
-        *(
-            "survey",
-            "preview",
-            "approval",
-            "display",
-            "run",
-            "watching",
-            "selftest",
-            "commands",
-            "cli",
-        ),
-        *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
+        *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
+        *("commands", "cli"),
+        *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
-PURE_BENCH = {
-    "stats",
-    "two_samples",
-    "ladder",
-    "words",
-    "coldness",
-    "summary",
-    "report",
-    "compare",
-    "plan",
-}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels"}
+PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
+PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
+PURE_BENCH |= {"pixels"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -50,6 +50,7 @@ class TorchLoader(ABC):
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place = need_place(place, self.name, self.holds)
         self.settings = settings
+        self._around: Callable[[Augmentation], Augmentation] = _as_it_is
         self._clock = clock
         need_framework("torch")
         if settings.pin_memory:
@@ -112,6 +113,13 @@ class TorchLoader(ABC):
             iterator._shutdown_workers()
         self._loader = self._readable = None
 
+    def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
+        """Images go through what ``transform`` makes of their augmentation; before any epoch.
+
+        For the harness's test of itself, which slows it down.
+        """
+        self._around = transform
+
     def _transform(self) -> Augmentation | None:
         """Normalising is left to the collate function, which does it in place."""
         settings = self.settings
@@ -124,8 +132,9 @@ class TorchLoader(ABC):
         """What ``open`` gives, its first batch watched."""
         from iobench.loaders.torch_first import FirstBatchWatch, watched
 
+        transform = self._transform()
         begun_s = self._clock.now_s()
-        readable = self.open(self._transform())
+        readable = self.open(self._around(transform) if transform else None)
         if self._held is not None:
             self._held.instead_of_stored(readable.dataset)
         listed_s = self._clock.now_s()
@@ -183,6 +192,10 @@ def said_by_worker(error: Exception) -> str | None:
     if colon and message and isinstance(error, DataprepError):
         return message
     return f"{qualified.rpartition('.')[2]}{colon}{message}" or type(error).__name__
+
+
+def _as_it_is(transform: Augmentation) -> Augmentation:
+    return transform
 
 
 def one_thread(worker: int) -> None:

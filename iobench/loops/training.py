@@ -136,4 +136,5 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     told = {key: params[key] for key in keys if key in params}
     kind = CONSUMERS.load(params["consumer"])
     settings = ConsumerSettings(classes=classes_of(data), **told)
-    return made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    consumer = made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    return context.around.consumer(consumer)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -395,20 +396,53 @@ def test_version_and_help() -> None:
         assert name in shown
 
 
-def test_selftest_is_json_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One object; the exit code says whether every figure was found."""
-    from iobench import selftest
+class TestSelftest:
+    """What is told of it, and the exit code; what it measures is made up here."""
 
-    good = selftest.Check("good", 1.0, 1.0, 0.1, "s")
-    bad = selftest.Check("bad", 1.0, 2.0, 0.1, "s")
-    for checks, code in (([good], 0), ([good, bad], 1)):
-        monkeypatch.setattr(selftest, "checks", lambda found=checks: iter(found))
-        done = invoked("selftest", "--json")
-        assert done.exit_code == code
-        assert json.loads(done.stdout)["checks"] == [check.as_dict() for check in checks]
-        plain = invoked("selftest")
-        assert plain.exit_code == code
-        assert plain.stdout.splitlines() == [str(check) for check in checks]
+    @pytest.fixture(autouse=True)
+    def measured(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """Nothing takes any time; ``checks`` may be replaced, ``rounds`` are noted."""
+        from iobench import selftest
+
+        found: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
+
+        def injected(note: Any, rounds: int) -> selftest.Injected:
+            found["rounds"] = rounds
+            return selftest.Injected(not_run=[("delays", "made up")])
+
+        monkeypatch.setattr(selftest, "checks", lambda: iter(found["checks"]))
+        monkeypatch.setattr(selftest, "injected", injected)
+        return found
+
+    def test_as_text_and_as_json(self, measured: dict[str, Any]) -> None:
+        """The same figures; one object on stdout where it is asked for."""
+        plain, asked = invoked("selftest"), invoked("selftest", "--json")
+        assert (plain.exit_code, asked.exit_code) == (0, 0)
+        (check,) = measured["checks"]
+        assert plain.stdout.splitlines() == [str(check), "not run: delays: made up"]
+        assert json.loads(asked.stdout) == {
+            "checks": [check.as_dict()],
+            "rungs_s": {},
+            "ladder": [],
+            "prefetch": [],
+            "not_run": [{"name": "delays", "why": "made up"}],
+            "ok": True,
+        }
+
+    def test_a_wrong_figure_is_exit_code_1(self, measured: dict[str, Any]) -> None:
+        """In either form."""
+        measured["checks"].append(replace(measured["checks"][0], found=2.0))
+        assert invoked("selftest").exit_code == 1
+        asked = invoked("selftest", "--json")
+        assert (asked.exit_code, json.loads(asked.stdout)["ok"]) == (1, False)
+
+    def test_rounds_are_passed_on(self, measured: dict[str, Any]) -> None:
+        """Three unless told; a single one is no comparison."""
+        invoked("selftest")
+        assert measured["rounds"] == 3
+        invoked("selftest", "--rounds", "5")
+        assert measured["rounds"] == 5
+        assert invoked("selftest", "--rounds", "1").exit_code == 2
 
 
 class Stopped:

@@ -9,6 +9,7 @@ from iobench.report.model import (
     against,
     definitions,
     environment,
+    findings,
     first_batch,
     instrumentation,
     ladder,
@@ -36,7 +37,7 @@ def build(
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
     parts = (
-        environment.findings(result),
+        findings.section(result),
         against.section(result),
         ladder.section(result),
         training.section(result, series),
@@ -57,5 +58,6 @@ def build(
         verdict=verdict.sentence(result),
         badges=verdict.badges(result),
         figures=verdict.figures(result),
+        beginning=findings.beginning(result),
         sections=tuple(bounded(part for part in parts if part is not None)),
     )

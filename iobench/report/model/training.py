@@ -54,7 +54,10 @@ def section(result: Result, series: Series) -> Section | None:
         )
         note = (
             "Differences of wall times of the same loop, so that they add up to the whole loop; "
-            "a negative one is drawn reaching back, not clipped."
+            "a negative one is drawn reaching back, not clipped. Shares of time waiting, in the "
+            "tables, are something else: what loops spent until next() gave a batch. They need not "
+            "be the stalls, since loops also wait while a device still computes, and loading also "
+            "slows what it runs beside."
         )
         charts.append(Chart("Where the time goes", Piles(_UNIT, piles), keys, note, wide=True))
     made = (_stalls(result, groups), ranks.table(result), _latencies(result))
