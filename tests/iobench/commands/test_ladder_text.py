@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iobench.commands.ladder_text import text
 from iobench.summary.ladder import ladders
-from tests.iobench.summary.made import loop
+from tests.iobench.summary.made import UNPROVED, loop
 from tests.iobench.summary.test_ladder import climbed
 
 
@@ -33,3 +33,12 @@ def test_what_a_reader_must_not_miss() -> None:
     assert first == "g (emulated)"
     assert below.split()[-8:] == ["15", "-5", "-5", "to", "-5", "-33.3", "%", "warm"]
     assert text([]) == ""
+
+
+def test_what_was_not_proved_cold_is_not_called_so() -> None:
+    """In the last column."""
+    trials = [*climbed("synthetic", "warm"), *climbed("cold", cold=UNPROVED)]
+    lines = text(ladders(trials)).splitlines()
+    assert [line.split("%")[-1].strip() for line in lines[3:5]] == [
+        *("warm", "asked cold, not proved: warm")
+    ]
