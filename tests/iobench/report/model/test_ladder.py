@@ -100,6 +100,23 @@ def test_badges_and_what_is_missing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        (6, "96.9\u00a0% intervals of 6 repeats"),
+        (3, "all of 3 repeats (no 95 % intervals)"),
+        (1, "1 repeat, no intervals"),
+    ],
+)
+def test_the_table_says_how_sure_it_is(repeats: int, said: str) -> None:
+    """Once: below each figure stands what it may lie between."""
+    _, found = drawn(climbed("synthetic", "cold", repeats=repeats))
+    (table,) = (block for block in found.blocks if isinstance(block, Table))
+    assert table.title == f"Rungs: g, {said}"
+    notes = {entry.note for row in table.rows for entry in row[2:]}
+    assert ("90.0 to 90.0" in notes) == (repeats > 1)
+
+
 def test_nothing_to_climb() -> None:
     """One rung alone, no loop at all, and a result of a version without ladders."""
     assert section(summed(climbed("synthetic"))) is None
