@@ -120,6 +120,8 @@ def _sound(result: Result) -> Result:
         for what, value in found.items():
             if not isinstance(value, kind):
                 raise TypeError(f"the {what} is {type(value).__name__}")
+    if not isinstance(repeats := result.config.get("repeats", 0), int):
+        raise TypeError(f"repeats in its config are {repeats!r}")
     return result
 
 

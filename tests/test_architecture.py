@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
-        *("_version", "errors", "names", "counted", "keys", "ordered"),
+        *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema", "arrow_bytes", "arrow_columns"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
@@ -57,7 +57,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels"}

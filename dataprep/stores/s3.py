@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer
 from dataprep.stores.attempts import attempts
@@ -88,6 +88,10 @@ class S3Store:
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""
         return self._reader.read(key, {})
+
+    def get_to(self, key: str, file: BinaryIO) -> None:
+        """Write the object's bytes to ``file`` as they come, held against its ETag."""
+        self._reader.read_to(key, file)
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object, by one range request."""

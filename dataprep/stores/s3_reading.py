@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import re
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dataprep.errors import StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.protocol import Buffer
+from dataprep.stores.s3_answers import copied, md5_of
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
 from dataprep.stores.s3_leases import Dated, age_s
@@ -20,7 +20,6 @@ from dataprep.stores.s3_leases import Dated, age_s
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
 _READ_ATTEMPTS = 4
 
 _log = logging.getLogger(__name__)
@@ -69,7 +68,36 @@ class S3Reader:
                 if hashlib.md5(data, usedforsecurity=False).hexdigest() == md5:
                     return data
                 before = data
-        raise StoreError(
+        raise self._changing(key)
+
+    def read_to(self, key: str, file: BinaryIO) -> None:
+        """As ``read`` of the whole object, written to ``file`` as it comes.
+
+        What an attempt has written that did not succeed is taken back.
+        """
+        begun_at, before = file.tell(), ""
+        with translated(self._bucket.shown(key), self._bucket.options):
+            for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
+                file.seek(begun_at)
+                file.truncate()
+                asked_s = time.monotonic()
+                try:
+                    answer: Any = self._client().get_object(**self._bucket.object(key))
+                    begun_s = time.monotonic()
+                    found = copied(answer, file)
+                except Exception as error:
+                    if last or not is_passing(error):
+                        raise
+                    continue
+                whole_s = time.monotonic() - asked_s
+                _log.debug(GOT, key, found.bytes, begun_s - asked_s, whole_s)
+                if md5_of(answer) in (None, found.md5) or found.md5 == before:
+                    return
+                before = found.md5
+        raise self._changing(key)
+
+    def _changing(self, key: str) -> StoreError:
+        return StoreError(
             f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other and from "
             "the ETag: something between here and the store changes data"
         )
@@ -89,10 +117,7 @@ class S3Reader:
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
         _log.debug(GOT, key, len(data), begun_s - asked_s, time.monotonic() - asked_s)
-        etag = answer.get("ETag", "").strip('"')
-        kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
-        plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
-        return data, etag if plain else None
+        return data, None if "Range" in arguments else md5_of(answer)
 
     def dated(self, key: str) -> Dated:
         """A small object, and its age by the server's clock."""

@@ -13,6 +13,9 @@ from iobench.words import params_words
 AT_MOST = 0.01
 """Of a step, and of one processor."""
 
+LEAST_S = 10.0
+"""Of sampling, below which its cost is that of its beginning."""
+
 TIMING = Rule(
     "instrumentation",
     "Timing the steps takes part of them",
@@ -55,9 +58,12 @@ def _dearest(trials: Iterable[Trial]) -> tuple[float, Trial] | None:
 
 
 def _sampling(trials: Iterable[Trial]) -> float:
-    """Of a processor, over the whole time of all trials: one of half a second has few readings."""
+    """Of a processor, over the whole time of all trials: one of half a second has few readings.
+
+    0 where all of them together lasted some seconds: opening what is read was most of it.
+    """
     key = "sampling_core_share"
     sampled = [trial for trial in trials if trial.metrics.get(key) is not None]
     whole_s = sum(trial.seconds for trial in sampled)
     spent_s = sum(float(trial.metrics[key]) * trial.seconds for trial in sampled)
-    return spent_s / whole_s if whole_s > 0 else 0.0
+    return spent_s / whole_s if whole_s >= LEAST_S else 0.0

@@ -133,7 +133,7 @@ def _starts(named: str, metrics: Any) -> Iterator[Finding]:
     if share > _STARTS:
         each_s = metrics.get("epoch_start_s") or 0.0
         yield EPOCH_STARTS.found(
-            f"{named}: {share:.0%} of its time is the start of epochs, {each_s:.1f} s each",
+            f"{named}: {share:.0%} of its time is the start of epochs, {_duration(each_s)} each",
             share=share,
         )
 
@@ -144,3 +144,7 @@ _FIRING: tuple[Callable[[str, Any], Iterator[Finding]], ...] = (
     _starts,
     outlier,
 )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1e3:.0f} ms"

@@ -47,3 +47,9 @@ def test_sampling_counts_over_the_time_of_all_trials() -> None:
     short = one("loader", {**PARAMS, "loader": "short"}, sampling_core_share=0.02)
     trials = [replace(long, seconds=60.0), replace(short, seconds=0.5)]
     assert [finding.code for finding in findings(trials)] == []
+
+
+def test_a_run_of_a_second_is_too_short_to_tell() -> None:
+    """Its first reading, which opens everything, is most of it: fewer would not help."""
+    short = one("watch", {"loader": "list"}, sampling_core_share=0.97)
+    assert [finding.code for finding in findings([replace(short, seconds=0.1)])] == []
