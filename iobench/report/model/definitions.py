@@ -32,6 +32,16 @@ _ENTRIES = (
         _MOHAN,
     ),
     Definition(
+        "ladder, rung",
+        "The same loop with one more real part of its input each time: on the device; + copied "
+        "from host memory; + collated and handed over between processes; + augmented; + decoded; "
+        "+ read from the page cache; cold; or from the store instead of the local read. What a "
+        "rung adds is the difference to the one above it, taken within repeats: what becomes "
+        "visible in this order, since parts overlap. Three rungs where the pipeline is a "
+        "framework’s own.",
+        _MOHAN,
+    ),
+    Definition(
         "supply",
         "What a loader, a reader or a disk layout gives with nothing behind it but a consumer "
         "that throws batches away.",
