@@ -147,5 +147,7 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     told = {key: params[key] for key in keys if key in params}
     kind = CONSUMERS.load(params["consumer"])
     settings = ConsumerSettings(classes=classes_of(data), **told)
-    consumer = made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
-    return context.around.consumer(consumer)
+    consumer: Consumer = context.around.consumer(
+        made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    )
+    return consumer
