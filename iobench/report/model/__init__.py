@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from iobench.report.model import (
     access,
     against,
+    coldness,
     definitions,
     environment,
     findings,
@@ -46,6 +47,7 @@ def build(
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),
+        coldness.section(result),
         instrumentation.section(result),
         trials.section(result),
         environment.environment(result),

@@ -165,6 +165,38 @@ class TestRun:
         assert group["au_mlperf"]["median"] == pytest.approx(share)
         assert group["stall_fraction"]["median"] == pytest.approx(1 - share)
 
+    def test_several_epochs_are_one_trial(self) -> None:
+        """Steps of each count but its first ones; each has a record."""
+        outcome = self.trial("warm", epochs=3)
+        metrics = outcome.metrics
+        assert metrics["steps"] == 3 * 6
+        assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
+        assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert [one["number"] for one in metrics["epochs"]] == [0, 1, 2]
+        assert [one["samples"] for one in metrics["epochs"]] == [80] * 3
+        assert metrics["epochs"][0]["seconds"] == START_S + 8 * (STEP_S + WAIT_S)
+        assert metrics["epochs"][2]["seconds"] == 8 * (STEP_S + WAIT_S)
+        assert list(outcome.series["epoch"]) == [0] * 6 + [1] * 6 + [2] * 6
+        assert len(outcome.pauses) == 2
+        assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
+
+    def test_resident_data_are_trained_on_as_often(self) -> None:
+        """Every input takes as many steps."""
+        outcome = self.trial("synthetic", epochs=3)
+        assert outcome.metrics["steps"] == 3 * 6
+        assert outcome.metrics["au_mlperf"] == 1
+        assert "epochs" not in outcome.metrics
+
+    def test_progress_goes_on_from_epoch_to_epoch(self) -> None:
+        """It never falls back."""
+        (params,) = points(
+            inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1, epochs=2
+        )
+        told: list[float] = []
+        context = Context({}, VirtualClock(), lambda done, unit: told.append(done))
+        training.run(TrialSpec("train", params), context)
+        assert told == [SAMPLES * n for n in range(1, 17)]
+
     def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
         """No loader is waited for."""
         pytest.importorskip("torch")
