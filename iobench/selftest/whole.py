@@ -136,7 +136,7 @@ def _differ(case: Case, trials: Mapping[str, Sequence[Trial]]) -> bool:
         return False
     (ladder,) = _result(trials[case.name]).summary["ladder"]
     parts = [rung["part"] for rung in ladder["rungs"] if rung["part"]]
-    apart_s = max(part["high"] - part["low"] for part in parts)
+    apart_s: float = max(part["high"] - part["low"] for part in parts)
     return apart_s > 2 * WITHIN * min(case.delays[stage] for stage in case.stages)
 
 
