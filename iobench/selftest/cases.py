@@ -98,6 +98,7 @@ class Plan:
         batch_size, device_s: samples in a step, and how long the device computes for them.
         steps: of a loop without prefetch; the first does not count.
         rounds: how often every case is run; nothing is run twice in a row.
+        more_rounds: at most, of cases whose rounds differ.
         between: how many cases with delays are run between two without.
         workers, prefetch: of the loops with prefetch.
         prefetch_steps: of those; about as many do not count as batches are made ahead.
@@ -112,6 +113,7 @@ class Plan:
     device_s: float = 0.020
     steps: int = 4
     rounds: int = 3
+    more_rounds: int = 2
     between: int = 4
     workers: int = 2
     prefetch: int = 2

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from iobench.clock import Clock, SystemClock
+from iobench.clock import Clock, Pauses, SystemClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import Consumer, ConsumerSettings
@@ -23,7 +23,7 @@ from iobench.watching.tally import Tally
 _BATCH = 20
 _STEP_S = 0.020
 _ITEM_S = 0.002
-_WAIT_S, _WORK_S = 0.010, 0.030
+_WAIT_S, _WORK_S = 0.050, 0.150
 _MOCK_WORKERS = (1, 3, 7)
 
 
@@ -62,7 +62,7 @@ def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
     yield null_under_paced(clock, steps)
     for workers in _MOCK_WORKERS:
         yield mock_scales(clock, steps, workers)
-    yield watched_waits(clock, steps)
+    yield watched_waits(clock, max(1, steps // 5))
     yield overhead(clock, 10 * steps)
 
 
@@ -89,21 +89,23 @@ def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
 
 
 def watched_waits(clock: Clock, steps: int) -> Check:
-    """A loader of 10 ms a batch, watched in a loop of 30 ms a step: a quarter is waiting."""
+    """A loader of 50 ms a batch, watched in a loop of 150 ms a step: a quarter is waiting."""
+
+    waits, works = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
         for _ in range(steps + 1):
-            clock.sleep(_WAIT_S)
+            waits.take(_WAIT_S)
             yield [0] * _BATCH
 
     line = _Tallied()
     session = Session(Path(), line, clock.now_s)
     for _ in session.watch(batches(), None, None, None):
-        clock.sleep(_WORK_S)
+        works.take(_WORK_S)
     session.finish(0.0)
     found = line.tally.wait_s / line.tally.seconds
     expected = _WAIT_S / (_WAIT_S + _WORK_S)
-    return Check("watched loop, 10 ms of 40 waited for: share", expected, found, 0.02, "")
+    return Check("watched loop, 50 ms of 200 waited for: share", expected, found, 0.02, "")
 
 
 class _Tallied:

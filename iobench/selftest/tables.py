@@ -23,8 +23,8 @@ def ladder_table(rows: Sequence[Recovered]) -> Iterator[str]:
             row.rung,
             f"{row.injected_s * 1e3:.1f}",
             f"{row.recovered_s * 1e3:.2f}",
-            f"{row.error:+.1%}",
-            f"{row.elsewhere[0]} {row.stray:+.1%}",
+            _signed(row.error),
+            f"{row.elsewhere[0]} {_signed(row.stray)}",
             _named(row),
             _mark(row.ok),
         )
@@ -41,7 +41,7 @@ def prefetch_table(rows: Sequence[Prefetched]) -> Iterator[str]:
             row.slowest,
             f"{row.expected_s * 1e3:.1f}",
             f"{row.found_s * 1e3:.1f}",
-            f"{row.error:+.1%}",
+            _signed(row.error),
             _mark(row.ok),
         )
         for row in rows
@@ -65,6 +65,11 @@ def _named(row: Recovered) -> str:
     if row.named:
         return f"{row.code}, primary" if row.code == row.primary else row.code
     return f"not named: {', '.join(row.findings[:2]) or 'nothing found'}"
+
+
+def _signed(share: float) -> str:
+    """``+1.2%``; nothing is not less than nothing."""
+    return f"{round(share, 3) + 0.0:+.1%}"
 
 
 def _mark(ok: bool) -> str:

@@ -52,12 +52,15 @@ def _lines(delays: Injected) -> Iterator[str]:
     if delays.ladder:
         yield ""
         yield "delays without prefetch, and where the ladder finds them:"
+        yield ""
         yield from ladder_table(delays.ladder)
+        yield ""
         yield without_line(delays.rungs)
     if delays.prefetch:
         yield ""
         workers = delays.prefetch[0].workers
         yield f"delays with prefetch, {workers} workers: a step takes what its slowest stage takes:"
+        yield ""
         yield from prefetch_table(delays.prefetch)
     if delays.others_share is not None:
         yield ""

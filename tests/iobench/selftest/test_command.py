@@ -19,6 +19,7 @@ TINY = Plan(
     batch_size=1,
     device_s=0.001,
     slow_device_s=0.002,
+    more_rounds=1,
     between=10,
     workers=1,
     prefetch=1,

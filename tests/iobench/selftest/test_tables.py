@@ -43,6 +43,13 @@ def test_what_was_not_named_says_what_was() -> None:
     assert "not named: nothing found" in silent
 
 
+def test_nothing_has_no_minus() -> None:
+    """An error that is shown as nothing is not less than nothing."""
+    (_, _, line) = ladder_table([replace(DECODE, recovered_s=0.064 - 1e-9)])
+    assert "+0.0%" in line
+    assert "-0.0%" not in line
+
+
 def test_a_row_a_loop_with_prefetch() -> None:
     """Milliseconds a step, expected and found."""
     lines = list(prefetch_table([Prefetched("device", 2, "copy and device", 0.1, 0.1023)]))

@@ -44,9 +44,9 @@ def test_checks_come_first_then_tables() -> None:
     assert ok
     assert lines[0] == str(GOOD)
     assert lines[2] == "delays without prefetch, and where the ladder finds them:"
-    assert lines[5].startswith("| copy ")
-    assert lines[6] == "without any delay, ms a sample: synthetic 10.00"
-    assert lines[8] == (
+    assert lines[6].startswith("| copy ")
+    assert lines[8] == "without any delay, ms a sample: synthetic 10.00"
+    assert lines[10] == (
         "delays with prefetch, 2 workers: a step takes what its slowest stage takes:"
     )
     assert lines[-1].startswith("| fetch ")

@@ -93,6 +93,37 @@ def test_a_delay_that_nobody_injected_is_not_found(
     assert found["store"] == pytest.approx(found["warm"])
 
 
+class Uneven(VirtualClock):
+    """Sleeps twice as long as asked, now and then: bursts of a busy machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sleeps = 0
+
+    def sleep(self, seconds: float) -> None:
+        self._sleeps += 1
+        super().sleep(seconds * 2 if self._sleeps % 97 == 0 else seconds)
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_rounds_that_differ_are_followed_by_more(
+    made: Bench, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """As many as the plan allows, of those cases and of none; a steady case has no more."""
+    case = Case(PLAN.delays.only("copy"))
+    monkeypatch.setattr(whole, "cases", lambda delays: [Case(Delays()), case])
+    plan = replace(TINY, rounds=2, more_rounds=more)
+    steady = whole._climbed(replace(made, plan=plan, clock=VirtualClock()), lambda note: None)
+    assert {name: len(trials) for name, trials in steady.items()} == {
+        "nothing": 2 * len(INPUTS),
+        "copy": 2 * len(INPUTS),
+    }
+    uneven = whole._climbed(replace(made, plan=plan, clock=Uneven()), lambda note: None)
+    assert len(uneven["copy"]) == len(uneven["nothing"]) == (2 + more) * len(INPUTS)
+    repeats = [trial.repeat for trial in uneven["copy"]]
+    assert repeats == [number for number in range(2 + more) for _ in INPUTS]
+
+
 def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said, and nothing is found wrong."""
 
