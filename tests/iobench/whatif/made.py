@@ -86,7 +86,7 @@ def fetched(
     object_bytes: int, connections: int, bytes_per_s: float, client: str = "boto3"
 ) -> list[Trial]:
     """Whole reads from an object store."""
-    params = {"store": "moto", "client": client, "operation": "get"}
+    params: dict[str, Any] = {"store": "moto", "client": client, "operation": "get"}
     params |= {"object_bytes": object_bytes, "connections": connections}
     return done("object", params, REMOTE, mb_per_s=bytes_per_s / 1e6)
 

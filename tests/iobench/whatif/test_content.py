@@ -61,8 +61,8 @@ def test_the_border_is_ten_per_cent_on_both_sides(rate: float, holds: bool) -> N
 
 def test_training_on_the_processors_of_its_workers_is_named() -> None:
     """There the parts do not have together what they have alone."""
-    told = {"device": "Some CPU, 2 threads"}
-    loops = loop("synthetic", 800.0, **told), loop("warm", 320.0, **told)
+    name = "Some CPU, 2 threads"
+    loops = loop("synthetic", 800.0, device=name), loop("warm", 320.0, device=name)
     why = found(LOADERS, *loops)["why"]
     assert "training and its workers share the processors" in why
 
