@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dataprep.errors import ConfigError, StoreError
+from iobench.advice import advise
 from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.environment import describe
 from iobench.errors import RunConflict
@@ -29,6 +30,7 @@ from iobench.run_tables import (
 )
 from iobench.summary import findings, summarise
 from iobench.trial import Outcome
+from iobench.whatif import whatif
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,7 +204,10 @@ def redraw(folder: Path) -> Path:
 
 def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
-    return replace(result, summary=summarise(result), findings=findings(result))
+    model = whatif(result.trials, result.environment)
+    advice = [entry.as_dict() for entry in advise(result, model)]
+    summary = {**summarise(result), "whatif": model, "advice": advice}
+    return replace(result, summary=summary, findings=findings(result))
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:

@@ -38,8 +38,8 @@ ORDER = {
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
-        "summary",
-        *("report", "run_tables", "rundir", "export", "compare", "comparing"),
+        *("summary", "whatif", "advice"),
+        *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "isolation", "s3_server", "places"),
         *("survey", "preview", "approval", "display", "run", "watching", "selftest", "cli"),
         *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
@@ -48,7 +48,7 @@ ORDER = {
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels"}
+PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "whatif", "advice"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -120,8 +120,7 @@ class Maker:
             raise ConfigError(
                 "data.shards says what is read: photos and originals need data.source too"
             )
-        key = f"drawn-{settings.images}-{settings.classes}-{settings.seed}"
-        return str(self._once(key, f"drawing {settings.images:,} images", self._draw))
+        return str(self._once(settings.drawn, f"drawing {settings.images:,} images", self._draw))
 
     def _draw(self, dest: Path) -> None:
         settings = self._settings

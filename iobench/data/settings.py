@@ -101,6 +101,11 @@ class DataSettings(BaseModel):
     bucket: BucketSettings = BucketSettings()
     """Where copies for names that end in `@s3` go, below `iobench-data/`."""
 
+    @property
+    def drawn(self) -> str:
+        """The folder below ``folder`` that images are drawn into, where there is no source."""
+        return f"drawn-{self.images}-{self.classes}-{self.seed}"
+
     @field_validator("split")
     @classmethod
     def _names_files(cls, value: str) -> str:

@@ -13,3 +13,6 @@ BY_SAMPLE = frozenset({"torch-map"})
 
 TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
 """Read images that are stored decoded."""
+
+READ_RECORDIO = frozenset({"mxnet-record"})
+"""Read shards of RecordIO; the others those of TFRecord."""

@@ -1,0 +1,194 @@
+"""PURE. Whether resizing beforehand pays, and whether packing into shards does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iobench.advice.entry import WORTH, Advice, times, unknown
+from iobench.advice.situation import Repeats, Situation, paired
+from iobench.stats import Estimate
+from iobench.whatif import Setting
+from iobench.whatif.capacities import rate_of
+
+_RESIZED = {"photos": "files", "originals": "shards"}
+_PACKED = {"photos": "originals", "files": "shards"}
+_MAYBE = 1.1  # times the rate up to which an interval must end for a firm no
+_MEASURE = "iobench run configs/bench/advise.yaml measures it"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same images in two forms, read alone by loaders of one framework, all else alike."""
+
+    before: Setting
+    after: Setting
+    rate_before: Estimate
+    rate_after: Estimate
+    times: Estimate
+
+    @property
+    def said(self) -> str:
+        """Both, their rates, the ratio."""
+        return (
+            f"{_words(self.before)} {self.rate_before.median:,.0f} samples/s, "
+            f"{_words(self.after)} {self.rate_after.median:,.0f}: {times(self.times)} "
+            f"(loaders alone, {self.before.source}, {self.before.workers} workers)"
+        )
+
+
+def forms(found: Situation) -> Iterator[Advice]:
+    """Whether to shard, and whether to resize."""
+    yield sharding(found)
+    yield resizing(found)
+
+
+def sharding(found: Situation) -> Advice:
+    """Whether shards in place of small files bring anything, their images being the same."""
+    now, kind = found.now, found.now.kind
+    if kind in ("shards", "originals", "pixels"):
+        why = f"its data are shards already ({now.form})"
+        return Advice("sharding", "keep", found.of, why, True, True, basis="measured")
+    pair = _packing(found)
+    if pair is None:
+        return unknown("sharding", found.of, f"no shards of the same images were read: {_MEASURE}")
+    return _judged(found, "sharding", pair, after=True, before=False, config={"kind": kind})
+
+
+def resizing(found: Situation) -> Advice:
+    """Whether images that are resized beforehand bring anything, and to which size."""
+    data = found.result.config.get("data") or {}
+    size = data.get("size")
+    if data.get("shards"):
+        why = "what the shards were made of is not known: give data.source, and no data.shards"
+        return unknown("resize", found.of, why)
+    if found.now.kind in _RESIZED.values():
+        why = f"its images are resized already, to {size} pixels"
+        return Advice("resize", "keep", found.of, why, size, size, basis="measured")
+    pairs = pairs_of(found, _RESIZED)
+    side = dict(found.now.work).get("image_size", 224)
+    if not pairs or not size:
+        return unknown("resize", found.of, f"images were read in one size: {_MEASURE}")
+    if size < side:
+        why = f"{size} pixels is below the {side} that the loop takes: images would be enlarged"
+        return unknown("resize", found.of, f"{why}; measure a larger data.size")
+    return _judged(found, "resize", pairs[0], after=size, before=None, config={"image.size": size})
+
+
+def _packing(found: Situation) -> Pair | None:
+    """Small files beside shards: the same images, those nearest to now."""
+    pairs = pairs_of(found, _PACKED)
+    return pairs[0] if pairs else None
+
+
+def _judged(
+    found: Situation,
+    setting: str,
+    pair: Pair,
+    *,
+    after: Any,
+    before: Any,
+    config: Mapping[str, Any],
+) -> Advice:
+    """Change where it pays; else what stands against it."""
+    gained = found.gain_of(_into(found.now, pair))
+    gain, basis = gained or (None, "measured")
+    judged = gain or pair.times
+    limit = found.predicted(found.now)
+    pays = judged.median >= WORTH and judged.low > 1
+    evidence = pair.said
+    if gained is None and found.now.loop:
+        evidence += f"; of the loop nothing is predicted: {found.why_not or 'a part is missing'}"
+    if pays:
+        more = {"kind": None} if setting == "sharding" else dict(config)
+        told = {key: value for key, value in more.items() if value is not None}
+        return Advice(
+            *(setting, "change", found.of, evidence, after, before, gain),
+            basis=_basis(basis),
+            config=told,
+            command="dataprep shard",
+        )
+    named = {"sharding": "resharding", "resize": "resizing beforehand"}[setting]
+    if judged.median >= WORTH:
+        return unknown(setting, found.of, f"it may help, and repeats differ too much: {evidence}")
+    sure = judged.high < _MAYBE
+    verdict = f"{named} will not help" if sure else f"there is no sign that {named} helps"
+    said = f"{_bound(limit.limited_by)}{verdict}: {evidence}"
+    return Advice(setting, "keep", found.of, said, before, before, gain, _basis(basis))
+
+
+def _bound(limited_by: str) -> str:
+    words = {
+        "decode": "you are decode-bound: ",
+        "device": "the device is the limit: ",
+        "copy": "copies to the device are the limit: ",
+        "collate": "handing batches over is the limit: ",
+    }
+    return words.get(limited_by, "")
+
+
+def _basis(basis: str) -> Any:
+    return basis
+
+
+def _into(now: Setting, pair: Pair) -> Setting:
+    """Now, with what the pair changes."""
+    return now.changed(loader=pair.after.loader, form=pair.after.form)
+
+
+def pairs_of(found: Situation, steps: Mapping[str, str]) -> list[Pair]:
+    """Pairs of forms that ``steps`` lead from and to, those nearest to now first."""
+    pairs: list[Pair] = []
+    for before, repeats in found.alone.items():
+        if before.kind in steps and _family(before.loader) == _family(found.now.loader):
+            pairs += _partners(found, before, repeats, steps[before.kind])
+    return sorted(pairs, key=lambda pair: _distance(pair, found.now))
+
+
+def _partners(found: Situation, before: Setting, repeats: Repeats, kind: str) -> Iterator[Pair]:
+    for after, beside in found.alone.items():
+        same = before.changed(loader=after.loader, form=after.form)
+        if after.kind != kind or after != same or not _follows(before.loader, after.loader):
+            continue
+        ratio, first, second = paired(beside, repeats), rate_of(repeats), rate_of(beside)
+        if ratio is not None and first is not None and second is not None:
+            yield Pair(before, after, first, second, ratio)
+
+
+def _follows(loader: str, other: str) -> bool:
+    """The same loader, or files in a framework beside shards in the same."""
+    return loader == other or (loader.endswith("-folder") and _family(loader) == _family(other))
+
+
+def _family(loader: str) -> str:
+    return loader.partition("-")[0]
+
+
+def _distance(pair: Pair, now: Setting) -> tuple[Any, ...]:
+    before = pair.before
+    return (
+        before.work != now.work,
+        before.source != now.source,
+        before.kind != now.kind,
+        before.workers != now.workers,
+        before.batch_size != now.batch_size,
+        before.prefetch != now.prefetch,
+        -pair.rate_after.median,
+    )
+
+
+def _words(setting: Setting) -> str:
+    return f"{setting.loader} over {setting.form}"
+
+
+def best_forms(found: Situation, kinds: Sequence[str]) -> list[Setting]:
+    """Loaders of now's framework over data of those kinds, with now's settings, fastest first."""
+    now = found.loader
+    ranked = []
+    for setting, repeats in found.alone.items():
+        same = now.changed(loader=setting.loader, form=setting.form, source=setting.source)
+        if setting.kind in kinds and setting == same and _follows(now.loader, setting.loader):
+            rate = rate_of(repeats)
+            ranked.append((-(rate.median if rate else 0.0), setting))
+    return [setting for _, setting in sorted(ranked, key=lambda pair: pair[0])]

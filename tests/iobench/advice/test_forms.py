@@ -1,0 +1,116 @@
+"""Whether shards, and images resized beforehand, would help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.iobench.advice.made import DATA, advice, forms, over_photos, run
+from tests.iobench.whatif.made import loader, loop, together
+
+
+def test_resizing_pays_as_far_as_the_device_takes() -> None:
+    """600 samples/s decoded, 500 taken, 295 now: by the model, which holds."""
+    found = advice(run(forms(), over_photos()))["resize"]
+    assert (found.state, found.value, found.now, found.basis) == ("change", 256, None, "model")
+    assert found.gain is not None
+    assert found.gain.median == pytest.approx(500 / 300)
+    assert dict(found.config) == {"image.size": 256}
+    assert found.command == "dataprep shard"
+    assert "torch-folder over photos 300 samples/s, torch-folder over files 600" in found.evidence
+
+
+def test_a_decode_bound_loop_is_told_that_shards_will_not_help() -> None:
+    """The same images, as fast to decode wherever they lie."""
+    found = advice(run(forms(), over_photos()))["sharding"]
+    assert (found.state, found.value) == ("keep", False)
+    assert found.evidence.startswith("you are decode-bound: resharding will not help: ")
+
+
+def test_shards_are_advised_where_small_files_are_slow() -> None:
+    """Files that are read cold at a quarter of the rate of shards."""
+    slow = together(
+        loader(150.0, 2, loader="torch-folder", data="files@disk", cache="cold"),
+        loader(600.0, 2, data="shards@disk", cache="cold"),
+    )
+    found = advice(run(slow))["sharding"]
+    assert (found.state, found.value, found.now, found.basis) == ("change", True, False, "measured")
+    assert found.gain is not None
+    assert found.gain.median == pytest.approx(4.0)
+
+
+def test_a_device_that_is_the_limit_is_named() -> None:
+    """It takes no more than it gets."""
+    slow = together(
+        loop("synthetic", 290.0, loader="torch-folder", form="photos"),
+        loop("warm", 289.0, loader="torch-folder", form="photos"),
+    )
+    found = advice(run(forms(), slow))["resize"]
+    assert found.state == "keep"
+    assert found.evidence.startswith("the device is the limit: resizing beforehand will not help")
+
+
+def test_where_the_model_does_not_hold_the_loop_is_promised_nothing() -> None:
+    """The loaders were measured, and their ratio is told; the loop gets half of what was said."""
+    found = advice(run(forms(), over_photos(150.0)))
+    resize = found["resize"]
+    assert (resize.state, resize.gain, resize.basis) == ("change", None, "measured")
+    assert "of the loop nothing is predicted: 300 samples/s predicted, 150 measured" in (
+        resize.evidence
+    )
+    assert found["together"].state == "unknown"
+
+
+def test_a_loop_that_was_run_so_is_its_own_evidence() -> None:
+    """Two loops that differ in their data alone need no model."""
+    after = loop("warm", 410.0, group="after", loader="torch-folder", form="files")
+    before = over_photos(150.0)
+    found = advice(run(forms(), before, after))["resize"]
+    assert found.basis == "measured"
+    assert found.gain is not None
+    assert found.gain.median == pytest.approx(410 / 150)
+
+
+def test_images_below_what_the_loop_takes_are_not_advised() -> None:
+    """They would be enlarged again."""
+    found = advice(run(forms(), over_photos(), data={**DATA, "size": 128}))["resize"]
+    assert (found.state, found.value) == ("unknown", None)
+    assert "128 pixels is below the 224" in found.evidence
+
+
+def test_what_was_not_measured_says_what_measures_it() -> None:
+    """One form of data says nothing of others."""
+    one = loader(300.0, 2, loader="torch-folder", data="photos@disk")
+    found = advice(run(one))
+    assert {found[key].state for key in ("sharding", "resize")} == {"unknown"}
+    assert "configs/bench/advise.yaml" in found["resize"].evidence
+    given = advice(run(one, data={"shards": "out"}))["resize"]
+    assert (given.state, "data.source" in given.evidence) == ("unknown", True)
+
+
+def test_data_that_are_resized_shards_stay() -> None:
+    """Nothing is left to do."""
+    found = advice(run(loader(300.0, 2)))
+    assert (found["sharding"].state, found["sharding"].value) == ("keep", True)
+    assert (found["resize"].state, found["resize"].value) == ("keep", 256)
+
+
+def test_what_may_help_and_cannot_be_told_is_not_known() -> None:
+    """Half as fast again in one round, half in another."""
+    before = loader(300.0, 2, loader="torch-folder", data="photos@disk")
+    after = loader(360.0, 2, loader="torch-folder", data="files@disk")
+    unsure = [
+        replace(trial, metrics={**trial.metrics, "samples_per_s": rate})
+        for trial, rate in zip(after, (250.0, 360.0, 450.0), strict=True)
+    ]
+    found = advice(run(before, unsure))["resize"]
+    assert found.state == "unknown"
+    assert found.evidence.startswith("it may help, and repeats differ too much: ")
+    noisy = [
+        replace(trial, metrics={**trial.metrics, "samples_per_s": rate})
+        for trial, rate in zip(after, (250.0, 300.0, 450.0), strict=True)
+    ]
+    found = advice(run(before, noisy))["resize"]
+    assert (found.state, found.value) == ("keep", None)
+    assert "there is no sign that resizing beforehand helps" in found.evidence
