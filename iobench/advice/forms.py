@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.advice.entry import WORTH, Advice, times, unknown
 from iobench.advice.situation import Repeats, Situation, paired
 from iobench.stats import Estimate
@@ -34,7 +35,7 @@ class Pair:
         return (
             f"{_words(self.before)} {self.rate_before.median:,.0f} samples/s, "
             f"{_words(self.after)} {self.rate_after.median:,.0f}: {times(self.times)} "
-            f"(loaders alone, {self.before.source}, {self.before.workers} workers)"
+            f"(loaders alone, {self.before.source}, {counted(self.before.workers, 'worker')})"
         )
 
 
@@ -99,7 +100,8 @@ def _judged(
     pays = judged.median >= WORTH and judged.low > 1
     evidence = pair.said
     if gained is None and found.now.loop:
-        evidence += f"; of the loop nothing is predicted: {found.why_not or 'a part is missing'}"
+        why = "a part of it was not measured" if found.holds else "the model does not hold for it"
+        evidence += f"; of the loop nothing is predicted: {why}"
     if pays:
         more = {"kind": None} if setting == "sharding" else dict(config)
         told = {key: value for key, value in more.items() if value is not None}

@@ -45,7 +45,7 @@ def workers(found: Situation) -> Advice:
         "training computes on the processors that workers need, so that the loop may want others: "
         "measure loops with several workers"
         if found.shares_processors
-        else f"the model does not hold for the loop ({found.why_not})"
+        else "the model does not hold for the loop"
     )
     evidence = f"{seen.said}; {because}"
     if found.shares_processors:
@@ -116,13 +116,17 @@ def pinned(found: Situation) -> Advice:
 def _entry(
     found: Situation, seen: Variation, value: Any, more: str, gain: Estimate | str | None = ""
 ) -> Advice:
-    """Advice by what was measured. ``gain`` is that of the loop, or of the loader alone."""
+    """Advice by what was measured. ``gain`` is that of the loop, or of the loader alone.
+
+    What takes more, workers or memory, must be better than now beyond doubt.
+    """
     now = getattr(found.now, seen.key)
-    if isinstance(gain, str):
-        known = now in seen.points and (seen.in_loop or not found.now.loop)
-        gain = seen.times(value, now) if known and value != now else None
     alone = seen.times(value, now) if now in seen.points and value != now else None
     evidence = seen.said if alone is None else f"{seen.said}: {times(alone)} with {value}"
+    if alone is not None and value > now and not (alone.low > 1 and alone.median >= WORTH):
+        value, more = now, "not told apart from what is used now"
+    if isinstance(gain, str):
+        gain = alone if value != now and (seen.in_loop or not found.now.loop) else None
     evidence = f"{evidence}; {more}" if more else evidence
     return _said(found, seen.key, value, gain, "measured", evidence)
 

@@ -15,7 +15,7 @@ from iobench.whatif import Capacities, Prediction, Setting, measured, predict
 from iobench.whatif.capacities import is_direct, rate_of
 from iobench.whatif.setting import Source, of_loader, of_loop
 
-_CONSUMER = ("consumer", "model", "device", "precision", "preset", "images_per_s")
+_CONSUMER = ("consumer", "model", "precision", "preset", "images_per_s")
 _FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 Repeats = Sequence[Trial]
 
@@ -130,7 +130,7 @@ def situation(result: Result, model: Mapping[str, Any]) -> Situation | None:
         place=str(repeats[0].params.get("data", "")).partition("@")[2],
         key=key,
         alone=dict(_alone(result.trials)),
-        loops=dict(_loops(result.trials, _consumer(repeats[0].params))) if now.loop else {},
+        loops=dict(_loops(result.trials, _consumer(repeats))) if now.loop else {},
         holds=holds,
         why_not="" if holds else why,
     )
@@ -175,16 +175,17 @@ def _alone(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Repeats]]:
 
 def _loops(trials: Sequence[Trial], consumer: str) -> Iterator[tuple[Setting, Repeats]]:
     for params, repeats in by_point(trials, "train"):
-        if params["input"] not in _FARTHEST or _consumer(params) != consumer:
+        if params["input"] not in _FARTHEST or _consumer(repeats) != consumer:
             continue
         if is_direct(params) and rate_of(repeats) is not None:
             setting = of_loop(params, params["input"], _devices(repeats))
             yield setting.changed(loop=""), repeats
 
 
-def _consumer(params: Params) -> str:
+def _consumer(repeats: Repeats) -> str:
     """What takes the batches: loops that differ in it are not compared."""
-    return repr([params.get(key) for key in _CONSUMER])
+    first = repeats[0]
+    return repr([first.metrics.get("device"), *(first.params.get(key) for key in _CONSUMER)])
 
 
 def _devices(repeats: Repeats) -> int:

@@ -28,7 +28,7 @@ def together(found: Situation, entries: Sequence[Advice]) -> Advice | None:
     gained = found.gain_of(setting)
     if gained is None:
         missing = found.predicted(setting).missing
-        why = f"not measured: {', '.join(missing)}" if missing else found.why_not
+        why = f"not measured: {', '.join(missing)}" if missing else "the model does not hold here"
         return unknown("together", found.of, f"what it would bring is not predicted: {why}")
     gain, how = gained
     basis: Basis = "measured" if how == "measured" else "model"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.advice.entry import WORTH
 from iobench.advice.situation import Repeats, Situation, paired
 from iobench.stats import Estimate
@@ -61,7 +62,7 @@ class Variation:
         base = self.base
         data = f" over {base.form}" if base.form else ""
         others = [
-            f"{getattr(base, key)} workers" if key == "workers" else f"batch {base.batch_size}"
+            counted(base.workers, "worker") if key == "workers" else f"batch {base.batch_size}"
             for key in ("workers", "batch_size")
             if key != self.key
         ]

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.advice.entry import Advice, times
 from iobench.errors import NoAdvice
 
@@ -63,12 +64,12 @@ def model_words(model: Mapping[str, Any]) -> str:
 def value_words(setting: str, value: Any) -> str:
     """A value as people say it."""
     if value is None:
-        return "as it is" if setting == "resize" else "unknown"
+        return "as it is"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
         data = f" over {value['data']}" if value.get("data") else ""
-        return f"{value['loader']}{data}, {value['workers']} workers"
+        return f"{value['loader']}{data}, {counted(value['workers'], 'worker')}"
     if setting == "shard_size":
         return f"{value / 1e6:.3g} MB"
     return f"{value} pixels" if setting == "resize" else str(value)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iobench.report.model import (
     access,
+    advice,
     against,
     definitions,
     environment,
@@ -17,6 +18,7 @@ from iobench.report.model import (
     trials,
     verdict,
     watched,
+    whatif,
 )
 from iobench.report.model.bounds import bounded
 from iobench.report.model.shapes import Report
@@ -36,10 +38,12 @@ def build(
     """
     parts = (
         environment.findings(result),
+        advice.section(result),
         against.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
+        whatif.section(result),
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),

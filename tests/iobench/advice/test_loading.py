@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,18 @@ def test_where_the_model_does_not_hold_the_loader_alone_is_told() -> None:
     assert (found.value, found.basis, found.gain) == (2, "measured", None)
     assert "the loader alone" in found.evidence
     assert "the model does not hold for the loop" in found.evidence
+
+
+def test_more_workers_must_be_better_beyond_doubt() -> None:
+    """Better by medians, worse in one round: what is used now stays."""
+    one, two = loader(300.0, 1), loader(340.0, 2)
+    noisy = [
+        replace(trial, metrics={**trial.metrics, "samples_per_s": rate})
+        for trial, rate in zip(two, (250.0, 340.0, 350.0), strict=True)
+    ]
+    found = advice(run(one, noisy))["workers"]
+    assert (found.state, found.value) == ("keep", 1)
+    assert found.evidence.endswith("not told apart from what is used now")
 
 
 def test_no_workers_at_all_are_never_advised_by_the_loader_alone() -> None:
