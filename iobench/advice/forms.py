@@ -47,40 +47,69 @@ def forms(found: Situation) -> Iterator[Advice]:
 
 def sharding(found: Situation) -> Advice:
     """Whether shards in place of small files bring anything, their images being the same."""
-    now, kind = found.now, found.now.kind
-    if kind in ("shards", "originals", "pixels"):
+    now = found.now
+    if now.packing in ("shards", "originals", "pixels"):
         why = f"its data are shards already ({now.form})"
         return Advice("sharding", "keep", found.of, why, True, True, basis="measured")
-    pair = _packing(found)
-    if pair is None:
+    pairs = pairs_of(found, _PACKED)
+    if not pairs:
         return unknown("sharding", found.of, f"no shards of the same images were read: {_MEASURE}")
-    return _judged(found, "sharding", pair, after=True, before=False, config={"kind": kind})
+    return _judged(found, "sharding", pairs[0], after=True, before=False, config={})
 
 
 def resizing(found: Situation) -> Advice:
-    """Whether images that are resized beforehand bring anything, and to which size."""
+    """Whether images that are resized beforehand bring anything, and to which size.
+
+    The largest side within 2 % of the best: a smaller one would give up pixels for nothing.
+    """
     data = found.result.config.get("data") or {}
     size = data.get("size")
     if data.get("shards"):
         why = "what the shards were made of is not known: give data.source, and no data.shards"
         return unknown("resize", found.of, why)
-    if found.now.kind in _RESIZED.values():
-        why = f"its images are resized already, to {size} pixels"
-        return Advice("resize", "keep", found.of, why, size, size, basis="measured")
-    pairs = pairs_of(found, _RESIZED)
-    side = dict(found.now.work).get("image_size", 224)
-    if not pairs or not size:
+    if found.now.packing in _RESIZED.values():
+        now = found.now.side or size
+        why = f"its images are resized already, to {now} pixels"
+        return Advice("resize", "keep", found.of, why, now, now, basis="measured")
+    sides = _by_side(found, pairs_of(found, _RESIZED), size)
+    least = dict(found.now.work).get("image_size", 224)
+    if not sides:
         return unknown("resize", found.of, f"images were read in one size: {_MEASURE}")
-    if size < side:
-        why = f"{size} pixels is below the {side} that the loop takes: images would be enlarged"
+    if max(sides) < least:
+        why = f"{max(sides)} pixels is below the {least} that the loop takes: images would grow"
         return unknown("resize", found.of, f"{why}; measure a larger data.size")
-    return _judged(found, "resize", pairs[0], after=size, before=None, config={"image.size": size})
+    sides = {side: pair for side, pair in sides.items() if side >= least}
+    gains = _gains(found, sides)
+    best = max(gain.median for gain in gains.values())
+    value = max(side for side, gain in gains.items() if gain.median * WORTH >= best)
+    told = ", ".join(f"{side}: {gains[side].median:.2f}" for side in sorted(gains))
+    more = f"; times the rate by pixels {told}" if len(gains) > 1 else ""
+    return _judged(
+        *(found, "resize", sides[value]),
+        after=value,
+        before=None,
+        config={"image.size": value},
+        more=more,
+    )
 
 
-def _packing(found: Situation) -> Pair | None:
-    """Small files beside shards: the same images, those nearest to now."""
-    pairs = pairs_of(found, _PACKED)
-    return pairs[0] if pairs else None
+def _by_side(found: Situation, pairs: Sequence[Pair], size: int | None) -> dict[int, Pair]:
+    """The nearest pair of each side, all from one form: that with the most sides."""
+    kinds: dict[str, dict[int, Pair]] = {}
+    for pair in pairs:
+        side = pair.after.side or size
+        if side:
+            kinds.setdefault(pair.before.kind, {}).setdefault(side, pair)
+    return max(kinds.values(), key=len, default={})
+
+
+def _gains(found: Situation, sides: Mapping[int, Pair]) -> dict[int, Estimate]:
+    """Of the loop where every side has a gain there, else of the loaders alone."""
+    gained = {side: found.gain_of(_into(found.now, pair)) for side, pair in sides.items()}
+    of_loop = {side: gain[0] for side, gain in gained.items() if gain is not None}
+    if len(of_loop) == len(sides):
+        return of_loop
+    return {side: pair.times for side, pair in sides.items()}
 
 
 def _judged(
@@ -91,6 +120,7 @@ def _judged(
     after: Any,
     before: Any,
     config: Mapping[str, Any],
+    more: str = "",
 ) -> Advice:
     """Change where it pays; else what stands against it."""
     gained = found.gain_of(_into(found.now, pair))
@@ -98,17 +128,15 @@ def _judged(
     judged = gain or pair.times
     limit = found.predicted(found.now)
     pays = judged.median >= WORTH and judged.low > 1
-    evidence = pair.said
+    evidence = f"{pair.said}{more}"
     if gained is None and found.now.loop:
         why = "a part of it was not measured" if found.holds else "the model does not hold for it"
         evidence += f"; of the loop nothing is predicted: {why}"
     if pays:
-        more = {"kind": None} if setting == "sharding" else dict(config)
-        told = {key: value for key, value in more.items() if value is not None}
         return Advice(
             *(setting, "change", found.of, evidence, after, before, gain),
             basis=_basis(basis),
-            config=told,
+            config=config,
             command="dataprep shard",
         )
     named = {"sharding": "resharding", "resize": "resizing beforehand"}[setting]
@@ -143,15 +171,21 @@ def pairs_of(found: Situation, steps: Mapping[str, str]) -> list[Pair]:
     """Pairs of forms that ``steps`` lead from and to, those nearest to now first."""
     pairs: list[Pair] = []
     for before, repeats in found.alone.items():
-        if before.kind in steps and _family(before.loader) == _family(found.now.loader):
-            pairs += _partners(found, before, repeats, steps[before.kind])
+        if before.packing in steps and _family(before.loader) == _family(found.now.loader):
+            pairs += _partners(
+                found, before, repeats, steps[before.packing], packs=steps is _PACKED
+            )
     return sorted(pairs, key=lambda pair: _distance(pair, found.now))
 
 
-def _partners(found: Situation, before: Setting, repeats: Repeats, kind: str) -> Iterator[Pair]:
+def _partners(
+    found: Situation, before: Setting, repeats: Repeats, kind: str, *, packs: bool
+) -> Iterator[Pair]:
+    """``packs``: the images are to be the same, so that none are resized to a side of their own."""
     for after, beside in found.alone.items():
         same = before.changed(loader=after.loader, form=after.form)
-        if after.kind != kind or after != same or not _follows(before.loader, after.loader):
+        alike = after.packing == kind and after == same and _follows(before.loader, after.loader)
+        if not alike or (packs and after.side is not None):
             continue
         ratio, first, second = paired(beside, repeats), rate_of(repeats), rate_of(beside)
         if ratio is not None and first is not None and second is not None:

@@ -64,7 +64,7 @@ def _bound(found: Situation) -> str:
 
 
 def _size_now(found: Situation) -> int | None:
-    if found.now.kind not in ("shards", "originals"):
+    if found.now.packing not in ("shards", "originals"):
         return None
     named = _named_bytes(found.now.form)
     data = found.result.config.get("data") or {}
@@ -129,7 +129,7 @@ def _of_objects(found: Situation) -> tuple[int, str] | None:
 
 def _most_bytes(found: Situation) -> tuple[int | None, str]:
     """The largest shards of which every reader has a few, of all that the run's data hold."""
-    form = found.now.form if found.now.kind == "shards" else "shards"
+    form = found.now.form if found.now.packing == "shards" else "shards"
     total = _data_bytes(found.result.trials, form)
     if total is None:
         return None, ""

@@ -48,21 +48,22 @@ def together(found: Situation, entries: Sequence[Advice]) -> Advice | None:
 
 def advised(found: Situation, changes: dict[str, Advice]) -> Setting:
     """Now, with all changes that a loop's setting has."""
-    now = found.now
-    kinds = {
-        ("sharding", "resize"): ("shards",),
-        ("sharding",): ("originals", "shards"),
-        ("resize",): ("shards", "files"),  # what resizes beforehand writes shards
-    }
-    wanted = tuple(key for key in ("sharding", "resize") if key in changes)
-    setting = now
-    if wanted:
-        for kind in kinds[wanted]:
-            if forms := best_forms(found, (kind,)):
-                setting = now.changed(loader=forms[0].loader, form=forms[0].form)
-                break
+    setting = now = found.now
+    for kind in _kinds(found, changes):
+        if forms := best_forms(found, (kind,)):
+            setting = now.changed(loader=forms[0].loader, form=forms[0].form)
+            break
     told = {key: changes[key].value for key in _LOOP if key in changes}
     return setting.changed(**told)
+
+
+def _kinds(found: Situation, changes: dict[str, Advice]) -> tuple[str, ...]:
+    """Forms of data that have these changes, the likeliest first: what resizes writes shards."""
+    if "resize" in changes:
+        size = changes["resize"].value
+        plain = (found.result.config.get("data") or {}).get("size")
+        return ("shards", "files") if size == plain else (f"shards-{size}px",)
+    return ("originals", "shards") if "sharding" in changes else ()
 
 
 def config_of(found: Situation, setting: Setting) -> dict[str, object]:

@@ -47,8 +47,19 @@ class Setting:
 
     @property
     def kind(self) -> str:
-        """``shards`` of ``shards-16MB``."""
+        """The same images: ``shards`` of ``shards-16MB``, and all of ``shards-320px``."""
+        return self.form if self.form.endswith("px") else self.packing
+
+    @property
+    def packing(self) -> str:
+        """``shards`` of ``shards-16MB`` and of ``shards-320px``."""
         return self.form.partition("-")[0]
+
+    @property
+    def side(self) -> int | None:
+        """320 of ``shards-320px``."""
+        told = self.form.partition("-")[2]
+        return int(told.removesuffix("px")) if told.endswith("px") else None
 
     @property
     def all_workers(self) -> int:

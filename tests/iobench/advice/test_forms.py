@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from iobench.trial import Trial
 from tests.iobench.advice.made import DATA, advice, forms, over_photos, run
 from tests.iobench.whatif.made import loader, loop, together
 
@@ -112,3 +113,39 @@ def test_what_may_help_and_cannot_be_told_is_not_known() -> None:
     found = advice(run(before, noisy))["resize"]
     assert (found.state, found.value) == ("keep", None)
     assert "there is no sign that resizing beforehand helps" in found.evidence
+
+
+def sizes(rates: dict[str, float]) -> list[Trial]:
+    """Shards of the source's images, as they are and in several sizes."""
+    return together(*(loader(rate, 2, data=f"{form}@disk") for form, rate in rates.items()))
+
+
+def test_the_largest_side_that_gives_nothing_away_is_advised() -> None:
+    """The device takes 500: 320 pixels are as good as 256; 384 are not. 192 are too few."""
+    rates = {"originals": 300.0, "shards": 900.0, "shards-320px": 640.0, "shards-384px": 450.0}
+    loops = together(
+        loop("synthetic", 500.0, form="originals"), loop("warm", 298.0, form="originals")
+    )
+    found = advice(run(sizes({**rates, "shards-192px": 1500.0}), loops))
+    resize = found["resize"]
+    assert (resize.state, resize.value, resize.basis) == ("change", 320, "model")
+    assert "times the rate by pixels 256: 1.67, 320: 1.67, 384: 1.50" in resize.evidence
+    assert resize.gain is not None
+    assert resize.gain.median == pytest.approx(500 / 300)
+    assert dict(resize.config) == {"image.size": 320}
+    assert found["together"].value["data"] == "shards-320px"
+
+
+def test_where_decoding_limits_the_smallest_side_is_the_best() -> None:
+    """Each pixel costs: so the loader alone, which nothing slows."""
+    found = advice(run(sizes({"originals": 300.0, "shards": 900.0, "shards-320px": 640.0})))
+    assert (found["resize"].value, found["resize"].basis) == (256, "measured")
+    assert found["resize"].gain is not None
+    assert found["resize"].gain.median == pytest.approx(3.0)
+
+
+def test_other_sides_are_other_images() -> None:
+    """Small files beside smaller images in shards do not say what packing brings."""
+    files = loader(300.0, 2, loader="torch-folder", data="files@disk")
+    found = advice(run(files, loader(900.0, 2, data="shards-128px@disk")))
+    assert found["sharding"].state == "unknown"
