@@ -49,10 +49,24 @@ class Check:
         """Whether it bears on the model: nothing that it needs was left unmeasured."""
         return self.prediction.is_whole
 
+    def lifted(self) -> dict[str, Any] | None:
+        """What would be the limit if the part that is it were none, and at which rate.
+
+        Of loops with workers; None where no other part is known.
+        """
+        found = self.prediction
+        others = [part for part in found.parts if part.name != found.limited_by]
+        if found.rate is None or not found.setting.workers or not others:
+            return None
+        rate, limited_by = combined(others, in_turn=False)
+        gain = rate.median / found.rate.median
+        return {"limited_by": limited_by, "predicted": asdict(rate), "times": gain}
+
     def as_dict(self) -> dict[str, Any]:
         """As ``result.json`` keeps it."""
         found = self.prediction
         return {
+            "lifted": self.lifted() if self.kind == "loop" and self.counts else None,
             "scope": self.scope,
             "kind": self.kind,
             "configuration": found.setting.as_dict(),

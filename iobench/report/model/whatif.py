@@ -50,7 +50,7 @@ def section(result: Result) -> Section | None:
         blocks.append(_chart(tested))
     if predictions:
         blocks.append(_table(predictions))
-    blocks += [_scopes(model), _capacities(model)]
+    blocks += [*_lifted(model, predictions), _scopes(model), _capacities(model)]
     return Section("whatif", "What if", tuple(blocks))
 
 
@@ -136,6 +136,28 @@ def _verdict(p: Mapping[str, Any]) -> str:
     if not p.get("held_out"):
         return "a bound, no test"
     return "" if abs(error) <= _ALLOWED else "above 10 %"
+
+
+def _lifted(
+    model: Mapping[str, Any], predictions: Sequence[Mapping[str, Any]]
+) -> tuple[Table, ...]:
+    """What the next limit would be; of loops for which the model holds."""
+    holds = {s.get("scope") for s in model.get("scopes", ()) if s.get("holds")}
+    told = [p for p in predictions if p.get("lifted") and p.get("scope") in holds]
+    rows = tuple(
+        (
+            Entry(_configuration(p)),
+            Entry(str(p.get("limited_by", ""))),
+            Entry(str(p["lifted"].get("limited_by", ""))),
+            _rate(as_estimate(p["lifted"].get("predicted"))),
+            Entry(f"{number(times)} ×", repr(times), True)
+            if is_number(times := p["lifted"].get("times"))
+            else Entry(""),
+        )
+        for p in told
+    )
+    columns = ("configuration", "limited by", "then by", f"at {_UNIT}", "times the rate")
+    return (Table("If that part were no limit", columns, rows),) if rows else ()
 
 
 def _scopes(model: Mapping[str, Any]) -> Table:

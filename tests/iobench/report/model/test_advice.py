@@ -77,6 +77,22 @@ def test_predictions_stand_beside_what_was_measured() -> None:
     assert row["one after the other"] == "187"
 
 
+def test_the_next_limit_is_told_where_the_model_holds() -> None:
+    """Decoding is 300; without that limit the device would take 500."""
+    (row,) = table(section(RUN, "whatif"), "If that part were no limit")
+    assert (row["limited by"], row["then by"], row["at samples/s"]) == (
+        "decode",
+        "device",
+        "500 | 495 to 505",
+    )
+    assert row["times the rate"] == "1.67 ×"
+    denied = section(run(forms(), over_photos(150.0)), "whatif")
+    assert denied is not None
+    assert "If that part were no limit" not in [
+        block.title for block in denied.blocks if isinstance(block, Table)
+    ]
+
+
 def test_an_error_that_is_too_large_is_marked() -> None:
     """Also in the table of what the model holds for, with a reason."""
     part = section(run(forms(), over_photos(150.0)), "whatif")
