@@ -83,6 +83,10 @@ class S3Bucket:
                 ),
             )
 
+    def object(self, key: str) -> dict[str, Any]:
+        """Arguments of every request for one object."""
+        return {"Bucket": self.name, "Key": self.prefix + key, **self.payer()}
+
     def payer(self) -> dict[str, Any]:
         """Arguments of every request."""
         return {"RequestPayer": "requester"} if self.options.requester_pays else {}

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dataprep.stores import s3
+from dataprep.stores import s3_reading
 
 _ENTRY = struct.Struct("=q")
 _PIECE_BYTES = 1 << 20
@@ -37,7 +37,7 @@ class Count(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take down a GET; whatever else is logged is none."""
-        if record.msg == s3.GOT and isinstance(record.args, tuple):
+        if record.msg == s3_reading.GOT and isinstance(record.args, tuple):
             os.write(self._descriptor, _ENTRY.pack(record.args[1]))
 
     def fetched(self) -> Fetched:
@@ -55,7 +55,7 @@ def counting() -> Iterator[Count]:
     descriptor = os.memfd_create("fetched")
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
-    log = logging.getLogger(s3.__name__)
+    log = logging.getLogger(s3_reading.__name__)
     level, propagates = log.level, log.propagate
     count = Count(descriptor)
     log.addHandler(count)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions, s3, s3_reading
 from dataprep.stores.s3 import S3Store
 from iobench.faults import (
     Fault,
@@ -27,6 +27,7 @@ from iobench.s3_server import MotoServer
 
 DATA = bytes(range(251)) * 200
 MIB = 2**20
+READINGS = s3_reading._READ_ATTEMPTS
 SLOW_DOWN = Status(503, "SlowDown", "Please reduce your request rate.")
 INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
 
@@ -235,13 +236,13 @@ def test_a_download_damaged_always_is_never_returned(through: S3Store, proxy: Fa
     use(proxy, Rule(Match("GET"), FlipByte(3)))
     with pytest.raises(StoreError, match="another checksum than what was stored"):
         through.get("key")
-    assert len(calls(proxy)) == s3._READ_ATTEMPTS
+    assert len(calls(proxy)) == READINGS
 
 
 def test_readings_that_all_differ_are_never_returned(through: S3Store, proxy: FaultProxy) -> None:
     """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
     through.put("key", DATA)
-    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(s3._READ_ATTEMPTS)]
+    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(READINGS)]
     use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
     with pytest.raises(StoreError, match="readings differ from each other"):
         through.get("key")
@@ -275,7 +276,7 @@ def test_a_download_that_always_breaks_off_is_unreachable(
     use(proxy, Rule(Match("GET"), Truncate(1000)))
     with pytest.raises(StoreUnreachable, match="no complete answer"):
         _ = through.get("key") if whole else through.get_range("key", 0, 5000)
-    assert len(calls(proxy, "GET")) == s3._READ_ATTEMPTS
+    assert len(calls(proxy, "GET")) == READINGS
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
