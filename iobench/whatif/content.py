@@ -79,6 +79,11 @@ def _reason(worst: Check, known: Capacities) -> str:
             "training and its workers share the processors, so that none of them has the capacity "
             "that it has alone"
         )
+    spread = max(_spread(worst.measured), _spread(worst.prediction.rate))
+    if spread > 2 * ALLOWED:
+        return (
+            f"repeats differ by {spread:.0%}, so that other work on this machine may be the reason"
+        )
     if error > 0 and processors is not None and setting.all_workers > processors:
         return f"{setting.all_workers} workers share {counted(processors, 'processor')}"
     if error > 0 and serial is not None and serial < worst.measured.median * (1 + ALLOWED):
@@ -86,6 +91,11 @@ def _reason(worst: Check, known: Capacities) -> str:
     if error < 0 and worst.kind == "loop":
         return "the loop is faster than the parts were alone: they were measured under other loads"
     return ""
+
+
+def _spread(rate: Estimate | None) -> float:
+    """From the least to the greatest that the median may be, of it."""
+    return (rate.high - rate.low) / rate.median if rate is not None and rate.repeats > 1 else 0.0
 
 
 def _why(scopes: Sequence[Mapping[str, Any]]) -> str:

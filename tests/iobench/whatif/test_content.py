@@ -67,6 +67,18 @@ def test_training_on_the_processors_of_its_workers_is_named() -> None:
     assert "training and its workers share the processors" in why
 
 
+def test_repeats_that_differ_too_much_are_named() -> None:
+    """Nobody knows then whether it is the model that is off."""
+    loops = [
+        replace(trial, metrics={**trial.metrics, "samples_per_s": rate})
+        for trial, rate in zip(loop("warm", 1.0), (300.0, 400.0, 450.0), strict=True)
+    ]
+    why = found(LOADERS, loop("synthetic", 1000.0), loops)["why"]
+    assert why.endswith(
+        "repeats differ by 38%, so that other work on this machine may be the reason"
+    )
+
+
 def test_more_workers_than_processors_are_named() -> None:
     """The model was told of two alone."""
     points = together(loader(300.0, 1), loader(590.0, 2), loader(600.0, 4), loader(320.0, 8))
