@@ -13,8 +13,9 @@ from iobench.stats import Estimate
 from iobench.whatif import Setting
 from iobench.whatif.capacities import rate_of
 
-_RESIZED = {"photos": "files", "originals": "shards"}
-_PACKED = {"photos": "originals", "files": "shards"}
+_RESIZED = {"photos": ("files", "shards"), "originals": ("shards",)}  # what resizes, packs
+_PACKED = {"photos": ("originals",), "files": ("shards",)}
+_SMALLER = ("files", "shards")
 _MAYBE = 1.1  # times the rate up to which an interval must end for a firm no
 _MEASURE = "iobench run configs/bench/advise.yaml measures it"
 
@@ -67,7 +68,7 @@ def resizing(found: Situation) -> Advice:
     if data.get("shards"):
         why = "what the shards were made of is not known: give data.source, and no data.shards"
         return unknown("resize", found.of, why)
-    if found.now.packing in _RESIZED.values():
+    if found.now.packing in _SMALLER:
         now = found.now.side or size
         why = f"its images are resized already, to {now} pixels"
         return Advice("resize", "keep", found.of, why, now, now, basis="measured")
@@ -167,7 +168,7 @@ def _into(now: Setting, pair: Pair) -> Setting:
     return now.changed(loader=pair.after.loader, form=pair.after.form)
 
 
-def pairs_of(found: Situation, steps: Mapping[str, str]) -> list[Pair]:
+def pairs_of(found: Situation, steps: Mapping[str, Sequence[str]]) -> list[Pair]:
     """Pairs of forms that ``steps`` lead from and to, those nearest to now first."""
     pairs: list[Pair] = []
     for before, repeats in found.alone.items():
@@ -179,12 +180,12 @@ def pairs_of(found: Situation, steps: Mapping[str, str]) -> list[Pair]:
 
 
 def _partners(
-    found: Situation, before: Setting, repeats: Repeats, kind: str, *, packs: bool
+    found: Situation, before: Setting, repeats: Repeats, kinds: Sequence[str], *, packs: bool
 ) -> Iterator[Pair]:
     """``packs``: the images are to be the same, so that none are resized to a side of their own."""
     for after, beside in found.alone.items():
         same = before.changed(loader=after.loader, form=after.form)
-        alike = after.packing == kind and after == same and _follows(before.loader, after.loader)
+        alike = after.packing in kinds and after == same and _follows(before.loader, after.loader)
         if not alike or (packs and after.side is not None):
             continue
         ratio, first, second = paired(beside, repeats), rate_of(repeats), rate_of(beside)
@@ -210,6 +211,7 @@ def _distance(pair: Pair, now: Setting) -> tuple[Any, ...]:
         before.workers != now.workers,
         before.batch_size != now.batch_size,
         before.prefetch != now.prefetch,
+        pair.after.loader != before.loader,
         -pair.rate_after.median,
     )
 

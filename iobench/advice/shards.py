@@ -19,6 +19,7 @@ SHARDS_A_READER = 4
 
 _ENOUGH = 0.95
 _LEAST_BYTES, _MOST_BYTES = 1_000_000, 128_000_000
+_USUAL_BYTES = 64 * 2**20  # what dataprep makes unless told
 _Sized = dict[int, Sequence[Trial]]
 
 
@@ -41,7 +42,9 @@ def shard_size(found: Situation, *, packs: bool) -> Advice:
         value, evidence = size
     else:
         why = "one size of shards was read: iobench run configs/bench/shard-size.yaml measures it"
-        return unknown("shard_size", of, why)
+        if not packs or most is None or most >= _USUAL_BYTES:
+            return unknown("shard_size", of, why)
+        value, evidence = _USUAL_BYTES, why
     if most is not None and most < value:
         value, gain = most, None
         evidence += f"; {bound}"

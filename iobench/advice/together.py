@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iobench.advice.entry import Advice, Basis, unknown
+from iobench.advice.entry import Advice, Basis
 from iobench.advice.forms import best_forms
 from iobench.advice.situation import Situation
 from iobench.whatif import Setting
@@ -29,7 +29,12 @@ def together(found: Situation, entries: Sequence[Advice]) -> Advice | None:
     if gained is None:
         missing = found.predicted(setting).missing
         why = f"not measured: {', '.join(missing)}" if missing else "the model does not hold here"
-        return unknown("together", found.of, f"what it would bring is not predicted: {why}")
+        said = f"what it would bring is not predicted: {why}"
+        return Advice(
+            *("together", "unknown", found.of, said, value, found.now.as_dict()),
+            config=config,
+            command="iobench run",
+        )
     gain, how = gained
     basis: Basis = "measured" if how == "measured" else "model"
     predicted = found.predicted(setting)

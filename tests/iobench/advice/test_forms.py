@@ -58,7 +58,9 @@ def test_where_the_model_does_not_hold_the_loop_is_promised_nothing() -> None:
     resize = found["resize"]
     assert (resize.state, resize.gain, resize.basis) == ("change", None, "measured")
     assert "of the loop nothing is predicted: the model does not hold for it" in resize.evidence
-    assert found["together"].state == "unknown"
+    whole = found["together"]
+    assert (whole.state, whole.gain) == ("unknown", None)
+    assert whole.config["training.0.data"] == "shards"  # to be measured
 
 
 def test_a_loop_that_was_run_so_is_its_own_evidence() -> None:
@@ -142,6 +144,17 @@ def test_where_decoding_limits_the_smallest_side_is_the_best() -> None:
     assert (found["resize"].value, found["resize"].basis) == (256, "measured")
     assert found["resize"].gain is not None
     assert found["resize"].gain.median == pytest.approx(3.0)
+
+
+def test_what_resizes_and_packs_at_once_is_evidence_too() -> None:
+    """Class folders as they are beside shards: which of both helps is not said."""
+    photos = loader(300.0, 2, loader="torch-folder", data="photos@disk")
+    found = advice(run(photos, loader(600.0, 2)))
+    assert (found["resize"].state, found["resize"].value) == ("change", 256)
+    assert "torch-folder over photos 300 samples/s, torch-iterable over shards 600" in (
+        found["resize"].evidence
+    )
+    assert found["sharding"].state == "unknown"
 
 
 def test_other_sides_are_other_images() -> None:

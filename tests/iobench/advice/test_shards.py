@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,3 +66,11 @@ def test_without_a_sweep_nothing_is_known() -> None:
     """The config that sweeps is named."""
     found = advice(run(loader(300.0, 2)))["shard_size"]
     assert (found.state, "configs/bench/shard-size.yaml" in found.evidence) == ("unknown", True)
+
+
+def test_shards_that_are_to_be_made_are_enough_for_their_readers() -> None:
+    """Although no sizes were compared: 40 MB in shards of 64 MiB would be one."""
+    few = [replace(t, metrics={**t.metrics, "objects": 10}) for t in forms()]
+    found = advice(run(few, over_photos()))["shard_size"]
+    assert (found.state, found.value) == ("change", 5_000_000)
+    assert "every worker (2) has 4 shards of these 40 MB" in found.evidence

@@ -57,8 +57,8 @@ def test_one_sentence_says_it_all() -> None:
     assert part is not None
     assert isinstance(part.blocks[0], Words)
     assert part.blocks[0].lines == (
-        "Of g: resize beforehand to 256 pixels. Together 1.67 times the rate, predicted by the "
-        "model.",
+        "Of g: resize beforehand to 256 pixels, shard size to 50 MB. Together 1.67 times the rate, "
+        "predicted by the model.",
     )
     still = section(run(loader(300.0, 2)), "advice")
     assert still is not None
