@@ -85,11 +85,15 @@ class Situation:
         """By the model, whether it holds or not."""
         return predict(self.known, setting)
 
+    def _decoding(self, setting: Setting) -> Repeats:
+        return self.alone.get(_of_loader(setting), ())
+
     def gain_of(self, setting: Setting) -> tuple[Estimate, str] | None:
         """How many times the rate of now, and on which basis.
 
         Measured where the setting itself was; else by the model, where it holds and lacks nothing:
-        the ratio of two predictions, in which what both are off by cancels.
+        the ratio of two predictions, in which what both are off by cancels. Where decoding limits
+        both, it is that of their loaders within rounds, in which a machine's moods cancel too.
         """
         there = self.loops if setting.loop else self.alone
         found = paired(there.get(setting.changed(loop=""), ()), self.repeats)
@@ -98,9 +102,18 @@ class Situation:
         then, now = self.predicted(setting), self.predicted(self.now)
         if not (self.holds and then.is_whole and now.is_whole and then.rate and now.rate):
             return None
+        if then.limited_by == now.limited_by == "decode":
+            sides = (self._decoding(setting), self._decoding(self.now))
+            if (rounds := paired(*sides)) is not None:
+                return rounds, "model"
         low, high = then.rate.low / now.rate.high, then.rate.high / now.rate.low
         repeats = min(then.rate.repeats, now.rate.repeats)
         return Estimate(then.rate.median / now.rate.median, low, high, 0.0, repeats), "model"
+
+
+def _of_loader(setting: Setting) -> Setting:
+    """The loader of a loop alone, from a warm cache: what decodes there."""
+    return setting.changed(loop="", devices=1, source="warm")
 
 
 def paired(trials: Repeats, others: Repeats) -> Estimate | None:

@@ -22,6 +22,25 @@ def test_resizing_pays_as_far_as_the_device_takes() -> None:
     assert "torch-folder over photos 300 samples/s, torch-folder over files 600" in found.evidence
 
 
+def test_a_machines_moods_cancel_within_rounds() -> None:
+    """Both loaders were slow in one round and fast in another: their ratio was 2 in each."""
+    moods = (0.5, 1.0, 1.5)
+    loaders = [
+        replace(trial, metrics={**trial.metrics, "samples_per_s": rate * moods[trial.repeat]})
+        for rate, form in ((300.0, "photos"), (600.0, "files"))
+        for trial in loader(rate, 2, loader="torch-folder", data=f"{form}@disk")
+    ]
+    loops = together(
+        loop("synthetic", 5000.0, loader="torch-folder", form="photos"),
+        loop("warm", 295.0, loader="torch-folder", form="photos"),
+    )
+    found = advice(run(loaders, loops))["resize"]
+    assert found.basis == "model"
+    assert found.gain is not None
+    assert found.gain.low == pytest.approx(2.0)
+    assert found.gain.high == pytest.approx(2.0)
+
+
 def test_a_decode_bound_loop_is_told_that_shards_will_not_help() -> None:
     """The same images, as fast to decode wherever they lie."""
     found = advice(run(forms(), over_photos()))["sharding"]
