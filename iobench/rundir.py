@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError, StoreError
 from iobench.advice import advise
 from iobench.config import BOUNDS, BenchConfig, dump
+from iobench.diagnosis import diagnose
 from iobench.environment import describe
 from iobench.errors import RunConflict
 from iobench.result import RESULT, Result, read_result
@@ -28,7 +29,7 @@ from iobench.run_tables import (
     series_table,
     trials_table,
 )
-from iobench.summary import findings, summarise
+from iobench.summary import summarise
 from iobench.trial import Outcome
 from iobench.whatif import whatif
 
@@ -206,8 +207,8 @@ def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
     model = whatif(result.trials, result.environment)
     advice = [entry.as_dict() for entry in advise(result, model)]
-    summary = {**summarise(result), "whatif": model, "advice": advice}
-    return replace(result, summary=summary, findings=findings(result))
+    told = replace(result, summary={**summarise(result), "whatif": model, "advice": advice})
+    return replace(told, findings=diagnose(told))
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:

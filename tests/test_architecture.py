@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
-        *("_version", "errors", "names", "counted", "keys", "ordered"),
+        *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema", "arrow_bytes", "arrow_columns"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
@@ -30,25 +30,28 @@ ORDER = {
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
+        *("errors", "clock", "stats", "two_samples", "ladder", "several", "trial"),
+        *("epoch_coldness", "badges", "words", "lifetime"),
         *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
-        *("environment", "residency", "coldness", "pagecache", "cachestate"),
-        *("samplers", "process_use", "sampled"),
+        *("environment", "residency", "coldness", "cache_limits", "pagecache", "cachestate"),
+        *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
-        *("summary", "whatif", "advice"),
+        *("summary", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "isolation", "s3_server", "places"),
-        *("survey", "preview", "approval", "display", "run", "watching", "selftest", "cli"),
-        *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
+        *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
+        *("commands", "cli"),
+        *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
-PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "whatif", "advice"}
+PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
+PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
+PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

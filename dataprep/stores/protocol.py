@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -33,6 +33,18 @@ class Get(Protocol):
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only where the object ends."""
+        ...
+
+
+@runtime_checkable
+class GetTo(Protocol):
+    """Reads whole objects without holding them; no store has to."""
+
+    def get_to(self, key: str, file: BinaryIO) -> None:
+        """Write the object's bytes to ``file``, which can be written anew from where it stands.
+
+        Raises as ``get``, and OSError where ``file`` cannot be written.
+        """
         ...
 
 

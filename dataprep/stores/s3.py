@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer
 from dataprep.stores.attempts import attempts
@@ -27,7 +27,7 @@ from dataprep.stores.s3_leases import Dated
 from dataprep.stores.s3_leases import holders as lease_holders
 from dataprep.stores.s3_leases import sweep as sweep_leases
 from dataprep.stores.s3_leases import take as take_lease
-from dataprep.stores.s3_reading import S3Reader
+from dataprep.stores.s3_reading import S3Reader, log_refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -88,6 +88,10 @@ class S3Store:
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""
         return self._reader.read(key, {})
+
+    def get_to(self, key: str, file: BinaryIO) -> None:
+        """Write the object's bytes to ``file`` as they come, held against its ETag."""
+        self._reader.read_to(key, file)
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object, by one range request."""
@@ -251,9 +255,9 @@ class S3Store:
         with self._lock:
             if attempts not in self._clients:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
-                self._clients[attempts] = self._bucket.connect(
-                    attempts=attempts, connections=_CONNECTIONS
-                )
+                client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
+                client.meta.events.register("needs-retry.s3", log_refusal)
+                self._clients[attempts] = client
             return self._clients[attempts]
 
 

@@ -11,7 +11,9 @@ from iobench.forecast.bounds import UNKNOWN, Bounds, up_to
 from iobench.forecast.facts import DataFacts, Facts
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.rates import rates_of
+from iobench.ladder import HELD_RUNGS
 from iobench.loaders.own import BY_SAMPLE, SYNTHETIC
+from iobench.loaders.rungs import MOST_THREADS
 from iobench.trial import Params
 
 START_S = {"null": 0.5, "mock": 0.5, "raw": 1.0, "tf-data": 5.0, "mxnet-record": 4.0}
@@ -72,6 +74,12 @@ class Reading:
             assumed=(*self.assumed, rates.words, _FETCHING),
         )
 
+
+HELD_PER_S = 400.0
+_HOLDING = (
+    f"samples that are held in memory are read and prepared at {HELD_PER_S:g} a second before "
+    "the loop"
+)
 
 DOWNLOADED_BYTES_PER_S = 100e6
 _LISTED = 3.0  # objects of a data set for each shard of one format
@@ -180,28 +188,36 @@ def _tables_bytes(params: Params, facts: Facts) -> float:
 
 
 def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
-    """A training loop of so many steps, one epoch at most."""
+    """A training loop of so many steps an epoch; each reads no more than there is."""
+    epochs = int(params.get("epochs", 1))
     likely_s, unknown = _loop_s(params)
     start_s = START_S.get(params["loader"], OTHER_START_S)
     lasts = Bounds(0.0, timeout_s)
     whole_s = None if likely_s is None else likely_s + start_s
     if not params["data"]:
         return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
-    found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
+    # What is held in memory is read beforehand, sample by sample, and once.
+    held = params.get("input") in HELD_RUNGS
+    once = read_from(params["data"], facts, whole=params["loader"] in _WHOLE and not held)
+    found = once if held else once.repeated(epochs)
+    if held and whole_s is not None:
+        whole_s += params["steps"] * params["batch_size"] / HELD_PER_S
+    holding = (_HOLDING,) if held else ()
     if found.store and params.get("access") == "file":
         copied = _downloaded(params, facts, lasts, whole_s)
         return _with(copied, copied.likely_s, (*copied.unknown, *unknown))
     if found.store:
-        streams = _streams(params) * _ranks(params, facts)
-        # The time of a loop is not known: an epoch bounds it, whatever its time.
+        streams = MOST_THREADS if held else _streams(params) * _ranks(params, facts)
+        # The time of a loop is not known: its epochs bound it, whatever their time.
         over = found.over(streams, timeout_s, lasts, start_s, once=True)
+        over = replace(over, assumed=(*over.assumed, *holding))
         return _with(over, whole_s, (*over.unknown, *unknown))
     return Predicted(
         seconds=lasts,
         likely_s=whole_s,
         disk_read=up_to(found.bytes.high),
         unknown=(*found.unknown, *unknown),
-        assumed=(*found.assumed, _STARTS, *_random(params["loader"])),
+        assumed=(*found.assumed, _STARTS, *holding, *_random(params["loader"])),
     )
 
 
@@ -234,7 +250,8 @@ def _loop_s(params: Params) -> tuple[float | None, tuple[str, ...]]:
     if params.get("preset") in PRESETS:
         rate = PRESETS[params["preset"]].images_per_s
     if rate:
-        return params["steps"] * params["batch_size"] / float(rate), ()
+        steps = params["steps"] * int(params.get("epochs", 1))
+        return steps * params["batch_size"] / float(rate), ()
     if params["consumer"] == "null" and params["loader"] in SYNTHETIC:
         return 0.0, ()
     what = "the model and the device" if params["consumer"] != "null" else "the loader"

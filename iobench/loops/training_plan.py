@@ -11,13 +11,14 @@ from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, s
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
-from iobench.loaders.own import SYNTHETIC
+from iobench.ladder import HELD_RUNGS, HOST_RUNGS
+from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName
 from iobench.several import AlsoNull, Several, bare_null
 from iobench.words import model_words
 
-Input = Literal["synthetic", "warm", "cold", "store"]
+Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
 _LOADER_KEYS = (
     *("workers", "prefetch", "augment", "colour_jitter", "pca_noise", "normalise"),
     *("pin_memory", "image_size"),
@@ -79,7 +80,9 @@ class Training(BaseModel):
 
     inputs: Several[Input] = ("synthetic", "warm", "cold")
     """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
-    the disk, `store` on S3. Each input is a trial of its own over as many samples."""
+    the disk, `store` on S3. Each input is a trial of its own over as many samples. Between them,
+    for torch's loaders: `copy`, a batch in host memory; `collate`, finished images in memory;
+    `augment`, decoded ones; `decode`, encoded ones."""
 
     access: Literal["direct", "file", "pipe", "lazy"] = "direct"
     """Of input `store`, as in `loaders`; `mount` is what `warm` and `cold` read."""
@@ -118,8 +121,15 @@ class Training(BaseModel):
     """As in `loaders`."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Of the loop, at most one epoch; the first and those whose batches were ready beforehand do
-    not count."""
+    """Of an epoch, at most all that it has; the first and those whose batches were ready beforehand
+    do not count."""
+
+    epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """That a trial lasts, each of so many `steps`, on one device."""
+
+    evict: Literal["every-epoch", "first-epoch"] = "every-epoch"
+    """Of several epochs of inputs `cold` and `warm`: every one begins cold (warm), its workers
+    anew; or the first alone, and later ones find what the page cache has kept."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """That the framework computes with on a processor, in each of several processes; unless told,
@@ -155,9 +165,21 @@ class Training(BaseModel):
             raise ValueError(
                 "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
             )
+        if self.devices != 1 and self.epochs != 1:
+            raise ValueError(
+                f"epochs: {self.epochs} are for loops on one device: several take one epoch a trial"
+            )
         if self.devices != 1 and self.access != DIRECT:
             raise ValueError(
                 f"access {self.access} is for loops on one device: several read the store directly"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _evict_has_a_use(self) -> Training:
+        if self.evict != "every-epoch" and self.epochs == 1:
+            raise ValueError(
+                f"evict {self.evict} says what later epochs find: give epochs: 2 or more"
             )
         return self
 
@@ -169,6 +191,31 @@ class Training(BaseModel):
             raise ValueError(
                 f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rungs_in_memory_are_of_torch(self) -> Training:
+        asked = [source for source in HOST_RUNGS if source in self.inputs]
+        if not asked:
+            return self
+        said = ", ".join(asked)
+        if self.loader not in FROM_MEMORY:
+            raise ValueError(
+                f"inputs {said} are rungs of torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
+                f"of loader {self.loader} three are what there is, synthetic, warm, and cold or "
+                "store"
+            )
+        if self.consumer in ("tensorflow", "mxnet"):
+            raise ValueError(
+                f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them"
+            )
+        if self.devices != 1:
+            raise ValueError(
+                f"inputs {said} are for a loop on one device, not for several (devices: "
+                f"{self.devices})"
+            )
+        if "decode" in asked and self.data == "pixels":
+            raise ValueError("input decode is of images that are stored encoded, not of pixels")
         return self
 
     @property
@@ -186,6 +233,7 @@ class Training(BaseModel):
         device = emulated if self.consumer == "paced" else self.consumer
         several = "" if self.devices == 1 else f", {self.devices} devices"
         reached = "" if self.access == DIRECT else f", access {self.access}"
+        reached += "" if self.epochs == 1 else f", {self.epochs} epochs, evict {self.evict}"
         said = f"{model_words(self.model)} on {device}{several}, {self.loader}{reached}"
         return self.group or said
 
@@ -193,13 +241,14 @@ class Training(BaseModel):
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
     """PURE. One point an input, the device-resident one first."""
     for source in settings.inputs:
-        real = source != "synthetic" and settings.loader not in SYNTHETIC
+        real = source not in ("synthetic", "copy") and settings.loader not in SYNTHETIC
+        stored = f"{settings.data}@{'s3' if source == 'store' else 'disk'}"
         point: dict[str, Any] = {
             "group": settings.label,
             "input": source,
             "consumer": settings.consumer,
             "loader": settings.loader,
-            "data": f"{settings.data}@{'s3' if source == 'store' else 'disk'}" if real else "",
+            "data": (settings.over if source in HELD_RUNGS else stored) if real else "",
             # Every input is run over the same number of samples, which the data may limit.
             "over": settings.over,
             "steps": settings.steps,
@@ -211,6 +260,8 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
         # One device is no word: trials of earlier versions had none.
         if settings.devices != 1:
             point["devices"] = settings.devices
+        if settings.epochs != 1:
+            point |= {"epochs": settings.epochs, "evict": settings.evict}
         if source == "store" and real and settings.access != DIRECT:
             point["access"] = settings.access
             if (used := SETTINGS.get(settings.access)) is not None:

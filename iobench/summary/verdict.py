@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.loaders.own import SYNTHETIC
+from iobench.summary.ladder import largest
 from iobench.summary.training import leading
 from iobench.summary.watched import sentence as of_watched
 from iobench.trial import Trial
 
 _FINE = 0.95  # from here on nothing worth speaking of is lost
 _SMALL = 0.02
+_COSTS = {
+    "copy": "copying to the device costs",
+    "collate": "collating, and handing batches over between processes, costs",
+    "augment": "augmenting costs",
+    "decode": "decoding costs",
+    "warm": "reading from the page cache costs",
+    "cold": "waiting for storage costs",
+    "store": "waiting for the object store costs",
+}
 _NOISY = ", and repeats differ by more than it waits"
 
 
@@ -19,7 +30,7 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     """What the training loop gets, and what costs the rest; without one, what storage gives."""
     group = leading(summary["training"])
     if group and group["au_ceiling"]:
-        return _of_training(group)
+        return _of_training(group, _costliest(summary, group))
     if group and group["achieved"]:
         rate = group["achieved"]["median"]
         return (
@@ -41,6 +52,13 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     if any(trial.status == "done" for trial in trials):
         return "Measured; there was no training loop to compare with."
     return "Nothing could be measured."
+
+
+def sentence(summary: Mapping[str, Any]) -> str:
+    """The verdict of a summary for a terminal: of a training loop with its badge in brackets."""
+    group = leading(summary["training"])
+    told = f" [{group['badge']}]" if group.get("badge") and group.get("achieved") else ""
+    return f"{summary['verdict']}{told}"
 
 
 def _of_disks(disks: Sequence[Mapping[str, Any]]) -> str:
@@ -69,14 +87,25 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     best = max(decoding or loaders, key=lambda entry: entry["samples_per_s"]["median"])
     rate = best["samples_per_s"]["median"]
     where = f" from {best['data']}" if best["data"] else ""
+    state = f" ({best['label']})" if best.get("label") else ""
     if "access" in best:
         where += f", access {best['access']}"
     if decoding:
-        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
-    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."
+        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s{state}."
+    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s{state}."
 
 
-def _of_training(group: Mapping[str, Any]) -> str:
+def _costliest(summary: Mapping[str, Any], group: Mapping[str, Any]) -> str:
+    """The rung of the loop's ladder that costs most, in words; empty where none can be told."""
+    for entry in summary.get("ladder") or ():
+        if entry["group"] == group["group"] and entry["farthest"] == group["input"]:
+            rung = largest(entry)
+            if rung is not None and rung["share"]["median"] > _SMALL:
+                return f"{_COSTS[rung['rung']]} {_percent(rung['share']['median'])} of the time"
+    return ""
+
+
+def _of_training(group: Mapping[str, Any], costliest: str = "") -> str:
     share = group["au_ceiling"]["median"]
     subject = "The training loop"
     if group["emulated"]:
@@ -88,7 +117,7 @@ def _of_training(group: Mapping[str, Any]) -> str:
         return f"{got}: its data keeps up{_NOISY if noisy else ''}."
     if share >= _FINE:
         return f"{got}: its data keeps up."
-    return f"{got}; {_cause(group)}."
+    return f"{got}; {costliest or _cause(group)}."
 
 
 def _cause(group: Mapping[str, Any]) -> str:
@@ -98,6 +127,8 @@ def _cause(group: Mapping[str, Any]) -> str:
     source = "the object store" if group["input"] == "store" else "the disk"
     if group["input"] == "cold" and not group["cold_proved"]:
         source = "storage, which was not shown to be cold,"
+    if group.get("label") == FIRST_EPOCH_COLD:
+        source = "the disk, cold in the first epoch alone,"
     if _alone(preparation, fetch):
         return "decoding and augmenting cost the rest"
     if _alone(fetch, preparation):

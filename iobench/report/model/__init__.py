@@ -8,10 +8,13 @@ from iobench.report.model import (
     access,
     advice,
     against,
+    coldness,
     definitions,
     environment,
+    findings,
     first_batch,
     instrumentation,
+    ladder,
     meanwhile,
     sweeps,
     training,
@@ -37,9 +40,10 @@ def build(
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
     parts = (
-        environment.findings(result),
+        findings.section(result),
         advice.section(result),
         against.section(result),
+        ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
@@ -47,6 +51,7 @@ def build(
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),
+        coldness.section(result),
         instrumentation.section(result),
         trials.section(result),
         environment.environment(result),
@@ -59,5 +64,6 @@ def build(
         verdict=verdict.sentence(result),
         badges=verdict.badges(result),
         figures=verdict.figures(result),
+        beginning=findings.beginning(result),
         sections=tuple(bounded(part for part in parts if part is not None)),
     )

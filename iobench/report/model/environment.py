@@ -11,17 +11,14 @@ from iobench.report.model import machine, targets
 from iobench.report.model.shapes import (
     Block,
     Code,
-    Definition,
-    Definitions,
     Section,
     Words,
 )
-from iobench.report.model.trials import cold_table
 from iobench.result import Result
 
 
 def environment(result: Result) -> Section | None:
-    """What the figures depend on, storage first, and the evidence that cold was cold."""
+    """What the figures depend on, storage first."""
     found = result.environment
     blocks: list[Block] = [
         *targets.target_table(found),
@@ -29,25 +26,7 @@ def environment(result: Result) -> Section | None:
         *machine.machine_table(found),
         *machine.library_table(found),
     ]
-    cold = cold_table(result)
-    if cold is not None:
-        blocks.append(cold)
     return Section("environment", "Environment", tuple(blocks)) if blocks else None
-
-
-def findings(result: Result) -> Section | None:
-    """What is worth saying, gravest first."""
-    order = {"problem": 0, "warning": 1, "info": 2}
-    ranked = sorted(result.findings, key=lambda finding: order.get(finding.severity, 3))
-    entries = tuple(
-        Definition(
-            f"{finding.severity}: {finding.code.replace('_', ' ')}",
-            finding.evidence,
-            finding.advice,
-        )
-        for finding in ranked
-    )
-    return Section("findings", "Findings", (Definitions(entries),)) if entries else None
 
 
 def reproduce(result: Result) -> Section:

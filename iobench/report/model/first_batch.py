@@ -52,6 +52,10 @@ class _Row(NamedTuple):
     whole: Estimate
 
 
+_READ = ("warm", "cold", "store")
+"""Inputs whose first batch is read; of samples in memory only the rest of it would be left."""
+
+
 def section(result: Result) -> Section | None:
     """The longest as stacked bars, and a table of all; None where no loader told its parts."""
     rows = [*_loops(result), *_loaders(result)]
@@ -64,7 +68,7 @@ def section(result: Result) -> Section | None:
 
 def _loops(result: Result) -> Iterator[_Row]:
     for cell in cells(result.trials, "train"):
-        if cell.params.get("input") != "synthetic":
+        if cell.params.get("input") in _READ:
             source, group = (cell.params.get(key, "") for key in ("input", "group"))
             yield from _row(f"{source}: {group}", cell)
 
@@ -97,7 +101,7 @@ def _chart(told: Sequence[_Row]) -> Chart:
 
 
 def _pile(row: _Row) -> Pile:
-    label = ", ".join(filter(None, (row.name, row.cell.cache)))
+    label = ", ".join(filter(None, (row.name, row.cell.shown)))
     parts = []
     for stage in _STAGES:
         found = _figure(row, stage)
@@ -109,7 +113,7 @@ def _pile(row: _Row) -> Pile:
             f"{seconds(found.median)}, {percent(share)} of the whole",
             _meaning(row, stage),
             str(found.repeats),
-            row.cell.cache,
+            row.cell.shown,
         )
         parts.append(Part(found.median, stage.colour, shown))
     return Pile(label, tuple(parts), seconds(row.whole.median))
@@ -144,7 +148,7 @@ def _table(rows: Sequence[_Row]) -> Table:
 
 def _measured(row: _Row) -> str:
     """How cold, and how often."""
-    return ", ".join(filter(None, (row.cell.cache, counted(len(row.cell.trials), "repeat"))))
+    return ", ".join(filter(None, (row.cell.shown, counted(len(row.cell.trials), "repeat"))))
 
 
 def _entry(found: Estimate | None) -> Entry:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from iobench.diagnosis.ranks import by_rank
 from iobench.report.model.cells import Cell, cells
 from iobench.report.model.numbers import percent, seconds
 from iobench.report.model.shapes import Entry, Table
 from iobench.result import Result
-from iobench.summary.ranks import by_rank
 
 _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("rank_wait_s", "waiting, of a step", seconds),
@@ -41,7 +41,7 @@ def _rows(cell: Cell) -> Iterator[tuple[Entry, ...]]:
         yield (
             Entry(str(cell.params.get("group", ""))),
             Entry(str(cell.params.get("input", ""))),
-            Entry(cell.cache),
+            cell.cache_entry,
             Entry(str(rank), is_number=True),
             *(_entry(values, rank, say) for values, say in columns),
         )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from iobench import badges
+from iobench.ladder import RUNGS
 from iobench.report.model.drawings import Curve, Curves, Point, Tip
 from iobench.report.model.numbers import seconds
 from iobench.report.model.shapes import Badge, Chart, Key
 from iobench.result import Result
 from iobench.trial import Trial
 
-_PLACES = {"synthetic": 0, "warm": 1, "cold": 2, "store": 3}
-_COLOURS = {"synthetic": 2, "warm": 0, "cold": 1, "store": 3}
+_PLACES = {rung: place for place, rung in enumerate(RUNGS)}
+_COLOURS = dict(zip(RUNGS, (2, 4, 5, 6, 7, 0, 1, 3), strict=True))
 _MOST_LOOPS = 6
 # Of a curve, and of all curves together, as long as each keeps what shows its outliers.
 _MOST_POINTS, _ALL_POINTS, _FEWEST_POINTS = 600, 9_600, 100
@@ -45,11 +47,12 @@ def _loop(
         ends = columns.get("step_end_s", ())
         durations[name] = [after - before for before, after in pairwise(ends)]
         waits[name] = list(columns.get("wait_s", ()))[1:]
+    shown = {name: badges.words(trial.cold) for name, trial in inputs.items()}
     emulated = any(trial.metrics.get("emulated") for trial in inputs.values())
-    badges = (Badge("emulated", "alert"),) if emulated else ()
+    marks = (Badge("emulated", "alert"),) if emulated else ()
     made = []
     for words, values in (("Step time", durations), ("Waiting for data", waits)):
-        chart = _chart(f"{words}: {group}", words.lower(), values, badges, most_points)
+        chart = _chart(f"{words}: {group}", words.lower(), values, marks, shown, most_points)
         if chart is not None:
             made.append(chart)
     return made
@@ -59,11 +62,12 @@ def _chart(
     title: str,
     words: str,
     values: Mapping[str, Sequence[float]],
-    badges: tuple[Badge, ...],
+    marks: tuple[Badge, ...],
+    shown: Mapping[str, str],
     most_points: int,
 ) -> Chart | None:
     curves, thinned = [], False
-    for name in sorted(values, key=lambda name: (_PLACES.get(name, 4), name)):
+    for name in sorted(values, key=lambda name: (_PLACES.get(name, len(RUNGS)), name)):
         column = values[name]
         if len(column) < 2:
             continue
@@ -86,9 +90,12 @@ def _chart(
         )
         for curve in curves
     )
-    keys = tuple(Key(curve.name, "━", curve.colour) for curve in scaled)
+    keys = tuple(
+        Key(": ".join(filter(None, (curve.name, shown.get(curve.name)))), "━", curve.colour)
+        for curve in scaled
+    )
     drawing = Curves("step", f"{words} ({unit})", scaled, markers=False)
-    return Chart(title, drawing, keys, note, badges)
+    return Chart(title, drawing, keys, note, marks)
 
 
 def _thin(column: Sequence[float], most: int) -> tuple[list[tuple[int, float]], int]:

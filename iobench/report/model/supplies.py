@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.loaders.own import SYNTHETIC
 from iobench.report.model.cells import PROVED, Cell, cells
 from iobench.report.model.numbers import as_estimate
@@ -37,7 +38,10 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one device consumes, of images on which ``work`` was done."""
+    """What one device consumes, of images on which ``work`` was done.
+
+    Of several devices that train together each has a loader of its own, as supplies are one's.
+    """
 
     letter: str
     name: str
@@ -104,7 +108,7 @@ def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
                 f"read {label}" if reads else label,
                 at,
                 figure,
-                cell.cache,
+                cell.shown,
                 _work(cell),
             )
         )
@@ -132,7 +136,7 @@ def _stage(cell: Cell) -> int:
         return 3
     if cell.params.get("loader") == "raw":
         return 2
-    return 1 if cell.cache.startswith((PROVED, "server")) else 0
+    return 1 if cell.cache.startswith((PROVED, FIRST_EPOCH_COLD, "server")) else 0
 
 
 def demands_of(result: Result) -> list[Demand]:
@@ -146,6 +150,8 @@ def demands_of(result: Result) -> list[Demand]:
             name = f"{name}, {worded('image_size', group['image_size'])}"
         if consumes is None or consumes.median <= 0:
             continue
+        if (devices := group.get("devices")) and isinstance(devices, int):
+            name, consumes = f"{name}, each of {devices}", _each(consumes, devices)
         same = found.get(name)
         alike = same is not None and same.work == work
         if same and not (alike and _overlap(consumes, same.found)):
@@ -154,6 +160,15 @@ def demands_of(result: Result) -> list[Demand]:
             letter = ascii_uppercase[len(found) % 26]
             found[name] = Demand(letter, name, consumes, bool(group.get("emulated")), work)
     return list(found.values())
+
+
+def _each(consumes: Estimate, devices: int) -> Estimate:
+    return replace(
+        consumes,
+        median=consumes.median / devices,
+        low=consumes.low / devices,
+        high=consumes.high / devices,
+    )
 
 
 def _overlap(a: Estimate, b: Estimate) -> bool:

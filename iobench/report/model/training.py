@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from iobench.report.model import ranks
+from iobench.report.model import ladder, ranks
 from iobench.report.model.cells import cells
 from iobench.report.model.drawings import Part, Pile, Piles, Tip
 from iobench.report.model.numbers import as_estimate, interval, number, percent
@@ -40,7 +40,10 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def section(result: Result, series: Series) -> Section | None:
     """Stacked seconds, utilisations and stalls of each loop, and steps over time."""
     groups = training_groups(result)
-    piles = tuple(pile for group in groups if (pile := _pile(result, group)) is not None)
+    # A loop alone stands in its ladder already; of several this is what compares them.
+    drawn = {entry["group"] for entry in ladder.shown(result)} if len(groups) == 1 else set()
+    apart = [group for group in groups if group.get("group") not in drawn]
+    piles = tuple(pile for group in apart if (pile := _pile(result, group)) is not None)
     charts: list[Chart] = []
     if piles:
         drawn = {part.colour for pile in piles for part in pile.parts}
@@ -51,7 +54,10 @@ def section(result: Result, series: Series) -> Section | None:
         )
         note = (
             "Differences of wall times of the same loop, so that they add up to the whole loop; "
-            "a negative one is drawn reaching back, not clipped."
+            "a negative one is drawn reaching back, not clipped. Shares of time waiting, in the "
+            "tables, are something else: what loops spent until next() gave a batch. They need not "
+            "be the stalls, since loops also wait while a device still computes, and loading also "
+            "slows what it runs beside."
         )
         charts.append(Chart("Where the time goes", Piles(_UNIT, piles), keys, note, wide=True))
     made = (_stalls(result, groups), ranks.table(result), _latencies(result))
@@ -119,7 +125,10 @@ def _stalls(result: Result, groups: Sequence[Mapping[str, Any]]) -> Table | None
         (Entry("labels"), *(Entry(_labels(result, group)) for group in groups)),
     ]
     for key, words, say in _FIGURES:
-        entries = [_figure(group.get(key), say) for group in groups]
+        marks = [_of_input(result, group, key) for group in groups]
+        entries = [
+            _figure(group.get(key), say, mark) for group, mark in zip(groups, marks, strict=True)
+        ]
         if any(entry.text for entry in entries):
             rows.append((Entry(words), *entries))
     for place, words in enumerate(("T1", "T3 − T1", "T2 − T3", "T2 − T1")):
@@ -159,7 +168,7 @@ def _latencies(result: Result) -> Table | None:
         row = [
             Entry(f"{cell.params.get('group', '')}{' (emulated)' if emulated else ''}"),
             Entry(str(cell.params.get("input", ""))),
-            Entry(cell.cache),
+            cell.cache_entry,
         ]
         for key in keys:
             figure = cell.figure(key)
@@ -190,11 +199,20 @@ def _notes(result: Result) -> tuple[Words, ...]:
     return (Words(tuple(said), listed=True),) if said else ()
 
 
-def _figure(stored: Any, say: Callable[[float], str]) -> Entry:
+def _of_input(result: Result, group: Mapping[str, Any], key: str) -> str:
+    """What the cache held for a rate of one input; of the farthest all labels stand above."""
+    if key not in ("warm", "cold", "store") or key == farthest(group):
+        return ""
+    marks = group_badges(result, group, key)
+    return ", ".join(badge.text for badge in marks if badge.text != "emulated")
+
+
+def _figure(stored: Any, say: Callable[[float], str], mark: str = "") -> Entry:
     found = as_estimate(stored)
     if found is None:
         return Entry("")
-    return Entry(say(found.median), repr(found.median), True, interval(found, say))
+    note = "; ".join(filter(None, (interval(found, say), mark)))
+    return Entry(say(found.median), repr(found.median), True, note)
 
 
 def _step(value: float | None) -> Entry:

@@ -29,10 +29,41 @@ def test_one_point_an_input() -> None:
     assert {point["over"] for point in found} == {"shards-4MB@disk"}
 
 
+def test_rungs_in_memory_are_filled_from_the_data() -> None:
+    """From the disk, or from the store where nothing local is read; one batch reads nothing."""
+    rungs = ["synthetic", "copy", "collate", "augment", "decode"]
+    local = points(inputs=[*rungs, "warm", "store"])
+    assert [point["data"] for point in local] == [
+        *("", "", "shards@disk", "shards@disk", "shards@disk", "shards@disk", "shards@s3")
+    ]
+    assert {point["over"] for point in local} == {"shards@disk"}
+    remote = points(inputs=[*rungs, "store"])
+    assert {point["data"] for point in remote} == {"", "shards@s3"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"loader": "tf-data", "consumer": "tensorflow", "inputs": ["copy", "decode"]},
+            "inputs copy, decode are rungs of torch's loaders .* of loader tf-data three are what",
+        ),
+        ({**PACED, "inputs": "collate"}, "of loader mock three are what there is"),
+        ({"consumer": "mxnet", "inputs": "augment"}, "consumer mxnet takes none of them"),
+        ({"devices": 2, "inputs": "copy"}, r"one device, not for several \(devices: 2\)"),
+        ({"data": "pixels", "inputs": "decode"}, "stored encoded, not of pixels"),
+    ],
+)
+def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], said: str) -> None:
+    """In one line that says what there is."""
+    with pytest.raises(ValidationError, match=said):
+        Training.model_validate(wrong)
+
+
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
     told = {"preset": "A100"}, {"images_per_s": 100.0}
-    carried = set(points(devices=2)[0])
+    carried = {*points(devices=2)[0], *points(epochs=2)[0]}
     for device in told:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     for access in ("file", "pipe"):
@@ -88,6 +119,18 @@ def test_one_device_is_no_word() -> None:
     assert all("devices" not in point for point in (*points(), *points(devices=1)))
     assert {point["devices"] for point in points(devices="all")} == {"all"}
     assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
+
+
+def test_one_epoch_is_no_word() -> None:
+    """Trials of earlier versions had none; of several every input is told alike."""
+    assert all({"epochs", "evict"}.isdisjoint(point) for point in points())
+    found = points(epochs=3, evict="first-epoch")
+    assert {(point["epochs"], point["evict"]) for point in found} == {(3, "first-epoch")}
+    assert Training(epochs=3).label.endswith("torch-iterable, 3 epochs, evict every-epoch")
+    with pytest.raises(ValidationError, match="give epochs: 2 or more"):
+        Training(evict="first-epoch")
+    with pytest.raises(ValidationError, match="epochs: 2 are for loops on one device"):
+        Training(epochs=2, devices=2)
 
 
 def test_who_cannot_train_on_several_is_told() -> None:
