@@ -41,7 +41,7 @@ RUN = run(forms(), over_photos())
 def test_changes_stand_first_with_gain_basis_and_evidence() -> None:
     """Near the top: before all that was measured."""
     page = build(summarised(RUN), {})
-    assert [part.id for part in page.sections][:2] == ["advice", "supply"]
+    assert [part.id for part in page.sections][:2] == ["findings", "advice"]
     rows = table(section(RUN, "advice"), "Settings")
     assert rows[0]["setting"] == "resize beforehand | change"
     assert rows[0]["to"] == "256 pixels"
