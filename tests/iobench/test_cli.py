@@ -18,6 +18,7 @@ from iobench import display
 from iobench.cli import app
 from iobench.ladder import RUNGS
 from iobench.rundir import read
+from iobench.summary.verdict import sentence
 from iobench.targets import describe_target
 from tests.commandline import Finished, Running, files, iobench, wait_until
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
@@ -261,7 +262,7 @@ class TestLadder:
             *("batch", "collate", "augment", "decode", "read,", "read,")
         ]
         assert rows[7].startswith("not measured: store")
-        assert rows[8] == result.summary["verdict"]
+        assert rows[8] == sentence(result.summary)
         assert rows[9] == str(folder / "report.html")
         assert "The ladder: g" in (folder / "report.html").read_text()
         again = invoked("ladder", config, "--output", folder, "--resume", "--json")
