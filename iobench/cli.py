@@ -214,6 +214,30 @@ def compare(
 
 
 @app.command()
+def advise(
+    run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    emit_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a config that dataprep shard runs."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Say what to change, with the evidence: workers, shards, resizing, access and more.
+
+    Nothing is measured. --emit-config writes what is advised of the data as a config for
+    dataprep shard, and says how to measure again.
+    """
+    from iobench.advising import advise_saved
+
+    found = advise_saved(run_dir)
+    said = found.json if as_json else found.text
+    then = found.write_config(emit_config) if emit_config is not None else ""
+    typer.echo(said)
+    if then:
+        typer.echo(then, err=as_json)
+
+
+@app.command()
 def selftest(
     rounds: Annotated[
         int,

@@ -11,7 +11,8 @@
         ├── NotApproved    RuntimeError   nobody has agreed to what the run would cost
         ├── RunConflict    RuntimeError   the run directory holds another run
         ├── ResultError    ValueError     no run, or none that this version can read
-        └── NotComparable  ValueError     saved runs that share nothing, or unlike machines
+        ├── NotComparable  ValueError     saved runs that share nothing, or unlike machines
+        └── NoAdvice       ValueError     a run lacks what a config of shards would need
 
 A wrong config is dataprep's ``ConfigError``.
 """
@@ -59,5 +60,11 @@ class ResultError(IobenchError, ValueError):
 
 class NotComparable(IobenchError, ValueError):
     """Saved runs have no point in common, or are of unlike machines."""
+
+    exit_code = 2
+
+
+class NoAdvice(IobenchError, ValueError):
+    """A run says nothing of what is asked, or lacks what a config of shards would need."""
 
     exit_code = 2

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dataprep.errors import ConfigError, StoreError
+from iobench.advice import advise
 from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.diagnosis import diagnose
 from iobench.environment import describe
@@ -30,6 +31,7 @@ from iobench.run_tables import (
 )
 from iobench.summary import summarise
 from iobench.trial import Outcome
+from iobench.whatif import whatif
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +205,9 @@ def redraw(folder: Path) -> Path:
 
 def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
-    told = replace(result, summary=summarise(result))
+    model = whatif(result.trials, result.environment)
+    advice = [entry.as_dict() for entry in advise(result, model)]
+    told = replace(result, summary={**summarise(result), "whatif": model, "advice": advice})
     return replace(told, findings=diagnose(told))
 
 

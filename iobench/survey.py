@@ -15,7 +15,7 @@ from dataprep.stores.s3_bucket import another_server
 from iobench.config import BenchConfig
 from iobench.data.given import expanded
 from iobench.data.making import Maker
-from iobench.data.settings import LOCAL, DataSettings, split_name
+from iobench.data.settings import LOCAL, DataSettings, has_side, split_name
 from iobench.environment import gpus
 from iobench.forecast.bounds import exactly
 from iobench.forecast.facts import OWN_SERVER, DataFacts, Facts, Photographs, StoreFacts
@@ -101,7 +101,7 @@ class _Looking:
         """Without a source there are no photographs of shards that are given."""
         form, size, _ = split_name(name)
         given = self._settings.shards is not None
-        of_source = form in ("photos", "originals") or size is not None
+        of_source = form in ("photos", "originals") or size is not None or has_side(name)
         return not given or not of_source or self._settings.source is not None
 
     def _found(self, name: str, others: dict[str, DataFacts]) -> DataFacts:
@@ -190,7 +190,8 @@ def _lies_on_a_store(name: str, settings: DataSettings) -> Place | None:
     form, size, remote = split_name(name)
     if not remote:
         return None
-    if form == "shards" and size is None and settings.shards and "://" in settings.shards:
+    plain = form == "shards" and size is None and not has_side(name)
+    if plain and settings.shards and "://" in settings.shards:
         return Place(settings.shards, "shards", settings.store, settings.split)
     if form == "photos" and settings.source and "://" in settings.source:
         return Place(settings.source, "files", settings.store)

@@ -39,8 +39,8 @@ ORDER = {
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
-        *("summary", "diagnosis"),
-        *("report", "run_tables", "rundir", "export", "compare", "comparing"),
+        *("summary", "diagnosis", "whatif", "advice"),
+        *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "isolation", "s3_server", "places"),
         *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
         *("commands", "cli"),
@@ -51,7 +51,7 @@ PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "cou
 PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
-PURE_BENCH |= {"pixels", "badges", "epoch_coldness"}
+PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

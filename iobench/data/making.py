@@ -25,7 +25,7 @@ from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.given import expanded
 from iobench.data.pixel_shards import write_pixel_shards
-from iobench.data.settings import DataSettings, split_name
+from iobench.data.settings import DataSettings, has_side, sized, split_name
 from iobench.errors import Unavailable
 from iobench.trial import Place
 
@@ -64,6 +64,8 @@ class Maker:
         Raises:
             DataprepError: it cannot be made; says why.
         """
+        if name not in self._made and has_side(name):
+            self._made[name] = self._of_side(name)
         if name not in self._made:
             form, size_bytes, remote = split_name(name)
             if remote:
@@ -89,6 +91,13 @@ class Maker:
     def take(self, listing: Listing) -> None:
         """What ``source`` holds, by whoever has listed it, so that it is not listed again."""
         self._listed = listing.digest()
+
+    def _of_side(self, name: str) -> Place:
+        """The same images in another size: shards of other settings."""
+        plain, settings = sized(name, self._settings)
+        other = Maker(settings, self._bucket, self._note, self._signed_in)
+        other._listed, other._only_looks = self._listed, self._only_looks
+        return other.place(plain)
 
     def _local(self, form: str, size_bytes: int | None) -> Place:
         """Data on a disk by their form, as ``split_name`` has it."""
@@ -120,8 +129,7 @@ class Maker:
             raise ConfigError(
                 "data.shards says what is read: photos and originals need data.source too"
             )
-        key = f"drawn-{settings.images}-{settings.classes}-{settings.seed}"
-        return str(self._once(key, f"drawing {settings.images:,} images", self._draw))
+        return str(self._once(settings.drawn, f"drawing {settings.images:,} images", self._draw))
 
     def _draw(self, dest: Path) -> None:
         settings = self._settings

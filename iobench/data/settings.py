@@ -10,12 +10,16 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, mo
 
 from dataprep.config import check_split
 from dataprep.credentials import check_no_credentials
+from dataprep.errors import ConfigError
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
 
 LOCAL = "local"
 _NO_OBJECT_STORES = ("s3", "file", "memory")
-_NAME = re.compile(r"(photos|files|pixels|(?:shards|originals)(?:-(\d+)MB)?)@(disk|s3)")
+_NAME = re.compile(
+    r"(photos|files|pixels|(?:shards|originals)(?:-(\d+)MB)?|shards-(\d+)px)@(disk|s3)"
+)
+_SIDES = (32, 16_384)
 
 AS_FILES = frozenset({"photos", "files"})
 """Forms of data that are class folders; all others are shards."""
@@ -51,9 +55,10 @@ class DataSettings(BaseModel):
     """The images: read from ``shards``, else made of ``source``, else drawn.
 
     Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the resized
-    images as files), ``shards@disk``, ``shards-16MB@disk``, ``originals@disk`` and
-    ``originals-16MB@disk`` (shards of the source's images as they are), ``pixels@disk`` (the
-    shards once more, their images decoded), and the same with ``@s3``.
+    images as files), ``shards@disk``, ``shards-16MB@disk``, ``shards-320px@disk`` (resized to
+    another short side), ``originals@disk`` and ``originals-16MB@disk`` (shards of the source's
+    images as they are), ``pixels@disk`` (the shards once more, their images decoded), and the same
+    with ``@s3``.
     """
 
     model_config = ConfigDict(
@@ -87,7 +92,7 @@ class DataSettings(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Of what is drawn, and of the order in shards."""
 
-    size: Annotated[int, Field(ge=32, le=16_384)] = 256
+    size: Annotated[int, Field(ge=_SIDES[0], le=_SIDES[1])] = 256
     """Short side of the images in shards, in pixels."""
 
     quality: Annotated[int, Field(ge=1, le=100)] = 95
@@ -102,6 +107,11 @@ class DataSettings(BaseModel):
 
     bucket: BucketSettings = BucketSettings()
     """Where copies for names that end in `@s3` go, below `iobench-data/`."""
+
+    @property
+    def drawn(self) -> str:
+        """The folder below ``folder`` that images are drawn into, where there is no source."""
+        return f"drawn-{self.images}-{self.classes}-{self.seed}"
 
     @field_validator("split")
     @classmethod
@@ -151,11 +161,13 @@ def check_name(name: Any) -> Any:
     match = _NAME.fullmatch(str(name))
     if not match:
         raise ValueError(
-            f"{name!r}: data is called photos, files, shards or shards-16MB, originals or "
-            "originals-16MB, or pixels, then @disk or @s3"
+            f"{name!r}: data is called photos, files, shards, shards-16MB or shards-320px, "
+            "originals or originals-16MB, or pixels, then @disk or @s3"
         )
     if match[2] and not 1 <= int(match[2]) <= 128:
         raise ValueError(f"{name!r}: shards have 1 to 128 MB")
+    if match[3] and not _SIDES[0] <= int(match[3]) <= _SIDES[1]:
+        raise ValueError(f"{name!r}: images have {_SIDES[0]} to {_SIDES[1]:,} pixels")
     return name
 
 
@@ -165,4 +177,26 @@ def split_name(name: str) -> tuple[str, int | None, bool]:
     if match is None:
         raise ValueError(f"{name!r} is no name of data")
     size_bytes = int(match[2]) * 1_000_000 if match[2] else None
-    return match[1].partition("-")[0], size_bytes, match[3] == "s3"
+    return match[1].partition("-")[0], size_bytes, match[4] == "s3"
+
+
+def sized(name: str, settings: DataSettings) -> tuple[str, DataSettings]:
+    """``shards-320px@disk`` as ``shards@disk`` of settings whose size is 320; others as they are.
+
+    Raises:
+        ConfigError: shards that are given are as large as they are.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or match[3] is None:
+        return name, settings
+    if settings.shards is not None:
+        raise ConfigError(
+            "data.shards is read as it is: images of other sizes are made from data.source"
+        )
+    return f"shards@{match[4]}", settings.model_copy(update={"size": int(match[3])})
+
+
+def has_side(name: str) -> bool:
+    """Whether it names a size of its own for its images."""
+    match = _NAME.fullmatch(name)
+    return match is not None and match[3] is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dataprep.requests import Requests, listing
-from iobench.data.settings import DataSettings, split_name
+from iobench.data.settings import DataSettings, sized, split_name
 from iobench.forecast.bounds import UNKNOWN, Bounds, exactly, up_to
 from iobench.forecast.facts import DataFacts, Facts, Photographs
 from iobench.forecast.predicted import Predicted
@@ -56,6 +56,7 @@ def image_bytes(size: int, quality: int) -> float:
 
 def to_be_made(name: str, settings: DataSettings, photos: Photographs | None) -> DataFacts:
     """What ``name`` will hold on a disk, estimated."""
+    name, settings = sized(name, settings)
     form, size_bytes, _ = split_name(name)
     if photos is None:
         return DataFacts(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)

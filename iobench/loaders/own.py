@@ -14,5 +14,8 @@ BY_SAMPLE = frozenset({"torch-map"})
 TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
 """Read images that are stored decoded."""
 
+READ_RECORDIO = frozenset({"mxnet-record"})
+"""Read shards of RecordIO; the others those of TFRecord."""
+
 FROM_MEMORY = frozenset({"torch-iterable", "torch-map", "torch-folder"})
 """Can be given samples that lie in memory: loops over them have all rungs of the ladder."""

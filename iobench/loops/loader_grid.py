@@ -45,10 +45,10 @@ class LoaderGrid(BaseModel):
     `item_s`), `null`, and those of other packages."""
 
     data: Several[DataName] = ("shards@disk",)
-    """What is read: `shards`, `shards-16MB` (made of `data.source`), `files` (the resized images as
-    files), `photos` (the source as it is), `originals`, `originals-16MB` (shards of the source as
-    it is) or `pixels` (the shards once more, their images decoded: for `torch-map`,
-    `torch-iterable` and `raw`); then `@disk` or `@s3`."""
+    """What is read: `shards`, `shards-16MB` (made of `data.source`), `shards-320px` (resized to
+    another short side), `files` (the resized images as files), `photos` (the source as it is),
+    `originals`, `originals-16MB` (shards of the source as it is) or `pixels` (the shards once more,
+    their images decoded: for `torch-map`, `torch-iterable` and `raw`); then `@disk` or `@s3`."""
 
     access: Several[Access] = ("direct",)
     """How data are reached: `direct`, as the loader reads by itself; `file`, downloaded first;

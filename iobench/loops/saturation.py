@@ -14,7 +14,8 @@ def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
 
     Among the trials so far that differ from ``spec`` in fewer workers alone, some raise of the
     workers brought less than ``gain`` of the rate, medians of the repeats that there are. Each
-    round decides anew: what one noisy trial kept from the first is in the next.
+    round decides anew: what one noisy trial kept from the first is in the next. One worker in the
+    place of none moves the work to another process, and says nothing about a second one.
     """
     workers = spec.params.get("workers")
     if spec.kind != "loader" or not isinstance(workers, int):
@@ -28,7 +29,7 @@ def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
             and trial.status == "done"
             and {**trial.params, "workers": None} == alike
             and isinstance(fewer, int)
-            and fewer < workers
+            and 0 < fewer < workers
         ):
             rates.setdefault(fewer, []).append(float(trial.metrics.get("samples_per_s", 0.0)))
     for few, more in pairwise(sorted(rates)):

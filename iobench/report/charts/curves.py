@@ -45,8 +45,12 @@ def draw(drawing: Curves) -> figure:
         ticked(made.xaxis, made.xgrid, *round_ticks(x_low, x_high))
     y_ticks = log_ticks if drawing.log_y else round_ticks
     ticked(made.yaxis, made.ygrid, *y_ticks(y_low, y_high))
-    drawn = [_curve(made, curve, drawing.markers) for curve in reversed(drawing.curves)]
-    tips = [point.tip for curve in drawing.curves for point in curve.points]
+    guides = [curve for curve in drawing.curves if curve.guide]
+    for curve in guides:
+        _guide(made, curve)
+    told = [curve for curve in drawing.curves if not curve.guide]
+    drawn = [_curve(made, curve, drawing.markers) for curve in reversed(told)]
+    tips = [point.tip for curve in told for point in curve.points]
     hover(made, drawn, tips, {"name": "of", "value": "is"})
     return made
 
@@ -75,6 +79,13 @@ def _y_ends(drawing: Curves) -> tuple[float, float]:
     return min(0.0, low), high * 1.08
 
 
+def _guide(made: figure, curve: Curve) -> None:
+    points = curve.points
+    line = made.line([p.x for p in points], [p.y for p in points], line_width=1)
+    tinted(line.glyph, line_color="ink")
+    line.glyph.line_dash = "dashed" if curve.colour else "solid"
+
+
 def _curve(made: figure, curve: Curve, markers: bool) -> object:
     points = curve.points
     source = ColumnDataSource(
@@ -87,11 +98,12 @@ def _curve(made: figure, curve: Curve, markers: bool) -> object:
         }
     )
     colour = palette(curve.colour)
-    line = made.line("x", "y", source=source, line_width=2 if markers else 1.25)
-    tinted(line.glyph, line_color=colour)
-    if not markers:
-        return line
-    line.glyph.line_dash = _DASHES[curve.colour % len(_DASHES)]
+    if curve.joined:
+        line = made.line("x", "y", source=source, line_width=2 if markers else 1.25)
+        tinted(line.glyph, line_color=colour)
+        if not markers:
+            return line
+        line.glyph.line_dash = _DASHES[curve.colour % len(_DASHES)]
     whiskers = made.segment("x", "low", "x", "high", source=source, line_width=1.25)
     tinted(whiskers.glyph, line_color=colour)
     ringed = [point for point in points if point.marked]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iobench.report.model import (
     access,
+    advice,
     against,
     coldness,
     definitions,
@@ -20,6 +21,7 @@ from iobench.report.model import (
     trials,
     verdict,
     watched,
+    whatif,
 )
 from iobench.report.model.bounds import bounded
 from iobench.report.model.shapes import Report
@@ -39,11 +41,13 @@ def build(
     """
     parts = (
         findings.section(result),
+        advice.section(result),
         against.section(result),
         ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
+        whatif.section(result),
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),

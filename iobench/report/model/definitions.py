@@ -140,6 +140,16 @@ _ENTRIES = (
         "In a training loop training itself is part of them; its workers stand apart.",
         "proc(5)",
     ),
+    Definition(
+        "what if: capacity, prediction, error",
+        "Capacities: what the loop takes of resident samples, what a loader decodes by workers "
+        "from a warm cache, what reading alone gives. Predicted is their least, as asymptotic "
+        "bounds of operational analysis have it; without workers the sum of their seconds. Error: "
+        "predicted ÷ measured − 1, of what nothing was fitted to. Above 10 % the model does not "
+        "hold there, and nothing is advised by it.",
+        "Denning and Buzen, “The Operational Analysis of Queueing Network Models”, 1978; workers: "
+        "Gunther, “Guerrilla Capacity Planning”, 2007",
+    ),
     Definition("units", "MB is 10⁶ bytes, MiB 2²⁰. A sample is one image with its label."),
 )
 

@@ -121,11 +121,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points in order of x. ``colour`` chooses the marker too."""
+    """Points in order of x. ``colour`` chooses the marker too.
+
+    Not ``joined`` they are points alone; a ``guide`` is a thin line alone, of no measurement.
+    """
 
     name: str
     colour: int
     points: tuple[Point, ...]
+    joined: bool = True
+    guide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

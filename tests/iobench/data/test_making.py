@@ -112,6 +112,22 @@ class TestMade:
         assert made.place("shards-2MB@disk") == made.place("shards@disk")
         assert made.notes == []
 
+    def test_other_sides_are_shards_of_their_own(self, copied: Path) -> None:
+        """The same images, smaller: as a config of that size makes them, and found by it again."""
+        made = Made(copied)
+        small = made.place("shards-64px@disk")
+        assert made.notes == ["sharding at 2 MB"]
+        with open_dataset(small.uri, small.split) as dataset:
+            sides = {min(sample.width, sample.height) for sample in dataset}
+            assert max(sides) == 64  # a smaller image is not enlarged
+            assert len(dataset) == 60
+        assert Made(copied, size=64).place("shards@disk") == small
+        assert made.maker.found("shards-64px@disk") == small
+        assert made.maker.found("shards-65px@disk") is None
+        assert made.place("shards-256px@disk") == made.place("shards@disk")
+        with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
+            Made(copied, shards=small.uri).place("shards-128px@disk")
+
     def test_both_formats_are_there(self, folder: Path) -> None:
         """Every loader finds its own."""
         place = Made(folder).place("shards@disk")

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iobench.data.settings import BucketSettings, DataSettings, check_name, split_name
+from iobench.data.settings import (
+    BucketSettings,
+    DataSettings,
+    check_name,
+    has_side,
+    sized,
+    split_name,
+)
 
 FORMS = ("photos", "files", "shards", "originals", "pixels")
 stores = st.sampled_from(["disk", "s3"])
@@ -33,9 +40,22 @@ def test_shards_of_a_size(form: str, size: int, store: str) -> None:
     )
 
 
+@given(st.integers(32, 16_384), stores)
+def test_shards_of_a_side(side: int, store: str) -> None:
+    """Whole pixels of the short side: plain shards, of settings with that size."""
+    name = check_name(f"shards-{side}px@{store}")
+    assert split_name(name) == ("shards", None, store == "s3")
+    assert has_side(name)
+    plain, settings = sized(name, DataSettings())
+    assert (plain, settings.size) == (f"shards@{store}", side)
+    assert sized("shards-16MB@disk", settings) == ("shards-16MB@disk", settings)
+    assert not has_side("shards-16MB@disk")
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        *("shards-31px@disk", "shards-16385px@s3", "files-64px@disk", "originals-64px@disk"),
         *("", "shards", "@disk", "shards@", "shards@gcs", "Shards@disk", "shards@disk "),
         *(
             "pixels-4MB@disk",

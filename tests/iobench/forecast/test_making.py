@@ -114,6 +114,7 @@ def test_estimates_hold_what_is_made(tmp_path: Path, size: int, quality: int) ->
     for name, reads in (
         ("photos@disk", "files"),
         ("shards@disk", "tfrecord"),
+        ("shards-96px@disk", "tfrecord"),
         ("originals@disk", "tfrecord"),
         ("pixels@disk", "tfrecord"),
     ):

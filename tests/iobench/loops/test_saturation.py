@@ -48,6 +48,8 @@ def asked(workers: int, **changes: Any) -> TrialSpec:
         ({1: [0.0], 2: [10.0]}, True),
         ({2: [190.0], 4: [192.0, 250.0, 260.0]}, True),
         ({16: [100.0], 32: [100.0]}, True),
+        ({0: [300.0], 1: [200.0]}, True),
+        ({0: [300.0], 1: [200.0], 2: [201.0]}, False),
     ],
 )
 def test_more_are_tried_while_they_bring_something(

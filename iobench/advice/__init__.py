@@ -1,0 +1,33 @@
+"""PURE. What to change, each with the evidence that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iobench.advice.entry import Advice
+from iobench.advice.forms import forms
+from iobench.advice.loading import loading
+from iobench.advice.shards import shard_size
+from iobench.advice.situation import situation
+from iobench.advice.storing import access, client
+from iobench.advice.together import together
+from iobench.result import Result
+
+__all__ = ["Advice", "advise"]
+
+
+def advise(result: Result, model: Mapping[str, Any]) -> list[Advice]:
+    """One entry a setting, known or not, then all changes at once; empty where nothing is used.
+
+    ``model`` is what ``whatif`` says of the run: where it does not hold, nothing is derived from
+    it.
+    """
+    found = situation(result, model)
+    if found is None:
+        return []
+    entries = [*forms(found)]
+    packs = any(entry.state == "change" for entry in entries)
+    entries += [shard_size(found, packs=packs), *loading(found), access(found), client(found)]
+    whole = together(found, entries)
+    return entries if whole is None else [*entries, whole]

@@ -1,0 +1,162 @@
+"""PURE. How large shards should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dataprep.counted import counted
+from iobench.access.modes import DIRECT
+from iobench.advice.entry import Advice, unknown
+from iobench.advice.situation import Situation, paired
+from iobench.summary.points import by_point
+from iobench.summary.supplies import object_stores
+from iobench.trial import Params, Trial
+from iobench.whatif.capacities import rate_of
+
+SHARDS_A_READER = 4
+"""Shards that each worker of each rank should have at least, so that their ends come together."""
+
+_ENOUGH = 0.95
+_LEAST_BYTES, _MOST_BYTES = 1_000_000, 128_000_000
+_USUAL_BYTES = 64 * 2**20  # what dataprep makes unless told
+_Sized = dict[int, Sequence[Trial]]
+
+
+def shard_size(found: Situation, *, packs: bool) -> Advice:
+    """The smallest that reaches 95 % of the peak, and leaves each reader a few shards."""
+    of, now = found.of, _size_now(found)
+    most, bound = _most_bytes(found)
+    gain = None
+    if (swept := _sweep(found)) is not None:
+        reader, points = swept
+        rates = {size: rate.median for size in points if (rate := rate_of(points[size]))}
+        enough = [size for size, rate in rates.items() if rate >= _ENOUGH * max(rates.values())]
+        told = ", ".join(f"{size / 1e6:g} MB: {rates[size]:,.0f}" for size in sorted(rates))
+        value, evidence = min(enough), f"samples/s by shard size {told} ({reader})"
+        if now in enough and (most is None or now <= most):
+            why = f"{_bound(found)}{now / 1e6:g} MB reaches 95 % of the best: {evidence}"
+            return Advice("shard_size", "keep", of, why, now, now, basis="measured")
+        gain = paired(points[value], points[now]) if now in points and now != value else None
+    elif (size := _of_objects(found)) is not None:
+        value, evidence = size
+    else:
+        why = "one size of shards was read: iobench run configs/bench/shard-size.yaml measures it"
+        if not packs or most is None or most >= _USUAL_BYTES:
+            return unknown("shard_size", of, why)
+        value, evidence = _USUAL_BYTES, why
+    if most is not None and most < value:
+        value, gain = most, None
+        evidence += f"; {bound}"
+    if value == now:
+        return Advice("shard_size", "keep", of, evidence, value, now, basis="measured")
+    if now is None and not packs:
+        why = f"its data are no shards; if they were, {value / 1e6:g} MB: {evidence}"
+        return Advice("shard_size", "keep", of, why, basis="measured")
+    return Advice(
+        *("shard_size", "change", of, evidence, value, now, gain),
+        basis="measured",
+        config={"shard_size": value},
+        command="dataprep shard",
+    )
+
+
+def _bound(found: Situation) -> str:
+    limited_by = found.predicted(found.now).limited_by
+    return "you are decode-bound, resharding will not help: " if limited_by == "decode" else ""
+
+
+def _size_now(found: Situation) -> int | None:
+    if found.now.packing not in ("shards", "originals"):
+        return None
+    named = _named_bytes(found.now.form)
+    data = found.result.config.get("data") or {}
+    if named is None and not data.get("shards") and isinstance(data.get("shard_size"), int):
+        return int(data["shard_size"])
+    return named
+
+
+def _named_bytes(form: str) -> int | None:
+    """16,000,000 for ``shards-16MB``."""
+    kind, _, size = form.partition("-")
+    number = size.removesuffix("MB")
+    return int(number) * 10**6 if kind == "shards" and number.isdecimal() else None
+
+
+def _sweep(found: Situation) -> tuple[str, _Sized] | None:
+    """Trials by shard size, all else alike: of now's loader, from a cold disk or a store first."""
+    groups: dict[str, tuple[Params, str, _Sized]] = {}
+    for kind in ("loader", "layout"):
+        for params, repeats in by_point(found.result.trials, kind):
+            form, _, place = str(params.get("data", "")).partition("@")
+            size = _named_bytes(form)
+            if size is not None and rate_of(repeats) is not None and _is_whole(params):
+                key = repr([kind, place, {**params, "data": ""}])
+                groups.setdefault(key, (params, kind, {}))[2][size] = repeats
+    several = [group for group in groups.values() if len(group[2]) > 1]
+    if not several:
+        return None
+
+    def distance(group: tuple[Params, str, _Sized]) -> tuple[Any, ...]:
+        params, kind, points = group
+        return (
+            kind != "loader",
+            params.get("loader") != found.now.loader,
+            params.get("cache") == "warm",
+            params.get("workers") != found.now.workers,
+            -len(points),
+        )
+
+    params, kind, points = min(several, key=distance)
+    place = str(params.get("data", "")).partition("@")[2]
+    reader = params.get("loader") or f"{params.get('access')} read by no loader"
+    many = f", {counted(int(params['workers']), 'worker')}" if "workers" in params else ""
+    state = f" {params['cache']}" if place == "disk" and "cache" in params else ""
+    return f"{reader}{many}, {place}{state}", points
+
+
+def _is_whole(params: Params) -> bool:
+    """Shards that are read as wholes: single records are found in a shard of any size."""
+    return params.get("access", DIRECT) in (DIRECT, "shards")
+
+
+def _of_objects(found: Situation) -> tuple[int, str] | None:
+    """What an object store's own sweep says, within what shards may have."""
+    reads = [s for s in object_stores(found.result.trials) if s["operation"] == "get"]
+    for store in sorted(reads, key=lambda s: s["client"] != "boto3"):
+        if (size := store["object_bytes_95"]) is not None:
+            bounded = min(max(int(size), _LEAST_BYTES), _MOST_BYTES)
+            return bounded, f"{store['store']}, {store['client']}: {store['said']}"
+    return None
+
+
+def _most_bytes(found: Situation) -> tuple[int | None, str]:
+    """The largest shards of which every reader has a few, of all that the run's data hold."""
+    form = found.now.form if found.now.packing == "shards" else "shards"
+    total = _data_bytes(found.result.trials, form)
+    if total is None:
+        return None, ""
+    wanted = SHARDS_A_READER * found.readers
+    most = min(max(_rounded(total / wanted), _LEAST_BYTES), _MOST_BYTES)
+    each = "worker and rank" if found.now.devices > 1 else "worker"
+    return most, (
+        f"at most {most / 1e6:g} MB, so that every {each} ({found.readers}) has "
+        f"{SHARDS_A_READER} shards of these {total / 1e6:,.0f} MB"
+    )
+
+
+def _rounded(size: float) -> int:
+    """Down to two digits, of a million bytes or more."""
+    step = 10 ** max(len(str(int(size))) - 2, 0)
+    return int(size // step * step)
+
+
+def _data_bytes(trials: Sequence[Trial], form: str) -> float | None:
+    """Of all shards of that kind: how many there are, times their mean size."""
+    sizes = [
+        float(trial.metrics["objects"]) * float(trial.metrics["mean_object_bytes"])
+        for trial in trials
+        if str(trial.params.get("data", "")).startswith(form)
+        if trial.metrics.get("objects") and trial.metrics.get("mean_object_bytes")
+    ]
+    return max(sizes, default=None)

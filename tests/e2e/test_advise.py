@@ -1,0 +1,179 @@
+"""Measure, advise, shard as advised, measure again: what was predicted is what comes.
+
+Loops run on a virtual clock, over real images that real jobs resize and pack: what a file and a
+byte take is known, and nothing waits.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dataprep.command_line import settings
+from iobench.clock import VirtualClock
+from iobench.config import BenchConfig, dump, load
+from iobench.loops import loading, training
+from iobench.places import Places
+from iobench.plan import places_of, trials
+from iobench.result import Result
+from iobench.rundir import read, summarised
+from iobench.trial import Context, Trial, TrialSpec
+from tests.commandline import dataprep, iobench
+from tests.e2e.timed_loaders import ENTRY_POINTS
+
+KINDS = {"loader": loading.run, "train": training.run}
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The loaders can be had by name."""
+    folder = tmp_path_factory.mktemp("timed-package")
+    package = folder / "timed-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: timed\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(ENTRY_POINTS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "path", [*sys.path, str(folder)])
+        yield
+
+
+def config(folder: Path, **training_: Any) -> BenchConfig:
+    """Photographs as they are, resized, and packed; a loop that reads them as they are."""
+    grid = {"workers": [0, 1, 2], "batch_size": 4, "seconds": 3}
+    loop = {
+        "group": "loop",
+        "consumer": "paced",
+        "loader": "timed-folder",
+        "data": "photos",
+        "workers": 2,
+        "batch_size": 4,
+        "inputs": ["synthetic", "warm"],
+        "steps": 15,
+        "images_per_s": 400,
+        **training_,
+    }
+    return BenchConfig.model_validate(
+        {
+            "name": "round-trip",
+            "repeats": 2,
+            "more_workers_gain": None,
+            "data": {"images": 60, "classes": 2, "folder": str(folder), "shard_size": "1MB"},
+            "loaders": [
+                {"loader": "timed-folder", "data": ["photos@disk", "files@disk"], **grid},
+                {"loader": "timed-shards", "data": ["originals@disk", "shards@disk"], **grid},
+            ],
+            "training": [loop],
+        }
+    )
+
+
+def measure(wanted: BenchConfig, folder: Path) -> Result:
+    """A run, each trial on a clock of its own, saved where ``iobench`` reads runs."""
+    with Places(wanted, lambda note: None) as places:
+        done = [_trial(spec, places) for spec in trials(wanted)]
+    result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
+    told = json.loads(json.dumps(wanted.model_dump(mode="json")))
+    saved = summarised(Result(**{**_fields(result), "config": told}))
+    folder.mkdir()
+    (folder / "result.json").write_bytes(saved.to_json())
+    (folder / "config.yaml").write_text(dump(wanted))
+    return read(folder)
+
+
+def _fields(result: Result) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in ("name", "started", "environment", "trials")}
+
+
+def _trial(spec: TrialSpec, places: Places) -> Trial:
+    found = {name: places.get(name) for name in places_of(spec)}
+    context = Context(found, VirtualClock(), lambda done, unit: None)
+    outcome = KINDS[spec.kind](spec, context)
+    identity = (spec.id, spec.kind, spec.params, spec.repeat)
+    return Trial(*identity, "done", outcome.metrics, outcome.cold)
+
+
+def rate(result: Result, **params: Any) -> float:
+    """Samples/s of the loop with an input."""
+    (first, *_) = [
+        trial.metrics["samples_per_s"]
+        for trial in result.trials
+        if params.items() <= dict(trial.params).items()
+    ]
+    return float(first)
+
+
+def overrides(line: str, command: str) -> dict[str, Any]:
+    """The ``--set`` pairs of a printed command."""
+    words = shlex.split(line)
+    assert words[: len(command.split())] == command.split()
+    return settings([words[i + 1] for i, word in enumerate(words) if word == "--set"], "a=b")
+
+
+def advised(run: Path, file: Path) -> tuple[dict[str, Any], Sequence[str]]:
+    """The advice by setting, and the commands that follow."""
+    done = iobench("advise", run, "--json", "--emit-config", file)
+    assert done.code == 0, done.err
+    return {a["setting"]: a for a in done.one_object["advice"]}, done.err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("images_per_s", "limited_by"), [(100_000, "decode"), (400, "device")], ids=["fast", "slow"]
+)
+def test_what_was_predicted_comes(
+    timed: None, tmp_path: Path, small_photos: Path, images_per_s: float, limited_by: str
+) -> None:
+    """Also where the device is what is left as a limit: within 10 %, and it is no small gain."""
+    before = measure(config(small_photos, images_per_s=images_per_s), tmp_path / "run")
+    found, (make, again) = advised(tmp_path / "run", tmp_path / "advised.yaml")
+    assert found["resize"]["state"] == "change"
+    whole = found["together"]
+    assert whole["basis"] == "model"
+    assert f"limited by {limited_by}" in whole["evidence"]
+
+    assert make == f"dataprep shard {tmp_path / 'advised.yaml'}"
+    assert dataprep("plan", tmp_path / "advised.yaml").code == 0
+    done = dataprep("shard", tmp_path / "advised.yaml")
+    assert done.code == 0, done.err
+
+    changed = overrides(again, "iobench run")
+    wanted = load(tmp_path / "run/config.yaml", changed)
+    after = measure(wanted, tmp_path / "again")
+    improvement = rate(after, input="warm") / rate(before, input="warm")
+    assert improvement > 1.2
+    assert whole["gain"]["median"] == pytest.approx(improvement, rel=0.1)
+
+
+def test_a_loop_that_its_device_limits_is_left_alone(
+    timed: None, tmp_path: Path, small_photos: Path
+) -> None:
+    """No config is written, and why is one line."""
+    measure(config(small_photos, images_per_s=20), tmp_path / "run")
+    done = iobench("advise", tmp_path / "run", "--emit-config", tmp_path / "advised.yaml")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert "the device is the limit: resharding will not help" in line
+    assert not (tmp_path / "advised.yaml").exists()
+
+
+def test_the_config_says_where_it_comes_from(
+    timed: None, tmp_path: Path, small_photos: Path
+) -> None:
+    """The drawn images, resized to what was measured."""
+    measure(config(small_photos), tmp_path / "run")
+    advised(tmp_path / "run", tmp_path / "advised.yaml")
+    found = yaml.safe_load((tmp_path / "advised.yaml").read_bytes())
+    assert found["source"] == str(small_photos / "drawn-60-2-0")
+    assert found["image"]["size"] == 256
+
+
+@pytest.fixture(scope="module")
+def small_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where drawn images and what is made of them lie: once for all tests here."""
+    return tmp_path_factory.mktemp("data")
