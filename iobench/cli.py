@@ -245,7 +245,7 @@ def selftest(
     ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Measure what is known beforehand, on a real clock: about three minutes.
+    """Measure what is known beforehand, on a real clock: three to four minutes.
 
     Delays at fetch, decode, augmentation and copy must be found on their rungs of the ladder, and
     named by the diagnosis. Exit code 1 where the harness does not find what is known.
