@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings, check_home
+from iobench.limits import LimitSettings
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
 from iobench.probes.disk.settings import DiskSettings
@@ -63,6 +64,9 @@ class BenchConfig(BaseModel):
     sampling: SamplingSettings = SamplingSettings()
     """What the machine does while trials run."""
 
+    limits: LimitSettings = LimitSettings()
+    """What the figures are held against: link, volume, device."""
+
     @field_validator("training")
     @classmethod
     def _groups_differ(cls, value: tuple[Training, ...]) -> tuple[Training, ...]:
@@ -73,8 +77,9 @@ class BenchConfig(BaseModel):
         return value
 
 
-BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices"})
-"""Keys that bound a run and are no part of what it measures: a resumed run may have others."""
+BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits"})
+"""Keys that bound a run, or that its figures are held against, and that are no part of what it
+measures: a resumed run may have others."""
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:

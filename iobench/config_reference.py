@@ -39,6 +39,8 @@ _SECTIONS = (
     ("loaders", "LoaderGrid"),
     ("training", "Training"),
     ("sampling", "SamplingSettings"),
+    ("limits", "LimitSettings"),
+    ("limits.targets", "TargetLimit"),
     ("data.store, data.bucket.store, object_store.targets.store", "StoreOptions"),
 )
 

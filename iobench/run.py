@@ -25,6 +25,7 @@ from iobench.loops.saturation import saturated
 from iobench.others import clashes, others
 from iobench.places import Places
 from iobench.plan import places_of, trials
+from iobench.references import references
 from iobench.result import Result
 from iobench.rundir import RunDirectory, summarised
 from iobench.targets import describe_store
@@ -80,7 +81,9 @@ def run(
         require_given(config.data)
     directory = RunDirectory(folder)
     begun = replace(_begun(config, specs), forecast=forecast or {})
+    held_against = references(config, begun.environment)
     result = directory.open(config, begun.environment, resume=resume) or begun
+    result = replace(result, references=held_against)
     directory.save(result)
     done = {trial.id for trial in result.trials if trial.status == "done"}
     _tell_again(result, display)

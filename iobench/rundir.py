@@ -18,6 +18,7 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.environment import describe
 from iobench.errors import RunConflict
+from iobench.held import held
 from iobench.result import RESULT, Result, read_result
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
@@ -202,7 +203,7 @@ def redraw(folder: Path) -> Path:
 
 def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
-    return replace(result, summary=summarise(result), findings=findings(result))
+    return held(replace(result, summary=summarise(result), findings=findings(result)))
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:

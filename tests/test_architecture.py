@@ -37,8 +37,9 @@ ORDER = {
         *("samplers", "process_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
-        *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
-        "summary",
+        *("probes", "loops", "limits", "config", "config_reference"),
+        *("references", "others", "plan", "result", "forecast"),
+        *("summary", "roofline", "held"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
         *("survey", "preview", "approval", "display", "run", "watching", "selftest", "cli"),
@@ -48,7 +49,7 @@ ORDER = {
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels"}
+PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "roofline", "held"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}
