@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -55,3 +55,9 @@ class Epochs:
         if last_s > first_s:
             found["steady_samples_per_s"] = later / (last_s - first_s)
         return found
+
+
+def epoch_limit(params: Mapping[str, Any]) -> int | None:
+    """Of a loader's trial: what was told; one where a second would no longer be cold."""
+    told: int | None = params.get("epochs")
+    return told or (1 if params["cache"] == "cold" else None)

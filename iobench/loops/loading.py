@@ -10,9 +10,10 @@ from iobench.access.modes import DIRECT
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import LoaderSettings
+from iobench.loops import several_processes
 from iobench.loops.caching import prepared_for
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.epochs import Epochs
+from iobench.loops.epochs import Epochs, epoch_limit
 from iobench.loops.figures import harness_metrics, loop_metrics
 from iobench.loops.first_batch import first_batch
 from iobench.loops.opening import loader_settings, reached
@@ -24,15 +25,17 @@ from iobench.trial import Context, Outcome, TrialSpec
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One point of the grid."""
     params = spec.params
+    if params.get("processes", 1) > 1:
+        return several_processes.run(params, context)
     settings = loader_settings(params)
     place = context.places[params["data"]] if params["data"] else None
     loader = reached(params, place, settings, context)
     data = stored(place, loader.reads) if place is not None and loader.reads else None
     cache = prepared_for(params, params["cache"], place, data)
-    epochs = Epochs(loader, context.clock, _limit(params))
+    epochs = Epochs(loader, context.clock, epoch_limit(params))
     try:
         with metered(params, loader, place, data) as needed:
-            times = _driven(epochs, settings, params, context)
+            times = driven(epochs, settings, params, context)
         first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
@@ -50,15 +53,10 @@ def _has_epochs(params: Mapping[str, Any]) -> bool:
     return "epochs" in params or params.get("access", DIRECT) != DIRECT
 
 
-def _limit(params: Mapping[str, Any]) -> int | None:
-    """What was told; one where a second would no longer be cold."""
-    told: int | None = params.get("epochs")
-    return told or (1 if params["cache"] == "cold" else None)
-
-
-def _driven(
+def driven(
     epochs: Epochs, settings: LoaderSettings, params: Mapping[str, Any], context: Context
 ) -> LoopTimes:
+    """The loop of one process over its batches."""
     consumer = NullConsumer(ConsumerSettings(), context.clock)
     consumer.warm_up()
     return drive(
