@@ -10,6 +10,7 @@ import typer
 
 from dataprep.command_line import Commands, application, settings, start
 from dataprep.names import escape
+from iobench.commands.scale import scale
 
 
 class IobenchCommands(Commands):
@@ -225,6 +226,9 @@ def selftest(
     if as_json:
         typer.echo(json.dumps({"checks": found}))
     raise typer.Exit(int(not all(check["ok"] for check in found)))
+
+
+app.command()(scale)
 
 
 def main() -> None:

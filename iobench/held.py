@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from iobench import roofline
 from iobench.result import Result
+from iobench.scale import scale, shared
 
 
 def held(result: Result) -> Result:
     """The same, its summary and findings with what follows from them."""
-    rows = roofline.roofline(result)
+    summary = dict(_parts(result))
     return replace(
         result,
-        summary={**result.summary, "roofline": rows},
-        findings=(*result.findings, *roofline.findings(rows)),
+        summary={**result.summary, **summary},
+        findings=(*result.findings, *roofline.findings(summary["roofline"])),
     )
+
+
+def _parts(result: Result) -> Iterator[tuple[str, Any]]:
+    yield "roofline", roofline.roofline(result)
+    yield "processes", shared(result.trials)
+    if asked := result.config.get("scale"):
+        yield "scale", scale(result, asked)

@@ -37,19 +37,20 @@ ORDER = {
         *("samplers", "process_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
-        *("probes", "loops", "limits", "config", "config_reference"),
+        *("probes", "loops", "limits", "planning", "config", "config_reference"),
         *("references", "others", "plan", "result", "forecast"),
-        *("summary", "roofline", "held"),
+        *("summary", "roofline", "scale", "held"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
-        *("survey", "preview", "approval", "display", "run", "watching", "selftest", "cli"),
+        *("survey", "preview", "approval", "display", "run", "watching", "selftest"),
+        *("commands", "cli"),
         *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "roofline", "held"}
+PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "roofline", "scale", "held"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -1,0 +1,1 @@
+"""Commands, a module each; ``cli`` names them."""
