@@ -10,6 +10,7 @@ import typer
 
 from dataprep.command_line import Commands, application, settings, start
 from dataprep.names import escape
+from iobench.commands.cost import cost
 from iobench.commands.scale import scale
 
 
@@ -228,6 +229,7 @@ def selftest(
     raise typer.Exit(int(not all(check["ok"] for check in found)))
 
 
+app.command()(cost)
 app.command()(scale)
 
 

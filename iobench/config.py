@@ -14,7 +14,7 @@ from iobench.data.settings import DataSettings, check_home
 from iobench.limits import LimitSettings
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
-from iobench.planning import ScaleSettings
+from iobench.planning import CostSettings, ScaleSettings
 from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.object_store.settings import ObjectStoreSettings
 from iobench.samplers.settings import SamplingSettings
@@ -68,6 +68,9 @@ class BenchConfig(BaseModel):
     limits: LimitSettings = LimitSettings()
     """What the figures are held against: link, volume, device."""
 
+    cost: CostSettings | None = None
+    """What training costs with these figures."""
+
     scale: ScaleSettings | None = None
     """A cluster whose needs are worked out from the figures."""
 
@@ -81,7 +84,7 @@ class BenchConfig(BaseModel):
         return value
 
 
-BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "scale"})
+BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"})
 """Keys that bound a run, or that its figures are held against, and that are no part of what it
 measures: a resumed run may have others."""
 

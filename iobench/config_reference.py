@@ -41,6 +41,7 @@ _SECTIONS = (
     ("sampling", "SamplingSettings"),
     ("limits", "LimitSettings"),
     ("limits.targets", "TargetLimit"),
+    ("cost", "CostSettings"),
     ("scale", "ScaleSettings"),
     ("data.store, data.bucket.store, object_store.targets.store", "StoreOptions"),
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from iobench import roofline
+from iobench.cost import cost
 from iobench.result import Result
 from iobench.scale import scale, shared
 
@@ -24,5 +25,7 @@ def held(result: Result) -> Result:
 def _parts(result: Result) -> Iterator[tuple[str, Any]]:
     yield "roofline", roofline.roofline(result)
     yield "processes", shared(result.trials)
+    if asked := result.config.get("cost"):
+        yield "cost", cost(result, asked)
     if asked := result.config.get("scale"):
         yield "scale", scale(result, asked)

@@ -38,8 +38,8 @@ ORDER = {
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "limits", "planning", "config", "config_reference"),
-        *("references", "others", "plan", "result", "forecast"),
-        *("summary", "roofline", "scale", "held"),
+        *("others", "plan", "result", "references", "forecast"),
+        *("summary", "roofline", "cost", "scale", "held"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
         *("survey", "preview", "approval", "display", "run", "watching", "selftest"),
@@ -50,7 +50,7 @@ ORDER = {
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "roofline", "scale", "held"}
+PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "roofline", "cost", "scale", "held"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

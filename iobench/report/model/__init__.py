@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from iobench.report.model import (
     access,
     against,
+    cost,
     definitions,
     environment,
     first_batch,
@@ -46,6 +47,7 @@ def build(
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),
         roofline.section(result),
+        cost.section(result),
         scale.section(result),
         instrumentation.section(result),
         trials.section(result),
