@@ -43,6 +43,9 @@ class CostSettings(BaseModel):
 
     model_config = _SETTINGS
 
+    group: str | None = None
+    """The training loop that is meant; unless told, the one of which the run's verdict speaks."""
+
     epochs: Count = 90
     """Until training is done."""
 

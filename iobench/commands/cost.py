@@ -11,6 +11,9 @@ import typer
 
 def cost(
     run_dir: Annotated[Path, typer.Argument(help="The folder of a run with a training loop.")],
+    group: Annotated[
+        str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Until training is done.")] = None,
     samples: Annotated[
         int | None, typer.Option(help="Of the whole data set. (default: of what the run read)")
@@ -40,6 +43,7 @@ def cost(
     from iobench.rundir import read
 
     given = {
+        "group": group,
         "epochs": epochs,
         "samples": samples,
         "instance": instance,

@@ -14,20 +14,25 @@ from iobench.summary.training import leading, training
 
 
 def cost(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the loop of which the verdict speaks; ``asked`` are the keys of ``CostSettings``.
+    """Of the loop that is named, else of which the verdict speaks; ``asked`` are the keys of
+    ``CostSettings``.
 
     JSON values. ``rows``: an epoch from each place that was measured, in dollars by part;
     ``breakevens``: resizing beforehand, staging; ``missing``: prices that nobody told, with the
     key to give; ``unknown``: why there is nothing to say.
     """
-    group = leading(training(result.trials))
+    groups = training(result.trials)
+    name = asked.get("group")
+    group = leading([each for each in groups if name in (None, each["group"])])
     rates = loop_rates(result, group) if group else []
     prices = known(result, asked, {rate.side for rate in rates})
     epochs = int(asked.get("epochs") or 1)
     found: dict[str, Any] = {"epochs": epochs, "currency": prices.currency}
     samples = asked.get("samples") or _samples(rates)
     if not rates or not samples:
-        why = "no training loop read stored data" if not rates else "give cost.samples"
+        why = "give cost.samples" if rates else "no training loop read stored data"
+        if name is not None and not group:
+            why = f"no training loop is called {name!r}"
         return {**found, "rows": [], "breakevens": [], "missing": [], "unknown": why}
     consumes = group["consumes"]["median"] if group.get("consumes") else None
     told = (result, group, float(samples), epochs, prices)

@@ -1,8 +1,8 @@
 """PURE. Loops of several processes that ran at once and did not wait for each other.
 
 Only the time counts in which the steps of every one of them counted: before it and after it some
-had the machine for themselves. A process' rate there is that of its steps that began and ended in
-it; the rate of the whole is their sum.
+had the machine for themselves. A step that lies in it in part counts by that part: whole ones alone
+would be the short ones, since batches come in bursts. The rate of the whole is the sum of theirs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from itertools import accumulate
 
 from iobench.errors import TrialFailed
 from iobench.loops.drive import LoopTimes
+
+_TOGETHER = 0.5
+"""Share of the longest loop's time in which all must have been at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +37,26 @@ def side_by_side(ranks: Sequence[LoopTimes]) -> SideBySide:
     """The whole of loops on one clock.
 
     Raises:
-        TrialFailed: some process took no whole step while all others were at it.
+        TrialFailed: they were not at it at the same time for long enough.
     """
     start_s = max(one.asked_s + one.begun_s for one in ranks)
     end_s = min(one.asked_s + one.begun_s + one.seconds for one in ranks)
-    steps = [_within(one, start_s, end_s) for one in ranks]
-    rates = tuple(_rate(one, taken) for one, taken in zip(ranks, steps, strict=True))
-    asked_s = min(one.asked_s for one in ranks)
     seconds = end_s - start_s
+    if seconds < _TOGETHER * max(one.seconds for one in ranks):
+        raise TrialFailed(
+            "the processes were at it together for less than half of their time: give more seconds "
+            "(cold: more images), or a smaller batch_size"
+        )
+    parts = [_parts(one, start_s, end_s) for one in ranks]
+    rates = tuple(_rate(one, part, seconds) for one, part in zip(ranks, parts, strict=True))
+    asked_s = min(one.asked_s for one in ranks)
     first_s = max(one.asked_s + one.time_to_first_batch_s for one in ranks) - asked_s
-    pairs = list(zip(ranks, steps, strict=True))
+    mostly = [
+        (one, step)
+        for one, part in zip(ranks, parts, strict=True)
+        for step, share in enumerate(part)
+        if share >= 0.5
+    ]
     whole = LoopTimes(
         time_to_first_batch_s=first_s,
         au_mlperf=0.0,
@@ -51,8 +64,8 @@ def side_by_side(ranks: Sequence[LoopTimes]) -> SideBySide:
         taken=sum(one.taken for one in ranks),
         seconds=seconds,
         left_out=max(one.left_out for one in ranks),
-        wait_s=tuple(one.wait_s[step] for one, taken in pairs for step in taken),
-        step_s=tuple(one.step_s[step] for one, taken in pairs for step in taken),
+        wait_s=tuple(one.wait_s[step] for one, step in mostly),
+        step_s=tuple(one.step_s[step] for one, step in mostly),
         compute_s=(),
         asked_s=asked_s,
         begun_s=start_s - asked_s,
@@ -60,31 +73,18 @@ def side_by_side(ranks: Sequence[LoopTimes]) -> SideBySide:
     return SideBySide(whole, rates)
 
 
-def _within(one: LoopTimes, start_s: float, end_s: float) -> range:
-    """Steps that began and ended between the two.
-
-    Raises:
-        TrialFailed: there is none.
-    """
+def _parts(one: LoopTimes, start_s: float, end_s: float) -> list[float]:
+    """Which share of each step lies between the two."""
     begun_s = one.asked_s + one.begun_s
     ends = [begun_s + end for end in accumulate(one.step_s)]
-    # Sums of floats may miss the window's own edges by their last bits.
-    slack_s = 1e-9 * max(1.0, abs(end_s))
-    inside = [
-        number
-        for number, step_end_s in enumerate(ends)
-        if step_end_s <= end_s + slack_s and step_end_s - one.step_s[number] >= start_s - slack_s
+    return [
+        max(0.0, min(step_end_s, end_s) - max(step_end_s - step_s, start_s)) / step_s
+        if step_s > 0
+        else float(start_s <= step_end_s <= end_s)
+        for step_end_s, step_s in zip(ends, one.step_s, strict=True)
     ]
-    if not inside:
-        raise TrialFailed(
-            "the processes were not at it at the same time for a whole batch of each: give more "
-            "seconds (cold: more images), or a smaller batch_size"
-        )
-    return range(inside[0], inside[-1] + 1)
 
 
-def _rate(one: LoopTimes, steps: range) -> float:
-    """Samples/s of some steps; batches have as many samples as they have on average."""
-    seconds = sum(one.step_s[step] for step in steps)
-    a_step = one.samples / len(one.step_s)
-    return len(steps) * a_step / seconds if seconds > 0 else 0.0
+def _rate(one: LoopTimes, parts: Sequence[float], seconds: float) -> float:
+    """Samples/s; batches have as many samples as they have on average."""
+    return sum(parts) * one.samples / len(one.step_s) / seconds

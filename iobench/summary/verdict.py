@@ -71,6 +71,8 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     where = f" from {best['data']}" if best["data"] else ""
     if "access" in best:
         where += f", access {best['access']}"
+    if "processes" in best:
+        where += f", {best['processes']} processes"
     if decoding:
         return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
     return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."

@@ -47,13 +47,13 @@ def _table(found: Mapping[str, Any]) -> Table:
 
 def _row(row: Mapping[str, Any], currency: str) -> tuple[Entry, ...]:
     waits = row["idle_hours"] / row["hours"] if row["hours"] > 0 else 0.0
-    idle = f"{percent(waits)} of them the device waits" if row["idle_known"] else ""
+    idle = f"{percent(waits)} waiting" if row["idle_known"] else ""
     without = f"without {', '.join(row['without'])}" if row["without"] else ""
     money = [_money(row.get(key), currency) for key, _ in _MONEY]
     if not row["idle_known"]:
         money[1] = Entry("not measured")
     return (
-        Entry(worded(row), note=str(row["basis"])),
+        Entry(worded(row)),
         Entry(number(row["hours"]), repr(row["hours"]), True, idle),
         *money,
         _money(row.get("usd_to_epochs"), currency, without),

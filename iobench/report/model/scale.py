@@ -42,7 +42,7 @@ def _processes(result: Result) -> Iterator[Block]:
         )
         for entry in entries
     )
-    columns = ("processes", "loader", "together, samples/s", "efficiency", "evenness")
+    columns = ("processes", "setting", "together, samples/s", "efficiency", "evenness")
     yield Table("Loader processes at once, as ranks on this machine", columns, rows)
     yield Words((*([f"All with {said}."] if said else []), _NOTE))
 
@@ -56,7 +56,7 @@ def _settings(entries: Sequence[Mapping[str, Any]]) -> list[str]:
 def _cell(entry: Mapping[str, Any], key: str, *, share: bool = False) -> Entry:
     found = as_estimate(entry.get(key))
     if found is None:
-        return Entry("")
+        return Entry("", is_number=True)
     say = percent if share else number
     note = between(found, say) if found.low < found.high else ""
     return Entry(say(found.median), repr(found.median), True, note)

@@ -50,6 +50,14 @@ def test_a_store_of_ones_own_costs_nothing() -> None:
     assert row["requests_usd"] == row["storage_usd"] == 0.0
 
 
+def test_a_loop_can_be_named() -> None:
+    """Where the verdict speaks of another; one that is not there is said."""
+    two = run(*trained("synthetic", 1e3), *trained("cold", 500), *trained("cold", 100, group="h"))
+    (row,) = cost(two, {**ASKED, "group": "h"})["rows"]
+    assert row["hours"] == pytest.approx(10)
+    assert cost(two, {**ASKED, "group": "i"})["unknown"] == "no training loop is called 'i'"
+
+
 def test_without_samples_those_of_the_run_are_taken() -> None:
     """100 shards of 1,000."""
     found = cost(PLAIN, {**ASKED, "samples": None})

@@ -23,7 +23,7 @@ def test_an_epoch_by_its_parts() -> None:
     assert [cell.text for cell in row] == [
         *("shards@disk, cold", "2", "$10.00", "$10.00", "$0.00", "$0.00", "$20.00", "$1,800.00")
     ]
-    assert row[1].note == "50.0\u00a0% of them the device waits"
+    assert row[1].note == "50.0\u00a0% waiting"
     words = [block for block in made.blocks if isinstance(block, Words)]
     assert words[1].lines[0].startswith("Resizing beforehand: not known")
 
