@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from iobench import roofline
+from iobench import roofline, scale
 from iobench.cost import cost
 from iobench.result import Result
-from iobench.scale import scale, shared
 
 
 def held(result: Result) -> Result:
@@ -18,14 +17,18 @@ def held(result: Result) -> Result:
     return replace(
         result,
         summary={**result.summary, **summary},
-        findings=(*result.findings, *roofline.findings(summary["roofline"])),
+        findings=(
+            *result.findings,
+            *roofline.findings(summary["roofline"]),
+            *scale.findings(summary["processes"]),
+        ),
     )
 
 
 def _parts(result: Result) -> Iterator[tuple[str, Any]]:
     yield "roofline", roofline.roofline(result)
-    yield "processes", shared(result.trials)
+    yield "processes", scale.shared(result.trials)
     if asked := result.config.get("cost"):
         yield "cost", cost(result, asked)
     if asked := result.config.get("scale"):
-        yield "scale", scale(result, asked)
+        yield "scale", scale.scale(result, asked)

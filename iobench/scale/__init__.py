@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iobench.scale.cluster import scale
+from iobench.scale.findings import findings
 from iobench.scale.shared import shared
 
-__all__ = ["scale", "shared"]
+__all__ = ["findings", "scale", "shared"]
