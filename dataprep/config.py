@@ -16,6 +16,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
+from dataprep.credentials import check_no_credentials
 from dataprep.execution import DaskOptions, PlanOptions
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
@@ -135,7 +136,7 @@ class ShardConfig(BaseModel):
     def _not_empty(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be empty")
-        return value
+        return check_no_credentials(value)
 
     @field_validator("split")
     @classmethod

@@ -20,6 +20,8 @@ _WANTED = {
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
     "finite_number": "a finite number",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,11 +34,15 @@ def read_config(
     values: dict[str, Any] = {} if path is None else read_yaml(path)
     for dotted, value in overrides.items():
         set_dotted(values, dotted, value)
+    where = "the command line" if path is None else str(path)
     try:
-        return model.model_validate(values)
+        config = model.model_validate(values)
     except ValidationError as error:
-        where = "the command line" if path is None else str(path)
         raise ConfigError(explain(error, model, where, options)) from None
+    if slips := [*_counted_booleans(values, config)]:
+        told = (f"{key}: give a number, not {str(value).lower()}" for key, value in slips)
+        raise ConfigError(f"{where}: {'; '.join(told)}")
+    return config
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -64,6 +68,21 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
     return content
+
+
+def _counted_booleans(given: Any, taken: Any, key: str = "") -> Iterator[tuple[str, bool]]:
+    """Where ``true`` or ``false`` was given and pydantic took 1 or 0, with the dotted key."""
+    if isinstance(given, bool):
+        one = taken[0] if isinstance(taken, tuple) and len(taken) == 1 else taken
+        if isinstance(one, int | float) and not isinstance(one, bool):
+            yield key, given
+    elif isinstance(given, Mapping):
+        for name, value in given.items():
+            inner = taken.get(name) if isinstance(taken, Mapping) else getattr(taken, name, None)
+            yield from _counted_booleans(value, inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(given, list) and isinstance(taken, tuple) and len(given) == len(taken):
+        for place, (value, inner) in enumerate(zip(given, taken, strict=True)):
+            yield from _counted_booleans(value, inner, f"{key}.{place}")
 
 
 class _KeysOnce(yaml.SafeLoader):

@@ -36,7 +36,8 @@ are translated once, where the foreign library is called.
     │   ├── SchemaTooNew                          written by a newer version
     │   └── FormatMissing                         not made in the format that was asked for
     └── JobError               RuntimeError       the job cannot go on
-        ├── OutputConflict                        OUTPUT holds another job
+        ├── OutputConflict                        OUTPUT holds another job, or another run writes it
+        ├── LeaseLost                             another run may have begun to write OUTPUT
         ├── ShardsMissing                         not all shards of a split are stored
         ├── TooManyFailures                       more failed samples than allowed
         └── WorkerLost                            workers die over one shard
@@ -209,6 +210,10 @@ class OutputConflict(JobError):
     """OUTPUT already holds another job."""
 
     exit_code = 2
+
+
+class LeaseLost(JobError):
+    """This run's claim on OUTPUT has lapsed, or another has taken it over."""
 
 
 class ShardsMissing(JobError):

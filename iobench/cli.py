@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from dataprep.command_line import Commands, application, settings, start
 from dataprep.names import escape
+from iobench.commands import options
 from iobench.commands.cost import cost
 from iobench.commands.scale import scale
 
@@ -28,66 +30,68 @@ app = application(
 
 @app.command()
 def run(
-    config: Annotated[Path, typer.Argument(help="A YAML file; see configs/bench/.")],
-    output: Annotated[
-        Path | None, typer.Option(help="The run's folder. (default: reports/NAME-TIME)")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Any key: --set data.images=5000, --set training.0.steps=50.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --output.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the trials and what they will take, and exit.")
-    ] = False,
-    like: Annotated[
-        Path | None,
-        typer.Option(help="With --dry-run: a run's folder, which tells how long trials take."),
-    ] = None,
+    config: options.Config,
+    output: options.Output = None,
+    set_: options.Set = None,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
+    like: options.Like = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --dry-run: one JSON object on stdout.")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Begin although requests may cost over cost_limit_usd.")
-    ] = False,
-    print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
-    ] = False,
+    yes: options.Yes = False,
+    print_config: options.PrintConfig = False,
 ) -> None:
     """Run every trial of a config, save each, and write a report."""
     from dataprep.errors import ConfigError
-    from iobench import approval, display, run
-    from iobench.config import dump, load
-    from iobench.forecast.content import content, totals
-    from iobench.forecast.words import text
-    from iobench.preview import preview
-    from iobench.rundir import default_folder
+    from iobench.commands.running import Asked, measured
+    from iobench.config import load
 
-    loaded = load(config, settings(set_ or [], "data.images=5000"))
-    if print_config:
-        typer.echo(dump(loaded), nl=False)
-        return
-    if resume and output is None:
-        raise ConfigError("--resume needs --output: the folder of the run to go on with")
-    if (like is not None or as_json) and not dry_run:
+    if (like is not None or as_json) and not (dry_run or print_config):
         raise ConfigError("--like and --json go with --dry-run")
-    begun = output if resume else None
-    ahead = preview(loaded, resumed=begun, like=like, thorough=dry_run)
-    if dry_run:
-        typer.echo(json.dumps(content(ahead)) if as_json else text(ahead, loaded.name))
+    loaded = load(config, settings(set_ or [], options.EXAMPLE))
+    done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
+    if done is None:
         return
-    ask = typer.confirm if approval.on_a_terminal() else None
-    approval.require_leave(ahead, loaded.cost_limit_usd, yes=yes, ask=ask)
-    folder = output or default_folder(loaded.name)
-    done = run.run(loaded, folder, display.choose(), resume=resume, forecast=totals(ahead))
     typer.echo(done.result.summary["verdict"])
-    typer.echo(escape(str(folder / "report.html")))
+    typer.echo(escape(str(done.folder / "report.html")))
+    typer.echo(done.counts, err=True)
+    raise typer.Exit(done.exit_code)
+
+
+@app.command()
+def ladder(
+    config: options.Config,
+    output: options.Output = None,
+    set_: options.Set = None,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
+    like: options.Like = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    yes: options.Yes = False,
+    print_config: options.PrintConfig = False,
+) -> None:
+    """Run a config's training loops on every rung of the ladder, and nothing else of it.
+
+    From data on the device over copying, collating, augmenting and decoding to reading: what each
+    part adds, with its interval. A question mark: it cannot be told from none.
+    """
+    from iobench.commands.climbing import climbing
+    from iobench.commands.ladder_text import text
+    from iobench.commands.running import Asked, measured
+    from iobench.config import load
+
+    loaded = climbing(load(config, settings(set_ or [], options.EXAMPLE)))
+    done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
+    if done is None:
+        return
+    summary, page = done.result.summary, escape(str(done.folder / "report.html"))
+    if as_json:
+        found = {"verdict": summary["verdict"], "ladder": summary["ladder"], "report": page}
+        typer.echo(json.dumps(found))
+    else:
+        for part in (text(summary["ladder"]), summary["verdict"], page):
+            typer.echo(part)
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
 
@@ -211,22 +215,25 @@ def compare(
 
 @app.command()
 def selftest(
+    rounds: Annotated[
+        int,
+        typer.Option(min=2, max=100, help="Of delays: more where other programs are busy."),
+    ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Measure what is known beforehand, on a real clock.
+    """Measure what is known beforehand, on a real clock: about three minutes.
 
-    Exit code 1 where the harness does not find it.
+    Delays at fetch, decode, augmentation and copy must be found on their rungs of the ladder, and
+    named by the diagnosis. Exit code 1 where the harness does not find what is known.
     """
-    from iobench.selftest import checks
+    from iobench import selftest as known
 
-    found = []
-    for check in checks():
-        found.append(check.as_dict())
-        if not as_json:
-            typer.echo(str(check))
     if as_json:
-        typer.echo(json.dumps({"checks": found}))
-    raise typer.Exit(int(not all(check["ok"] for check in found)))
+        text, ok = known.as_json(known.checks(), partial(known.injected, rounds=rounds))
+        typer.echo(text)
+    else:
+        ok = known.tell(known.checks(), partial(known.injected, rounds=rounds), typer.echo)
+    raise typer.Exit(int(not ok))
 
 
 app.command()(cost)

@@ -44,3 +44,25 @@ class VirtualClock:
     def sleep(self, seconds: float) -> None:
         """Move on by ``seconds``."""
         self._now_s += max(seconds, 0.0)
+
+
+class Pauses:
+    """Pauses of exactly their length on average, whatever a clock's sleep does.
+
+    What a sleep overslept, the next one is shorter by, up to its whole length.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._overslept_s = 0.0
+
+    def take(self, seconds: float) -> None:
+        """Let ``seconds`` pass, less what earlier pauses took too long."""
+        behind_s = min(self._overslept_s, seconds)
+        ends_s = self._clock.now_s() - behind_s + seconds
+        self._clock.sleep(seconds - behind_s)
+        self._overslept_s = max(self._clock.now_s() - ends_s, 0.0)
+
+    def clear(self) -> None:
+        """Begin anew: nothing is made good."""
+        self._overslept_s = 0.0

@@ -23,8 +23,8 @@ def process_use(columns: Columns, begin_s: float, end_s: float, samples: float) 
     """
     times = [float("nan") if time_s is None else time_s for time_s in columns.get("time_s", ())]
     metrics = _memory(columns, times, end_s)
-    cores = _mean(columns, _CORES, times, begin_s, end_s)
-    of_workers = _mean(columns, _WORKER_CORES, times, begin_s, end_s)
+    cores = mean_over(columns, _CORES, times, begin_s, end_s)
+    of_workers = mean_over(columns, _WORKER_CORES, times, begin_s, end_s)
     for prefix, found in (("", cores), ("worker_", of_workers)):
         if found is not None:
             metrics[f"{prefix}cores_busy"] = found
@@ -46,10 +46,14 @@ def _memory(columns: Columns, times: Sequence[float], end_s: float) -> dict[str,
     return {"memory_bytes": int(max(within)), "memory_counted": counted} if within else {}
 
 
-def _mean(
+def mean_over(
     columns: Columns, names: Sequence[str], times: Sequence[float], begin_s: float, end_s: float
 ) -> float | None:
-    """Of the sum of rates, each of which is of the time since the reading before."""
+    """The mean of the sum of rates, each of which is of the time since the reading before.
+
+    Over whole intervals between readings from ``begin_s`` to ``end_s``; None where there is none,
+    or where a name is no column.
+    """
     covered_s = total = 0.0
     for place, (before_s, now_s) in enumerate(pairwise(times), start=1):
         values = [columns[name][place] for name in names if name in columns]

@@ -1,7 +1,7 @@
 """What a run found, as ``result.json`` keeps it.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``.
+``references``, and of findings ``title``, ``threshold``, ``share`` and ``primary``.
 A reader takes what it knows and leaves other keys of the same schema aside, so that a version can
 add a part without shutting out the ones before it. What changes the meaning of a key, or takes one
 away, raises the number, and an older version refuses it by name.
@@ -27,12 +27,23 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth saying. ``severity``: ``info``, ``warning`` or ``problem``."""
+    """Something worth saying. ``severity``: ``info``, ``warning`` or ``problem``.
+
+    Attributes:
+        primary: whether it is the one to begin with; of one result one is, or none.
+        title: what its rule says, in a few words; empty in older results.
+        threshold: when its rule fires.
+        share: the part of a loop's time that it explains, 0 to 1; None where that has no meaning.
+    """
 
     code: str
     severity: str
     evidence: str
     advice: str
+    primary: bool = False
+    title: str = ""
+    threshold: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,8 @@ def _sound(result: Result) -> Result:
         for what, value in found.items():
             if not isinstance(value, kind):
                 raise TypeError(f"the {what} is {type(value).__name__}")
+    if not isinstance(repeats := result.config.get("repeats", 0), int):
+        raise TypeError(f"repeats in its config are {repeats!r}")
     return result
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.counted import counted
+from dataprep.credentials import without_credentials
 from dataprep.errors import DataprepError
 from dataprep.names import escape
 from iobench.config import BenchConfig
@@ -235,7 +236,7 @@ def _one(
         status=status,
         metrics=outcome.metrics if outcome else {},
         cold=outcome.cold if outcome else None,
-        reason=reason,
+        reason=without_credentials(reason),
         started_s=round(started_s, 3),
         seconds=round(time.monotonic() - begun_s, 3),
     )
@@ -243,7 +244,8 @@ def _one(
 
 
 def _refused(spec: TrialSpec, status: Status, reason: str) -> Trial:
-    return Trial(spec.id, spec.kind, spec.params, spec.repeat, status, reason=reason)
+    told = without_credentials(reason)
+    return Trial(spec.id, spec.kind, spec.params, spec.repeat, status, reason=told)
 
 
 def _reasons(result: Result) -> str:

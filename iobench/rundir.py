@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from dataprep.errors import ConfigError, StoreError
 from iobench.config import BOUNDS, BenchConfig, dump
+from iobench.diagnosis import diagnose
 from iobench.environment import describe
 from iobench.errors import RunConflict
 from iobench.held import held
@@ -28,7 +29,7 @@ from iobench.run_tables import (
     series_table,
     trials_table,
 )
-from iobench.summary import findings, summarise
+from iobench.summary import summarise
 from iobench.trial import Outcome
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def redraw(folder: Path) -> Path:
 
 def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
-    return held(replace(result, summary=summarise(result), findings=findings(result)))
+    told = held(replace(result, summary=summarise(result)))
+    return replace(told, findings=diagnose(told))
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from iobench.machine_use import machine_use
 from iobench.process_use import process_use
 from iobench.samplers.recorder import Samples
 from iobench.trial import Outcome
@@ -14,7 +15,7 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
 
     All clocks are the machine's monotonic one, which processes share. What was read before that
     moment has a negative time: opening, warming up. Of a loop the metrics say as well what its
-    processes took while its steps counted.
+    processes took while its steps counted, and what the whole machine did then.
     """
     origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
     times = [
@@ -24,6 +25,7 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
     took = {}
     if outcome.counted_s is not None:
         took = process_use(columns, *outcome.counted_s, outcome.metrics.get("samples", 0))
+        took |= machine_use(columns, *outcome.counted_s)
     metrics = {
         **outcome.metrics,
         **took,

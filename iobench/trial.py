@@ -89,6 +89,26 @@ class Outcome:
     samples: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
 
+def _as_it_is(made: Any) -> Any:
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is put around the parts of a trial: nothing, except where the harness tests itself.
+
+    No config names it, and a trial in a process of its own has none: what slows a loop down on
+    purpose can be left in no measurement.
+
+    Attributes:
+        loader: given each loader that was made, gives the one that is used.
+        consumer: the same of consumers.
+    """
+
+    loader: Callable[[Any], Any] = _as_it_is
+    consumer: Callable[[Any], Any] = _as_it_is
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a trial is given beside its params.
@@ -103,6 +123,7 @@ class Context:
     clock: Clock
     progress: Callable[[float, str], None]
     scratch: Path | None = None
+    around: Around = Around()
 
 
 @dataclass(frozen=True, slots=True)

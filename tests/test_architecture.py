@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # Data flows left to right: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
-        *("_version", "errors", "names", "counted", "keys", "ordered"),
+        *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema", "arrow_bytes", "arrow_columns"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
@@ -30,27 +30,38 @@ ORDER = {
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "two_samples", "several", "trial", "words", "lifetime"),
+        *(
+            "errors",
+            "clock",
+            "stats",
+            "two_samples",
+            "ladder",
+            "several",
+            "trial",
+            "words",
+            "lifetime",
+        ),
         *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
         *("environment", "residency", "coldness", "pagecache", "cachestate"),
-        *("samplers", "process_use", "sampled"),
+        *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "limits", "planning", "config", "config_reference"),
         *("others", "plan", "result", "references", "forecast"),
-        *("summary", "roofline", "cost", "scale", "held"),
+        *("summary", "roofline", "cost", "scale", "held", "diagnosis"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing"),
         *("child", "isolation", "s3_server", "places"),
-        *("survey", "preview", "approval", "display", "run", "watching", "selftest"),
+        *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
         *("commands", "cli"),
-        *("__main__", "faults", "demo", "sidebyside", "bench_tars"),
+        *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
-PURE_BENCH = {"stats", "two_samples", "words", "coldness", "summary", "report", "compare", "plan"}
-PURE_BENCH |= {"forecast", "process_use", "sampled", "pixels", "roofline", "cost", "scale", "held"}
+PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
+PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
+PURE_BENCH |= {"pixels", "roofline", "cost", "scale", "held"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

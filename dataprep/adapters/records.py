@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataprep.dataset import Dataset
 from dataprep.dataset.opening import present
@@ -25,6 +27,42 @@ _CUSTOMARY = b"\x0a\x0dimage/encoded\x12"
 _OPEN_FILES = 512
 _NOWHERE = 0, -(2**62)
 _OPENING = threading.Lock()
+
+
+class EncodedImages(Protocol):
+    """Images by number, and by the shards that they lie in.
+
+    Attributes:
+        labels: int64 (samples,), counted from 0.
+        shard_keys: one for each shard.
+    """
+
+    labels: NDArray[np.int64]
+    shard_keys: Sequence[str]
+
+    def __len__(self) -> int:
+        """How many samples."""
+        ...
+
+    def image(self, index: int) -> Buffer:
+        """One encoded image."""
+        ...
+
+    def name(self, index: int) -> str:
+        """Where a sample lies, in words."""
+        ...
+
+    def shard(self, number: int) -> bytes:
+        """All bytes of one shard."""
+        ...
+
+    def samples_of(self, number: int) -> range:
+        """Which samples lie in a shard."""
+        ...
+
+    def image_within(self, shard: memoryview, index: int) -> Buffer:
+        """One encoded image of a shard whose bytes were read."""
+        ...
 
 
 class Records:
@@ -44,7 +82,7 @@ class Records:
         self._options: StoreOptions | None = getattr(dataset.store, "options", None)
         self._format_name = dataset.format
         self._record_options = dataset.manifest.record_options(dataset.format)
-        self.shard_keys = [shard.key for shard in entry.shards]
+        self.shard_keys: Sequence[str] = [shard.key for shard in entry.shards]
         self._shards, self._offsets, self._lengths, self.labels = dataset.places
         # Samples stand in shard order: where the samples of each shard begin.
         self._first = np.searchsorted(self._shards, np.arange(len(self.shard_keys) + 1))

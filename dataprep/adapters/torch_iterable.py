@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
 
-from dataprep.adapters.records import Records
+from dataprep.adapters.records import EncodedImages, Records
 from dataprep.adapters.torch_buffer import SampleBuffer
 from dataprep.adapters.torch_items import Items, Located, Order
 from dataprep.augment import Transform
@@ -23,14 +23,15 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
 
     Each worker takes whole shards, and holds two: the one it gives samples of, and the next,
     which is read meanwhile. With a ``buffer`` samples go through one, so that those of several
-    shards are mixed.
+    shards are mixed. ``records`` is what is read: others of as many samples may take its place
+    before the first item.
     """
 
     def __init__(
         self, dataset: Dataset, transform: Transform | None, order: Order, buffer: int = 0
     ) -> None:
-        self._records = Records(dataset)
-        self.items = Items(self._records.labels, self._records.name, transform, order.seed)
+        self.records: EncodedImages = Records(dataset)
+        self.items = Items(self.records.labels, self.records.name, transform, order.seed)
         self.order = order
         self._buffer = SampleBuffer(buffer, order) if buffer and order.shuffle else None
 
@@ -45,9 +46,14 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
 
     def samples_by_worker(self, workers: int, epoch: int) -> list[int]:
         """How many samples each of ``workers`` gives in an epoch; 0 workers are this process."""
-        shards = self.order.share(len(self._records.shard_keys), epoch)
-        counts = np.array([len(self._records.samples_of(int(number))) for number in shards])
+        shards = self.order.share(len(self.records.shard_keys), epoch)
+        counts = np.array([len(self.records.samples_of(int(number))) for number in shards])
         return [int(counts[worker :: workers or 1].sum()) for worker in range(workers or 1)]
+
+    def sequence(self, epoch: int, worker: int = 0, workers: int = 1) -> Iterator[int]:
+        """Numbers of the samples of one worker, in the order in which they are read."""
+        for number in self._shards_of(epoch, worker, workers):
+            yield from self._within(number, epoch)
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         epoch = self.order.epoch.number
@@ -70,26 +76,29 @@ class IterableRecords(IterableDataset[tuple[Any, int]]):
 
     def _in_sequence(self, epoch: int) -> Iterator[Located]:
         for number, content in self._one_ahead(self._my_shards(epoch)):
-            read = partial(self._records.image_within, memoryview(content))
+            read = partial(self.records.image_within, memoryview(content))
             for index in self._within(number, epoch):
                 yield Located(read, index)
 
     def _my_shards(self, epoch: int) -> list[int]:
-        shards = self.order.share(len(self._records.shard_keys), epoch)
         worker = get_worker_info()
-        return list(map(int, shards[worker.id :: worker.num_workers] if worker else shards))
+        return self._shards_of(epoch, *((worker.id, worker.num_workers) if worker else (0, 1)))
+
+    def _shards_of(self, epoch: int, worker: int, workers: int) -> list[int]:
+        shards = self.order.share(len(self.records.shard_keys), epoch)
+        return list(map(int, shards[worker::workers]))
 
     def _within(self, number: int, epoch: int) -> list[int]:
-        samples = self._records.samples_of(number)
+        samples = self.records.samples_of(number)
         return list(map(int, samples.start + self.order.of(len(samples), epoch, number)))
 
     def _one_ahead(self, shards: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         if not shards:
             return
         with ThreadPoolExecutor(1) as thread:
-            coming = thread.submit(self._records.shard, shards[0])
+            coming = thread.submit(self.records.shard, shards[0])
             for number, following in zip(shards, [*shards[1:], None], strict=True):
                 content = coming.result()
                 if following is not None:
-                    coming = thread.submit(self._records.shard, following)
+                    coming = thread.submit(self.records.shard, following)
                 yield number, content

@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import Sampler, get_worker_info
 
-from dataprep.adapters.records import Records
+from dataprep.adapters.records import EncodedImages, Records
 from dataprep.adapters.torch_items import Items, Located, Order
 from dataprep.augment import Transform
 from dataprep.dataset import Dataset
@@ -17,26 +17,27 @@ from dataprep.dataset import Dataset
 class MapRecords(TorchDataset[tuple[Any, int]]):
     """``images[i]`` is (image, label) of ``dataset[i]``: one ranged read.
 
-    ``sampler`` gives the numbers of this rank in the order of the epoch.
+    ``sampler`` gives the numbers of this rank in the order of the epoch. ``records`` is what is
+    read: others of as many samples may take its place before the first item.
     """
 
     def __init__(self, dataset: Dataset, transform: Transform | None, order: Order) -> None:
-        self._records = Records(dataset)
-        self.items = Items(self._records.labels, self._records.name, transform, order.seed)
+        self.records: EncodedImages = Records(dataset)
+        self.items = Items(self.records.labels, self.records.name, transform, order.seed)
         self.order = order
-        self.sampler = EpochSampler(len(self._records), order)
+        self.sampler = EpochSampler(len(self.records), order)
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is."""
         self.order.epoch.set(epoch)
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self.records)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         if not 0 <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
-        return self.items.item(self._records.image(index), index, self.order.epoch.number)
+        return self.items.item(self.records.image(index), index, self.order.epoch.number)
 
     def samples_in(self, epoch: int) -> int:
         """How many samples this rank has."""
@@ -53,7 +54,7 @@ class MapRecords(TorchDataset[tuple[Any, int]]):
         first, step = (worker.id, worker.num_workers) if worker else (0, 1)
         for begin in range(first * size, len(numbers), step * size):
             batch = numbers[begin : begin + size].tolist()
-            yield [Located(self._records.image, index) for index in batch]
+            yield [Located(self.records.image, index) for index in batch]
 
 
 class EpochSampler(Sampler[int]):

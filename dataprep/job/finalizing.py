@@ -11,8 +11,11 @@ from dataprep.counted import counted
 from dataprep.errors import ManifestMissing, ShardsMissing
 from dataprep.job.finish import finish, read_back, stored_shards
 from dataprep.job.jobfile import JobFile
+from dataprep.job.leases import Leases
 from dataprep.job.stored import stored_job, stored_labels, stored_manifest, stored_plan
 from dataprep.job.summary import Summary
+from dataprep.manifest import Manifest
+from dataprep.sample_table import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
 
 _SHOWN = 10
@@ -41,6 +44,7 @@ def finalize(
 
     Raises:
         ManifestMissing: there is no job of this split.
+        OutputConflict: another run writes it.
         ShardsMissing: shards lack; they are named.
         TooManyFailures: more samples failed than allowed; no manifest.
     """
@@ -61,6 +65,26 @@ def finalize(
             note(f"{split}: complete already, nothing to do ({store.uri})")
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
+    with Leases(store, None, note or _unheard) as leases:
+        leases.take([split])
+        finished, table = _finished(store, split, job, max_failures, options, started_s)
+    seconds = time.monotonic() - started_s
+    failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
+    return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
+
+
+def _unheard(line: str) -> None:
+    """Nobody asked to be told."""
+
+
+def _finished(
+    store: Store,
+    split: str,
+    job: JobFile,
+    max_failures: int | str,
+    options: StoreOptions | None,
+    started_s: float,
+) -> tuple[Manifest, SampleTable]:
     label_space = stored_labels(store, {split: job})
     receipts, table = read_back(store, job, stored_plan(store, split, job), label_space)
     run = {
@@ -69,10 +93,7 @@ def finalize(
         "finalized": True,
         "seconds": round(time.monotonic() - started_s, 3),
     }
-    finished = finish(store, job, receipts, table, max_failures, run)
-    seconds = time.monotonic() - started_s
-    failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
-    return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
+    return finish(store, job, receipts, table, max_failures, run), table
 
 
 def _missing(

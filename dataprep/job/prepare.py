@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from dataprep import keys
@@ -12,6 +13,8 @@ from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
 from dataprep.job.jobfile import JobFile
+from dataprep.job.leases import Leases
+from dataprep.job.parts import Part
 from dataprep.job.planning import planned
 from dataprep.job.plans import SplitPlan, sample_rows
 from dataprep.job.remarks import bytes_to_write, lack_of_space
@@ -50,6 +53,7 @@ class Prepared:
     jobs: Mapping[str, JobFile]
     plans: Mapping[str, SplitPlan]
     manifests: Mapping[str, Manifest]
+    leases: Leases
 
 
 def prepare(
@@ -57,10 +61,14 @@ def prepare(
     *,
     overwrite: bool = False,
     retry_failed: bool = False,
+    part: Part | None = None,
+    running: ExitStack,
     note: Note,
     expect: Expect,
 ) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
+
+    The leases on its splits are held until ``running`` ends.
 
     Raises:
         ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
@@ -68,10 +76,12 @@ def prepare(
     request = requested(config, note)
     store = open_store(config.output, config.store)
     _ready(store)
+    leases = running.enter_context(Leases(store, part, note))
+    leases.take(request.splits)
     for _ in range(_ROUNDS):
         try:
-            return _found(request, store, note, retry_failed, overwrite) or _new(
-                request, store, note, expect, overwrite
+            return _found(request, store, leases, note, retry_failed, overwrite) or _new(
+                request, store, leases, note, expect, overwrite
             )
         except claims.Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
@@ -83,7 +93,12 @@ def prepare(
 
 
 def _found(
-    request: Request, store: Store, note: Note, retry_failed: bool, overwrite: bool
+    request: Request,
+    store: Store,
+    leases: Leases,
+    note: Note,
+    retry_failed: bool,
+    overwrite: bool,
 ) -> Prepared | None:
     """The job that is there already, if all of it is."""
     if overwrite:
@@ -117,7 +132,7 @@ def _found(
         forget(store, job, again[split], request.listing, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
-    return Prepared(config, request.source, store, label_space, found, plans, manifests)
+    return Prepared(config, request.source, store, label_space, found, plans, manifests, leases)
 
 
 def _ready(store: Store) -> None:
@@ -128,9 +143,12 @@ def _ready(store: Store) -> None:
         raise
 
 
-def _new(request: Request, store: Store, note: Note, expect: Expect, overwrite: bool) -> Prepared:
+def _new(
+    request: Request, store: Store, leases: Leases, note: Note, expect: Expect, overwrite: bool
+) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     remove = splits_to_remove(store, request.splits) if overwrite else []
+    leases.take(remove)
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
@@ -149,7 +167,8 @@ def _new(request: Request, store: Store, note: Note, expect: Expect, overwrite: 
     except StoreError as error:
         error.exit_code = 2  # the first write shows whether writing is allowed at all
         raise
-    return Prepared(request.config, request.source, store, label_space, made.jobs, made.plans, {})
+    jobs, plans = made.jobs, made.plans
+    return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, leases)
 
 
 def _put_back(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -54,11 +55,12 @@ def each_split(
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
     require_reachable(checked(config).dask)
-    with Engines(config.dask, display.advance, display.note) as engines:
+    with Engines(config.dask, display.advance, display.note) as engines, ExitStack() as running:
         prepared = prepare(
             config,
             overwrite=overwrite,
             retry_failed=retry_failed,
+            running=running,
             note=display.note,
             expect=engines.expect,
         )
@@ -85,9 +87,13 @@ def shard_part(
 def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
     require_reachable(checked(config).dask)
-    with Engines(config.dask, display.advance, display.note) as engines:
+    with Engines(config.dask, display.advance, display.note) as engines, ExitStack() as running:
         prepared = prepare(
-            config, note=display.note, expect=lambda total: engines.expect(total // part.count)
+            config,
+            part=part,
+            running=running,
+            note=display.note,
+            expect=lambda total: engines.expect(total // part.count),
         )
         for split in prepared.jobs:
             yield _run_part(prepared, split, part, engines, display)
@@ -107,6 +113,7 @@ def _run_split(
     work = _Work(prepared, split, range(job.shards), kept)
     work.do(engines, display)
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
+    prepared.leases.check()
     facts = _run_facts(prepared, time.monotonic() - started_s)
     finished = finish(store, job, receipts, table, prepared.config.max_failures, facts)
     seconds = time.monotonic() - started_s
@@ -195,6 +202,7 @@ class _Work:
             raise too_many(len(refused), allowed, config.max_failures, refused, state)
 
         def on_result(result: ShardResult) -> None:
+            self.prepared.leases.check()
             self.failed += result.failed
             self.examples.extend(result.examples)
             if self.failed + len(refused) > allowed:

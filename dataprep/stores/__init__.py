@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection
 from typing import Any, cast
 
+from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
 from dataprep.stores.options import StoreOptions
@@ -22,9 +23,14 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
     Schemes resolve through the entry-point group ``dataprep.stores``.
 
     Raises:
-        ConfigError: no store is registered for the scheme, or it is not written as one.
+        ConfigError: no store is registered for the scheme, it is not written as one, or it carries
+            credentials.
     """
     uri = os.fspath(uri)
+    try:
+        check_no_credentials(uri)
+    except ValueError as error:
+        raise ConfigError(f"an address {error}") from None
     _refuse_slips(uri, STORES.names())
     scheme, colon, _ = uri.partition("://")
     if not colon:

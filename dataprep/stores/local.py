@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dataprep.errors import ObjectNotFound, PermissionRefused
+from dataprep.stores import local_leases
 from dataprep.stores.local_errors import reading, translated
 from dataprep.stores.local_listing import files_below
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.past_cache import write_all
-from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo
 
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
@@ -57,9 +58,10 @@ class LocalStore:
     def tidy(self) -> None:
         """Remove half-written files whose writers are gone: dead here, or silent for a day."""
         folder = self.root / PARTIAL
+        local_leases.sweep(self._leases)
         with contextlib.suppress(OSError):
             for partial in folder.iterdir():
-                if _is_abandoned(partial):
+                if partial.is_file() and _is_abandoned(partial):
                     partial.unlink(missing_ok=True)
             folder.rmdir()
 
@@ -134,6 +136,18 @@ class LocalStore:
         path = self._path(key)
         with contextlib.suppress(ObjectNotFound), reading(key):
             path.unlink()
+
+    def lease(self, key: str, said: str) -> Lease | Holder | None:
+        """A locked file; see ``local_leases``."""
+        return local_leases.take(self._leases / key, said)
+
+    def holders(self, prefix: str) -> Iterator[Holder]:
+        """By those files."""
+        return local_leases.holders(self._leases, prefix)
+
+    @property
+    def _leases(self) -> Path:
+        return self.root / PARTIAL / "leases"
 
     def _path(self, key: str) -> Path:
         return self.root / _checked(key, self.uri)

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from dataprep.credentials import check_no_credentials
+
 
 class StoreOptions(BaseModel):
     """Options of an S3 endpoint; other stores ignore them."""
@@ -51,9 +53,7 @@ class StoreOptions(BaseModel):
             return None
         if not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
-        if "@" in value.split("//", 1)[1].split("/", 1)[0]:
-            raise ValueError(
-                "must not carry a user or password: credentials come from the environment "
-                "or from a profile"
-            )
+        check_no_credentials(value)
+        if "?" in value or "#" in value:
+            raise ValueError("must end with its path: nothing after ? or #")
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -33,6 +33,18 @@ class Get(Protocol):
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only where the object ends."""
+        ...
+
+
+@runtime_checkable
+class GetTo(Protocol):
+    """Reads whole objects without holding them; no store has to."""
+
+    def get_to(self, key: str, file: BinaryIO) -> None:
+        """Write the object's bytes to ``file``, which can be written anew from where it stands.
+
+        Raises as ``get``, and OSError where ``file`` cannot be written.
+        """
         ...
 
 
@@ -80,6 +92,52 @@ class Delete(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove ``key``; nothing happens where there is none."""
+        ...
+
+
+class Holder(NamedTuple):
+    """Who holds a lease, as far as the store can tell.
+
+    ``said`` is what the holder wrote down. ``stamp`` changes whenever it is renewed. The lease
+    lapses ``left_s`` seconds from now unless that happens; None where it is held for as long as its
+    holder lives, and no longer.
+    """
+
+    key: str
+    said: str
+    stamp: str
+    left_s: float | None
+
+
+class Lease(Protocol):
+    """Held by this process until it is released, or lost."""
+
+    def lost(self) -> str:
+        """Why it is held no longer; empty as long as it is."""
+        ...
+
+    def release(self) -> None:
+        """Let others have it. Nothing happens where it is lost."""
+        ...
+
+
+@runtime_checkable
+class KeepsLeases(Protocol):
+    """Lends a name to one process at a time; no store has to.
+
+    A process that is gone keeps nothing: what it held can be taken at once, or has lapsed after a
+    while by the store's own time.
+    """
+
+    def lease(self, key: str, said: str) -> Lease | Holder | None:
+        """The lease ``key``, with which ``said`` is kept for others to read; or who holds it.
+
+        None where it turns out that nobody can be kept out here.
+        """
+        ...
+
+    def holders(self, prefix: str) -> Iterator[Holder]:
+        """Of every lease whose key begins with ``prefix``, this process's own among them."""
         ...
 
 

@@ -9,23 +9,25 @@ against the same ETag.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import io
-import logging
 import os
-import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer
 from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo
 from dataprep.stores.s3_bucket import S3Bucket
-from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
+from dataprep.stores.s3_errors import error_code, is_passing, translated
+from dataprep.stores.s3_leases import Dated
+from dataprep.stores.s3_leases import holders as lease_holders
+from dataprep.stores.s3_leases import sweep as sweep_leases
+from dataprep.stores.s3_leases import take as take_lease
+from dataprep.stores.s3_reading import S3Reader, log_refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -36,16 +38,11 @@ MULTIPART_FROM_BYTES = 256 * 2**20
 PART_BYTES = 64 * 2**20
 """Of those parts, but for the last."""
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
 _PUT_ATTEMPTS = 3
-_READ_ATTEMPTS = 4
 _CONNECTIONS = 256
 """As many as ``source_concurrency`` may ask for; only those in use are opened."""
 
-_log = logging.getLogger(__name__)
-GOT = "GET %s: %d bytes"
-"""What is logged (level DEBUG) of each GET that was answered: the key, and how many bytes came."""
-
+_GONE = ("404", "NoSuchKey")
 _EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
@@ -55,6 +52,7 @@ class S3Store:
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._bucket = S3Bucket(uri, options)
         self.options = self._bucket.options
+        self._reader = S3Reader(self._bucket, self._client)
         self._forget()
 
     def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
@@ -84,18 +82,23 @@ class S3Store:
         return None
 
     def tidy(self) -> None:
-        """Nothing to do: an object is there or not, and failed multipart uploads are aborted."""
+        """Remove leases of the dead. An object is there or not, failed uploads are aborted."""
+        sweep_leases(self)
 
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""
-        return self._read(key, {})
+        return self._reader.read(key, {})
+
+    def get_to(self, key: str, file: BinaryIO) -> None:
+        """Write the object's bytes to ``file`` as they come, held against its ETag."""
+        self._reader.read_to(key, file)
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object, by one range request."""
         if length <= 0:
             self.head(key)
             return b""
-        return self._read(key, {"Range": f"bytes={offset}-{offset + length - 1}"})
+        return self._reader.read(key, {"Range": f"bytes={offset}-{offset + length - 1}"})
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store, then confirm; what does not match is stored again, then refused."""
@@ -137,7 +140,7 @@ class S3Store:
                     break
                 except Exception as error:
                     if error_code(error) in _EXISTS:
-                        return (sent or _was_repeated(error)) and self._holds(key, data)
+                        return (sent or _was_repeated(error)) and self._reader.holds(key, data)
                     if error_code(error) == "NotImplemented":
                         return self._create_unless_seen(key, data)
                     if last or not is_passing(error):
@@ -171,22 +174,46 @@ class S3Store:
     def head(self, key: str) -> ObjectInfo:
         """Size and ETag."""
         with translated(self._bucket.shown(key), self.options):
-            answer = self._client().head_object(**self._object(key))
+            answer = self._client().head_object(**self._bucket.object(key))
         return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def delete(self, key: str) -> None:
         """Remove the object."""
         with translated(self._bucket.shown(key), self.options):
-            self._client().delete_object(**self._object(key))
+            self._client().delete_object(**self._bucket.object(key))
 
-    def _object(self, key: str) -> dict[str, Any]:
-        bucket = self._bucket
-        return {"Bucket": bucket.name, "Key": bucket.prefix + key, **bucket.payer()}
+    def lease(self, key: str, said: str) -> Lease | Holder | None:
+        """An object below ``leases/``; see ``s3_leases``."""
+        return take_lease(self, key, said)
 
-    def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: Any) -> None:
+    def holders(self, prefix: str) -> Iterator[Holder]:
+        """By those objects."""
+        return lease_holders(self, prefix)
+
+    def dated(self, key: str) -> Dated:
+        """A small object, and how long ago the server says that it was put."""
+        with translated(self._bucket.shown(key), self.options):
+            return self._reader.dated(key)
+
+    def replace(self, key: str, data: bytes, etag: str) -> str | None:
+        """Put ``data`` if the object still has that ETag (``If-Match``); the new one.
+
+        None where it has another by now, or is gone. Asked once: whose answer is lost must look.
+        """
+        md5 = hashlib.md5(data, usedforsecurity=False).digest()
+        with translated(self._bucket.shown(key), self.options):
+            try:
+                answer = self._put_object(key, data, md5, IfMatch=f'"{etag}"')
+            except Exception as error:
+                if error_code(error) in (*_EXISTS, *_GONE):
+                    return None
+                raise
+        return str(answer.get("ETag", "")).strip('"')
+
+    def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: Any) -> Any:
         body: Any = bytes(data) if isinstance(data, memoryview) else data
-        self._client().put_object(
-            **self._object(key),
+        return self._client().put_object(
+            **self._bucket.object(key),
             Body=body,
             ContentMD5=base64.b64encode(md5).decode(),
             ChecksumAlgorithm="SHA256",
@@ -215,58 +242,7 @@ class S3Store:
         info = self.head(key)
         if info.bytes != len(data):
             return None
-        return info if info.etag == md5 or self._holds(key, data) else None
-
-    def _holds(self, key: str, data: Buffer) -> bool:
-        """Whether the object reads back as ``data``."""
-        try:
-            return self._fetch(key, {})[0] == data
-        except Exception as error:
-            if is_checksum(error):
-                return False
-            raise
-
-    def _read(self, key: str, arguments: Mapping[str, Any]) -> bytes:
-        """Read, and again after a broken connection or a body that is not what the ETag says.
-
-        An ETag that looks like an MD5 and is none shows by two readings that agree.
-        """
-        before: bytes | None = None
-        with translated(self._bucket.shown(key), self.options):
-            for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
-                try:
-                    data, md5 = self._fetch(key, arguments)
-                except Exception as error:
-                    if last or not is_passing(error):
-                        raise
-                    continue
-                if md5 is None or data == before:
-                    return data
-                if hashlib.md5(data, usedforsecurity=False).hexdigest() == md5:
-                    return data
-                before = data
-        raise StoreError(
-            f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other and from "
-            "the ETag: something between here and the store changes data"
-        )
-
-    def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
-        """The body of one GET, and its MD5 where the answer gives one."""
-        client = self._client()
-        try:
-            answer: Any = client.get_object(**self._object(key), **arguments)
-        except client.exceptions.ClientError as error:
-            if error_code(error) == "InvalidRange":
-                return b"", None  # it begins where the object has already ended
-            raise
-        # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
-        with contextlib.closing(answer["Body"]) as body:
-            data: bytes = body.read()
-        _log.debug(GOT, key, len(data))
-        etag = answer.get("ETag", "").strip('"')
-        kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
-        plain = "Range" not in arguments and not kms and _MD5.fullmatch(etag)
-        return data, etag if plain else None
+        return info if info.etag == md5 or self._reader.holds(key, data) else None
 
     def _forget(self) -> None:
         self._process = os.getpid()
@@ -279,9 +255,9 @@ class S3Store:
         with self._lock:
             if attempts not in self._clients:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
-                self._clients[attempts] = self._bucket.connect(
-                    attempts=attempts, connections=_CONNECTIONS
-                )
+                client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
+                client.meta.events.register("needs-retry.s3", log_refusal)
+                self._clients[attempts] = client
             return self._clients[attempts]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from dataprep.credentials import check_no_credentials, without_credentials
 from dataprep.errors import ConfigError
 from dataprep.names import escape
 from dataprep.stores.options import StoreOptions
@@ -20,18 +21,17 @@ class S3Bucket:
     """``s3://name/prefix``; ``prefix`` ends in a slash or is empty.
 
     Raises:
-        ConfigError: the URI names no bucket, or carries a user.
+        ConfigError: the URI names no bucket, or carries credentials.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.name, _, prefix = uri.removeprefix("s3://").partition("/")
         if not uri.startswith("s3://") or not self.name:
             raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
-        if "@" in self.name:
-            raise ConfigError(
-                "an S3 URI carries no user or password: credentials come from the environment "
-                "or from a profile"
-            )
+        try:
+            check_no_credentials(uri)
+        except ValueError as error:
+            raise ConfigError(f"an S3 URI {error}") from None
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.options = options or StoreOptions()
 
@@ -83,6 +83,10 @@ class S3Bucket:
                 ),
             )
 
+    def object(self, key: str) -> dict[str, Any]:
+        """Arguments of every request for one object."""
+        return {"Bucket": self.name, "Key": self.prefix + key, **self.payer()}
+
     def payer(self) -> dict[str, Any]:
         """Arguments of every request."""
         return {"RequestPayer": "requester"} if self.options.requester_pays else {}
@@ -98,12 +102,14 @@ class S3Bucket:
 
 
 def another_server(uri: str, options: StoreOptions) -> str | None:
-    """The endpoint by which a bucket is reached, unless it is Amazon's.
+    """The endpoint by which a bucket is reached, unless it is Amazon's; to be shown.
 
-    boto3 is asked: an option, the environment and its own config file can name one.
+    boto3 is asked: an option, the environment and its own config file can name one, also with a
+    password, which is left out.
 
     Raises:
         ConfigError, StoreError: boto3 cannot be set up so.
     """
     server = S3Bucket(uri, options).connect().meta.endpoint_url
-    return None if (urlsplit(server).hostname or "").endswith(_AMAZON) else server
+    is_amazon = (urlsplit(server).hostname or "").endswith(_AMAZON)
+    return None if is_amazon else without_credentials(server)

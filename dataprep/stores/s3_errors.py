@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from dataprep.credentials import without_credentials
 from dataprep.errors import (
     ConfigError,
     DataprepError,
@@ -79,7 +80,7 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
 
 
 def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
+    return without_credentials(" ".join(str(text).split()))
 
 
 def error_code(error: object) -> str:

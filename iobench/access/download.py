@@ -11,7 +11,7 @@ from dataprep import keys
 from dataprep.errors import PermissionRefused
 from dataprep.ordered import in_order
 from dataprep.stores import ObjectInfo, Store, open_store
-from dataprep.stores.protocol import Close
+from dataprep.stores.protocol import Close, GetTo
 from iobench.errors import Unavailable
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -73,4 +73,8 @@ def _copy(store: Store, key: str, folder: Path) -> None:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise PermissionRefused(f"refused: {key!r} would leave {str(folder)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(store.get(key))
+    if not isinstance(store, GetTo):
+        path.write_bytes(store.get(key))
+        return
+    with path.open("wb") as file:  # as it comes: whole shards on many connections are much memory
+        store.get_to(key, file)

@@ -1,8 +1,8 @@
 """Requests to S3 and what they brought, of this process and of those that it forks.
 
-The store logs each GET that was answered; here they are written, as eight bytes each, to a file
-in memory that forked processes share. Each write is whole, since the file is one that is appended
-to (open(2), O_APPEND).
+The store logs each GET that was answered, and each answer that asks for fewer requests; here they
+are written, as 24 bytes each, to a file in memory that forked processes share. Each write is whole,
+since the file is one that is appended to (open(2), O_APPEND).
 """
 
 from __future__ import annotations
@@ -15,17 +15,39 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dataprep.stores import s3
+from dataprep.stores import s3_reading
 
-_ENTRY = struct.Struct("=q")
-_PIECE_BYTES = 1 << 20
+_ENTRY = struct.Struct("=qdd")  # bytes, seconds to the first, seconds to the last
+_REFUSED = -1  # in place of bytes
+_PIECE_BYTES = _ENTRY.size << 15
 
 
 class Fetched(NamedTuple):
-    """GETs that were answered, those of single ranges included, and their bytes."""
+    """GETs that were answered, those of single ranges included, and their bytes.
 
-    requests: int
-    bytes: int
+    ``first_byte_s`` and ``whole_s`` are sums over all GETs of the seconds from asking until the
+    answer began and until all of it was there. ``refused``: answers 503 and 429, to whatever was
+    asked.
+    """
+
+    requests: int = 0
+    bytes: int = 0
+    first_byte_s: float = 0.0
+    whole_s: float = 0.0
+    refused: int = 0
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """As a trial tells them: sums, and means of a GET where there was one."""
+        told: dict[str, float] = {
+            "store_requests": self.requests,
+            "store_read_bytes": self.bytes,
+            "store_refused": self.refused,
+        }
+        if self.requests:
+            told["store_first_byte_s"] = self.first_byte_s / self.requests
+            told["store_get_s"] = self.whole_s / self.requests
+        return told
 
 
 class Count(logging.Handler):
@@ -36,17 +58,27 @@ class Count(logging.Handler):
         self._descriptor = descriptor
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take down a GET; whatever else is logged is none."""
-        if record.msg == s3.GOT and isinstance(record.args, tuple):
-            os.write(self._descriptor, _ENTRY.pack(record.args[1]))
+        """Take down a GET or a refusal; whatever else is logged is neither."""
+        if record.msg == s3_reading.GOT and isinstance(record.args, tuple):
+            os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
+        elif record.msg == s3_reading.REFUSED:
+            os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
 
     def fetched(self) -> Fetched:
         """All so far."""
-        requests = total = offset = 0
+        whole, offset = Fetched(), 0
         while data := os.pread(self._descriptor, _PIECE_BYTES, offset):
-            sizes = [size for (size,) in _ENTRY.iter_unpack(data)]
-            requests, total, offset = requests + len(sizes), total + sum(sizes), offset + len(data)
-        return Fetched(requests, total)
+            entries = list(_ENTRY.iter_unpack(data))
+            gets = [entry for entry in entries if entry[0] != _REFUSED]
+            whole = Fetched(
+                whole.requests + len(gets),
+                whole.bytes + sum(size for size, _, _ in gets),
+                whole.first_byte_s + sum(first_s for _, first_s, _ in gets),
+                whole.whole_s + sum(last_s for _, _, last_s in gets),
+                whole.refused + len(entries) - len(gets),
+            )
+            offset += len(data)
+        return whole
 
 
 @contextlib.contextmanager
@@ -55,7 +87,7 @@ def counting() -> Iterator[Count]:
     descriptor = os.memfd_create("fetched")
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
-    log = logging.getLogger(s3.__name__)
+    log = logging.getLogger(s3_reading.__name__)
     level, propagates = log.level, log.propagate
     count = Count(descriptor)
     log.addHandler(count)

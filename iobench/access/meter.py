@@ -1,4 +1,4 @@
-"""What a mode needs while a loop runs: memory, disk, bytes and requests of the store."""
+"""What a loop asks of a store while it runs, and what a mode needs: memory and disk."""
 
 from __future__ import annotations
 
@@ -20,14 +20,18 @@ from iobench.trial import Params, Place
 def metered(
     params: Params, loader: Loader, place: Place | None, data: Stored | None
 ) -> Iterator[Mapping[str, Any]]:
-    """Metrics of what runs in the ``with`` block, there once it has ended; none for ``direct``.
+    """Metrics of what runs in the ``with`` block, there once it has ended.
 
-    Bytes needed of disk and memory, GETs of S3 and what they brought, and how large the data and
-    the memory are. The loader is still open at the end of the block.
+    Of data on S3: its GETs, what they brought and how long they took, and answers that asked for
+    fewer. Of modes other than ``direct``: bytes needed of disk and memory, and how large the data
+    and the memory are. The loader is still open at the end of the block.
     """
     found: dict[str, Any] = {}
+    remote = place is not None and place.uri.startswith("s3://")
     if params.get("access", DIRECT) == DIRECT or place is None or data is None:
-        yield found
+        with counting() if remote else contextlib.nullcontext() as gets:
+            yield found
+            found |= gets.fetched().metrics if gets else {}
         return
     with counting() as count:
         with PeakMemory() as memory:
@@ -40,5 +44,5 @@ def metered(
         found["memory_reading_share"] = memory.core_share
     if params["access"] == "pipe" and isinstance(loader, BuffersSamples):
         found["shuffle_buffer_bytes"] = loader.buffer_bytes()
-    if place.uri.startswith("s3://"):
-        found |= {"store_requests": fetched.requests, "store_read_bytes": fetched.bytes}
+    if remote:
+        found |= fetched.metrics

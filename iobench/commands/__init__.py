@@ -1,1 +1,1 @@
-"""Commands, a module each; ``cli`` names them."""
+"""Commands of their own modules, and what commands share that run trials; ``cli`` names them."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.compare import differences
 from iobench.compare.differences import Difference
-from iobench.compare.figures import Figure, figures_of
+from iobench.compare.figures import FIRST_BATCH, Figure, figures_of, first_batch_words
 from iobench.compare.points import Apart, Pair, Point, match
 from iobench.compare.verdict import Judgement, Verdict, judge
 from iobench.errors import NotComparable
@@ -155,11 +155,16 @@ def _changes(pair: Pair, threshold: float) -> Iterator[Change | Apart]:
             for where, values, trials in (("base", base, pair.base), ("new", new, pair.new))
             if len(values) < len(trials)
         ]
+        if figure.beside and not (base and new):
+            continue
         # A figure of some repeats is one of the quicker, or of the slower.
         if not short:
             ratio = ratio_apart(base, new)
             higher = figure.higher_is_better
             said = judge(ratio, base, new, threshold=threshold, higher_is_better=higher)
+            if figure == FIRST_BATCH and said.verdict in ("regression", "improvement"):
+                sides = [[trial.metrics for trial in side] for side in (pair.base, pair.new)]
+                said = replace(said, why=first_batch_words(*sides))
             yield Change(pair.point, figure, estimate(base), estimate(new), ratio, said)
         elif base or new:
             said_short = f"{figure.name} above 0 in only {' and '.join(short)}: not compared"

@@ -12,7 +12,7 @@ from iobench.compare.text import change_words, ratio_words
 from iobench.compare.trend import Row, Trend
 from iobench.compare.verdict import VERDICTS, Verdict, more_words
 from iobench.report.model.bounds import bounded
-from iobench.report.model.numbers import between, number, seconds
+from iobench.report.model.numbers import between, number, seconds, size
 from iobench.report.model.shapes import (
     Badge,
     Block,
@@ -139,7 +139,7 @@ def _row(change: Change) -> tuple[Entry, ...]:
 
 
 def _median(figure: Figure, found: Estimate) -> Entry:
-    say = number if figure.is_rate else seconds
+    say = {"": number, "s": seconds, "bytes": size}[figure.unit]
     return Entry(say(found.median), repr(found.median), True, between(found, say))
 
 

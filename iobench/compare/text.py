@@ -125,6 +125,8 @@ def _changes(found: Comparison) -> Iterator[str]:
                 last = change.point.title
                 yield f"  {last}"
             yield f"    {_line(change)}"
+            if change.verdict in ("regression", "improvement") and change.judgement.why:
+                yield f"      of that {change.judgement.why}"
         yield ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dataprep.errors import ConfigError
-from iobench.clock import Clock
+from iobench.clock import Clock, Pauses
 from iobench.consumers.presets import PRESETS, Preset
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, Framework
@@ -30,8 +30,8 @@ class PacedConsumer:
         self.images_per_s = preset.images_per_s
         self.device = f"emulated {preset.name} ({preset.images_per_s:,g} images/s)"
         self.notes: Sequence[str] = (f"emulated, no work is done: {preset.source}",)
-        self._settings, self._clock = settings, clock
-        self._overslept_s = 0.0
+        self._settings = settings
+        self._pauses = Pauses(clock)
         self._compute_s: list[float] = []
 
     def synthetic(self) -> Batch:
@@ -40,16 +40,13 @@ class PacedConsumer:
 
     def warm_up(self) -> None:
         """Nothing to build; the time line begins anew."""
-        self._overslept_s = 0.0
+        self._pauses.clear()
         self._compute_s.clear()
 
     def step(self, batch: Batch) -> None:
         """Come back when the emulated device is done."""
         compute_s = batch.samples / self.images_per_s
-        behind_s = min(self._overslept_s, compute_s)
-        ends_s = self._clock.now_s() - behind_s + compute_s
-        self._clock.sleep(compute_s - behind_s)
-        self._overslept_s = max(self._clock.now_s() - ends_s, 0.0)
+        self._pauses.take(compute_s)
         self._compute_s.append(compute_s)
 
     def finish(self) -> None:

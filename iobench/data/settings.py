@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, model_validator
 
 from dataprep.config import check_split
+from dataprep.credentials import check_no_credentials
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
 
@@ -37,6 +38,7 @@ class BucketSettings(BaseModel):
     @field_validator("uri")
     @classmethod
     def _is_a_store(cls, value: str) -> str:
+        check_no_credentials(value)
         if value == LOCAL or re.fullmatch(r"s3://[^/]+(/.*)?", value):
             return value
         scheme, colon, rest = value.partition("://")
@@ -109,7 +111,7 @@ class DataSettings(BaseModel):
     @field_validator("folder", "source", "shards", "mount")
     @classmethod
     def _has_a_home(cls, value: str | None) -> str | None:
-        return value if value is None else check_home(value)
+        return value if value is None else check_home(check_no_credentials(value))
 
     @model_validator(mode="after")
     def _mount_is_of_shards(self) -> DataSettings:

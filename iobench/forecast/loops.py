@@ -11,7 +11,9 @@ from iobench.forecast.bounds import UNKNOWN, Bounds, up_to
 from iobench.forecast.facts import DataFacts, Facts
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.rates import rates_of
+from iobench.ladder import HELD_RUNGS
 from iobench.loaders.own import BY_SAMPLE, SYNTHETIC
+from iobench.loaders.rungs import MOST_THREADS
 from iobench.trial import Params
 
 START_S = {"null": 0.5, "mock": 0.5, "raw": 1.0, "tf-data": 5.0, "mxnet-record": 4.0}
@@ -72,6 +74,12 @@ class Reading:
             assumed=(*self.assumed, rates.words, _FETCHING),
         )
 
+
+HELD_PER_S = 400.0
+_HOLDING = (
+    f"samples that are held in memory are read and prepared at {HELD_PER_S:g} a second before "
+    "the loop"
+)
 
 DOWNLOADED_BYTES_PER_S = 100e6
 _LISTED = 3.0  # objects of a data set for each shard of one format
@@ -187,21 +195,27 @@ def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
     whole_s = None if likely_s is None else likely_s + start_s
     if not params["data"]:
         return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
-    found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE)
+    # What is held in memory is read beforehand, sample by sample.
+    held = params.get("input") in HELD_RUNGS
+    found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE and not held)
+    if held and whole_s is not None:
+        whole_s += params["steps"] * params["batch_size"] / HELD_PER_S
+    holding = (_HOLDING,) if held else ()
     if found.store and params.get("access") == "file":
         copied = _downloaded(params, facts, lasts, whole_s)
         return _with(copied, copied.likely_s, (*copied.unknown, *unknown))
     if found.store:
-        streams = _streams(params) * _ranks(params, facts)
+        streams = MOST_THREADS if held else _streams(params) * _ranks(params, facts)
         # The time of a loop is not known: an epoch bounds it, whatever its time.
         over = found.over(streams, timeout_s, lasts, start_s, once=True)
+        over = replace(over, assumed=(*over.assumed, *holding))
         return _with(over, whole_s, (*over.unknown, *unknown))
     return Predicted(
         seconds=lasts,
         likely_s=whole_s,
         disk_read=up_to(found.bytes.high),
         unknown=(*found.unknown, *unknown),
-        assumed=(*found.assumed, _STARTS, *_random(params["loader"])),
+        assumed=(*found.assumed, _STARTS, *holding, *_random(params["loader"])),
     )
 
 

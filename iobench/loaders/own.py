@@ -13,3 +13,6 @@ BY_SAMPLE = frozenset({"torch-map"})
 
 TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
 """Read images that are stored decoded."""
+
+FROM_MEMORY = frozenset({"torch-iterable", "torch-map", "torch-folder"})
+"""Can be given samples that lie in memory: loops over them have all rungs of the ladder."""

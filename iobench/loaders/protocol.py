@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from iobench.clock import Clock
 from iobench.trial import Place
 
+MemoryRung = Literal["collate", "augment", "decode"]
 Framework = Literal["torch", "tensorflow", "mxnet", "none"]
 
 
@@ -111,6 +112,21 @@ class BuffersSamples(Protocol):
 
     def buffer_bytes(self) -> int:
         """The most that each worker's held so far, added up: encoded images."""
+
+
+@runtime_checkable
+class HoldsSamples(Protocol):
+    """A loader that can be given samples that lie in memory; optional."""
+
+    def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
+        """Prepare the first ``samples`` of epoch 0, and give those instead of what is stored.
+
+        ``rung`` says how they lie in memory: encoded (``decode``), decoded (``augment``) or
+        finished (``collate``). They take ``limit_bytes`` at most; called before any epoch.
+
+        Raises:
+            TrialFailed: that holds not one of them.
+        """
 
 
 class Loader(Protocol):

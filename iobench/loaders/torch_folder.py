@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from dataprep.augment import Augmentation
+from dataprep.formats.records import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
 from iobench.image_files import ImageFiles, image_files
@@ -29,30 +30,47 @@ class TorchFolderLoader(TorchLoader):
         found = image_files(listing)
         ranks = settings.rank, settings.world_size
         order = Order(settings.shuffle, settings.seed, Epoch(0), *ranks)
-        items = Items(found.labels, found.names.__getitem__, transform, settings.seed)
-        files = FolderImages(self.place.uri, self.place.store, found, items, order.epoch)
-        return Readable(files, EpochSampler(len(found.names), order), order.epoch.set)
+        files = FolderFiles(self.place.uri, self.place.store, found)
+        items = Items(files.labels, files.name, transform, settings.seed)
+        images = FolderImages(files, items, order.epoch)
+        return Readable(images, EpochSampler(len(found.names), order), order.epoch.set)
 
 
 class FolderImages:
-    """A map-style data set of files; each process opens its own connection."""
+    """A map-style data set of ``records``."""
 
-    def __init__(
-        self, uri: str, options: StoreOptions, files: ImageFiles, items: Any, epoch: Any
-    ) -> None:
+    def __init__(self, records: Any, items: Any, epoch: Any) -> None:
+        self.records, self.items = records, items
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        image = self.records.image(index)
+        item: tuple[Any, int] = self.items.item(image, index, self._epoch.number)
+        return item
+
+
+class FolderFiles:
+    """Files by number; each process opens its own connection."""
+
+    def __init__(self, uri: str, options: StoreOptions, files: ImageFiles) -> None:
         self._place = uri, options
         self._files = files
-        self.items = items
-        self._epoch = epoch
+        self.labels = files.labels
         self._opened: tuple[int, Source] | None = None
 
     def __len__(self) -> int:
         return len(self._files.names)
 
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        image = self._source().read(self._files.located(index))
-        item: tuple[Any, int] = self.items.item(image, index, self._epoch.number)
-        return item
+    def image(self, index: int) -> Buffer:
+        """One encoded image: one read."""
+        return self._source().read(self._files.located(index))
+
+    def name(self, index: int) -> str:
+        """The file's name below the folder."""
+        return self._files.names[index]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}

@@ -15,20 +15,21 @@ from dataprep.errors import DataprepError
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, MemoryRung
 from iobench.loaders.sources import need_framework, need_place
 from iobench.trial import Place
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
+    from iobench.loaders.rungs.held import Held
     from iobench.loaders.torch_first import FirstBatchWatch
 
 
 class Readable(NamedTuple):
     """A torch data set, its sampler where it is of the map style, and how it learns the epoch.
 
-    ``dataset.items`` is what its samples are made of.
+    ``dataset.items`` is what its samples are made of, ``dataset.records`` what is read.
     """
 
     dataset: Any
@@ -49,6 +50,7 @@ class TorchLoader(ABC):
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place = need_place(place, self.name, self.holds)
         self.settings = settings
+        self._around: Callable[[Augmentation], Augmentation] = _as_it_is
         self._clock = clock
         need_framework("torch")
         if settings.pin_memory:
@@ -56,6 +58,26 @@ class TorchLoader(ABC):
         self._readable: Readable | None = None
         self._loader: DataLoader[Any] | None = None
         self._watch: FirstBatchWatch | None = None
+        self._held: Held | None = None
+
+    def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
+        """Read the first ``samples`` of epoch 0 now, and give those instead of stored ones.
+
+        Raises:
+            TrialFailed: ``limit_bytes`` of memory hold not one of them.
+            ImageError: one cannot be decoded.
+        """
+        from iobench.loaders.rungs.preload import preloaded
+
+        self._held = preloaded(
+            self.open(None),
+            rung,
+            self.settings,
+            samples=samples,
+            limit_bytes=limit_bytes,
+            decoded=self.place.decoded,
+        )
+        self.notes = (*self.notes, self._held.note)
 
     @abstractmethod
     def open(self, transform: Augmentation | None) -> Readable:
@@ -91,19 +113,30 @@ class TorchLoader(ABC):
             iterator._shutdown_workers()
         self._loader = self._readable = None
 
+    def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
+        """Images go through what ``transform`` makes of their augmentation; before any epoch.
+
+        For the harness's test of itself, which slows it down.
+        """
+        self._around = transform
+
     def _transform(self) -> Augmentation | None:
         """Normalising is left to the collate function, which does it in place."""
         settings = self.settings
         if not settings.decode:
             return None
-        return replace(augmentation_of(settings, decoded=self.place.decoded), normalise=False)
+        decoded = self.place.decoded or (self._held is not None and self._held.rung == "augment")
+        return replace(augmentation_of(settings, decoded=decoded), normalise=False)
 
     def _opened(self) -> Readable:
         """What ``open`` gives, its first batch watched."""
         from iobench.loaders.torch_first import FirstBatchWatch, watched
 
+        transform = self._transform()
         begun_s = self._clock.now_s()
-        readable = self.open(self._transform())
+        readable = self.open(self._around(transform) if transform else None)
+        if self._held is not None:
+            self._held.instead_of_stored(readable.dataset)
         listed_s = self._clock.now_s()
         dataset = readable.dataset
         self._watch = FirstBatchWatch(dataset.items, self._clock, begun_s, listed_s)
@@ -159,6 +192,10 @@ def said_by_worker(error: Exception) -> str | None:
     if colon and message and isinstance(error, DataprepError):
         return message
     return f"{qualified.rpartition('.')[2]}{colon}{message}" or type(error).__name__
+
+
+def _as_it_is(transform: Augmentation) -> Augmentation:
+    return transform
 
 
 def one_thread(worker: int) -> None:

@@ -53,7 +53,8 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
             f"{name} reads encoded images, and these are stored as pixels: "
             f"{', '.join(sorted(TAKE_PIXELS))} read them"
         )
-    return made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
+    loader = made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
+    return context.around.loader(loader)
 
 
 def batches_of(loader: Loader, number: int) -> Iterator[Batch]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import selectors
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
@@ -13,6 +15,10 @@ from iobench.messages import Message, outcome_of, request
 from iobench.trial import Outcome, Place, TrialSpec
 
 _GRACE_S = 2.0
+_PAUSE_S = 0.05
+_LOST = re.compile(
+    r"connection (?:was )?(?:closed|reset|refused)|remote (?:error|process)|peer", re.I
+)
 _SILENT: Message = {}
 """Of a rank that has ended without a last word."""
 
@@ -65,6 +71,11 @@ def cause(said: Mapping[int, Message]) -> int | None:
     return min(failed, key=lambda number: (bool(said[number]), _at_s(said[number]), number))
 
 
+def lost_another(message: Message) -> bool:
+    """PURE. Whether a rank failed since a connection to another was gone: gloo's words, NCCL's."""
+    return bool(_LOST.search(str(message.get("failed", ""))))
+
+
 def _at_s(message: Message) -> float:
     return float(message.get("at_s", -math.inf))
 
@@ -99,11 +110,24 @@ class _Listening:
                     if self._ranks[key.data].closed:
                         selector.unregister(key.fileobj)
                 self._look()
-        # Whoever was lost first has spoken, or is gone, by the time that others notice.
-        for number in range(len(self._ranks)):
-            self._take(number)
-        self._look()
+        self._settle()
         return self._said
+
+    def _settle(self) -> None:
+        """Whoever was lost first has spoken by the time that others notice, or is gone, or on its
+        way out: ``exit`` closes connections before a library has let go of all it has."""
+        deadline_s = time.monotonic() + _GRACE_S
+        while True:
+            for number in range(len(self._ranks)):
+                self._take(number)
+            self._look()
+            first = cause(self._said)
+            in_doubt = first is not None and lost_another(self._said[first])
+            if not in_doubt or len(self._said) == len(self._ranks):
+                return
+            if time.monotonic() >= deadline_s:
+                return
+            time.sleep(_PAUSE_S)
 
     def _look(self) -> None:
         """For ranks that are gone: what they left behind may hold their pipe open."""

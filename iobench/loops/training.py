@@ -1,4 +1,4 @@
-"""Kind ``train``: a whole training loop, fed from the device, the page cache, disk or store."""
+"""Kind ``train``: a whole training loop, fed from the device, from memory, disk or store."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 from iobench.access.meter import metered
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
+from iobench.errors import Unavailable
 from iobench.extensions import made
-from iobench.loaders import Batch, Loader
+from iobench.ladder import HELD_RUNGS
+from iobench.loaders import Batch, HoldsSamples, Loader
+from iobench.loaders.rungs.host_batch import NOTE, host_batch
 from iobench.loops import several_devices
 from iobench.loops.caching import prepared_for
 from iobench.loops.counting import classes_of, full_batches, steps_of, whole_batches
@@ -21,8 +24,9 @@ from iobench.loops.opening import check_frameworks, loader_settings, reached
 from iobench.loops.outcome import loop_outcome
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
+from iobench.memory import available_bytes
 from iobench.stored import Stored, stored
-from iobench.trial import Context, Outcome, TrialSpec
+from iobench.trial import Context, Outcome, Params, TrialSpec
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -38,13 +42,16 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     loader = reached(params, place or over, loader_settings(params), context)
     data = stored(over, loader.reads) if over is not None and loader.reads else None
     steps, leave_out = _steps(params, data, loader)
+    held = params["input"] in HELD_RUNGS
+    if held:
+        # Before the consumer is warm: a GPU that waits for long lowers its clocks again.
+        _hold(loader, params, steps)
     consumer = _consumer(params, data, context)
     consumer.warm_up()
-    if params["input"] == "synthetic":
-        times = _drive(lambda: repeat(consumer.synthetic()), consumer, context, steps, leave_out)
-        return loop_outcome(times, consumer, params, context.clock, notes=())
+    if params["input"] in ("synthetic", "copy"):
+        return _one_batch(loader, consumer, params, context, data, (steps, leave_out))
     check_frameworks(loader, consumer.framework)
-    cache = prepared_for(params, params["input"], place, data)
+    cache = None if held else prepared_for(params, params["input"], place, data)
     try:
         with metered(params, loader, place, data) as needed:
             times = _drive(
@@ -64,9 +71,40 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         context.clock,
         notes=[*loader.notes, *first.notes],
         more={**first.metrics, **needed},
-        data=data,
+        data=None if held else data,
         cold=cache.judged(params["loader"], times.taken) if cache else None,
     )
+
+
+def _one_batch(
+    loader: Loader,
+    consumer: Consumer,
+    params: Params,
+    context: Context,
+    data: Stored | None,
+    steps: tuple[int, int],
+) -> Outcome:
+    """The loop over one batch, again and again: on the device, or in host memory."""
+    loader.close()
+    notes: tuple[str, ...] = ()
+    if params["input"] == "copy":
+        check_frameworks(loader, consumer.framework)
+        batch, notes = host_batch(loader_settings(params), classes_of(data)), (NOTE,)
+    else:
+        batch = consumer.synthetic()
+    times = _drive(lambda: repeat(batch), consumer, context, *steps)
+    return loop_outcome(times, consumer, params, context.clock, notes=notes)
+
+
+def _hold(loader: Loader, params: Params, steps: int) -> None:
+    """The loop's samples into memory, a quarter of what is free at most.
+
+    Raises:
+        Unavailable: the loader only gives what is stored.
+    """
+    if not isinstance(loader, HoldsSamples):
+        raise Unavailable(f"loader {params['loader']} cannot be given samples from memory")
+    loader.hold(params["input"], steps * params["batch_size"], available_bytes() // 4)
 
 
 def _steps(params: Mapping[str, Any], data: Stored | None, loader: Loader) -> tuple[int, int]:
@@ -98,4 +136,5 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     told = {key: params[key] for key in keys if key in params}
     kind = CONSUMERS.load(params["consumer"])
     settings = ConsumerSettings(classes=classes_of(data), **told)
-    return made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    consumer = made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    return context.around.consumer(consumer)

@@ -11,13 +11,14 @@ from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, s
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
-from iobench.loaders.own import SYNTHETIC
+from iobench.ladder import HELD_RUNGS, HOST_RUNGS
+from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName
 from iobench.several import AlsoNull, Several, bare_null
 from iobench.words import model_words
 
-Input = Literal["synthetic", "warm", "cold", "store"]
+Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
 _LOADER_KEYS = (
     *("workers", "prefetch", "augment", "colour_jitter", "pca_noise", "normalise"),
     *("pin_memory", "image_size"),
@@ -79,7 +80,9 @@ class Training(BaseModel):
 
     inputs: Several[Input] = ("synthetic", "warm", "cold")
     """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
-    the disk, `store` on S3. Each input is a trial of its own over as many samples."""
+    the disk, `store` on S3. Each input is a trial of its own over as many samples. Between them,
+    for torch's loaders: `copy`, a batch in host memory; `collate`, finished images in memory;
+    `augment`, decoded ones; `decode`, encoded ones."""
 
     access: Literal["direct", "file", "pipe", "lazy"] = "direct"
     """Of input `store`, as in `loaders`; `mount` is what `warm` and `cold` read."""
@@ -171,6 +174,31 @@ class Training(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _rungs_in_memory_are_of_torch(self) -> Training:
+        asked = [source for source in HOST_RUNGS if source in self.inputs]
+        if not asked:
+            return self
+        said = ", ".join(asked)
+        if self.loader not in FROM_MEMORY:
+            raise ValueError(
+                f"inputs {said} are rungs of torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
+                f"of loader {self.loader} three are what there is, synthetic, warm, and cold or "
+                "store"
+            )
+        if self.consumer in ("tensorflow", "mxnet"):
+            raise ValueError(
+                f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them"
+            )
+        if self.devices != 1:
+            raise ValueError(
+                f"inputs {said} are for a loop on one device, not for several (devices: "
+                f"{self.devices})"
+            )
+        if "decode" in asked and self.data == "pixels":
+            raise ValueError("input decode is of images that are stored encoded, not of pixels")
+        return self
+
     @property
     def over(self) -> str:
         """The data whose number of samples limits every input: where it lies anyhow."""
@@ -193,13 +221,14 @@ class Training(BaseModel):
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
     """PURE. One point an input, the device-resident one first."""
     for source in settings.inputs:
-        real = source != "synthetic" and settings.loader not in SYNTHETIC
+        real = source not in ("synthetic", "copy") and settings.loader not in SYNTHETIC
+        stored = f"{settings.data}@{'s3' if source == 'store' else 'disk'}"
         point: dict[str, Any] = {
             "group": settings.label,
             "input": source,
             "consumer": settings.consumer,
             "loader": settings.loader,
-            "data": f"{settings.data}@{'s3' if source == 'store' else 'disk'}" if real else "",
+            "data": (settings.over if source in HELD_RUNGS else stored) if real else "",
             # Every input is run over the same number of samples, which the data may limit.
             "over": settings.over,
             "steps": settings.steps,

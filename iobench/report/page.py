@@ -20,7 +20,7 @@ from iobench.report.model.shapes import Report
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.result import Result
 
-_LONGEST_PLAIN = 1_000_000
+_LONGEST_PLAIN = 250_000
 
 
 def render(
@@ -45,8 +45,8 @@ def render_page(report: Report, raw: Any) -> bytes:
         .render(
             report=report,
             numbered=_numbered(report),
-            charts=embedded_json(as_items(report.charts)),
-            result=_embedded(raw),
+            charts=_embedded("charts", as_items(report.charts)),
+            result=_embedded("result", raw),
             bokeh=_bokeh(),
         )
     )
@@ -61,13 +61,13 @@ def embedded_json(value: Any) -> Markup:
     return Markup(escaped)  # noqa: S704
 
 
-def _embedded(raw: Any) -> Markup:
+def _embedded(name: str, value: Any) -> Markup:
     """The element that holds it: JSON, or where that were long, the same as gzip in base64."""
-    plain = embedded_json(raw)
+    plain = embedded_json(value)
     if len(plain) <= _LONGEST_PLAIN:
-        return Markup('<script type="application/json" id="result">{}</script>').format(plain)
+        return Markup('<script type="application/json" id="{}">{}</script>').format(name, plain)
     packed = base64.b64encode(gzip.compress(plain.encode(), mtime=0)).decode()
-    return Markup('<script type="application/gzip" id="result">{}</script>').format(packed)
+    return Markup('<script type="application/gzip" id="{}">{}</script>').format(name, packed)
 
 
 def _numbered(report: Report) -> dict[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iobench.roofline.findings import findings
 from iobench.roofline.rows import roofline
 
-__all__ = ["findings", "roofline"]
+__all__ = ["roofline"]

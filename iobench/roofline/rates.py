@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from iobench.data.given import read_from
 from iobench.result import Result
 from iobench.summary.points import by_point, cold_label, figure
-from iobench.summary.targets import read_from
 
 _CACHED = {"warm", "not applicable", ""}
 

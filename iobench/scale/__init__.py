@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from iobench.scale.cluster import scale
-from iobench.scale.findings import findings
 from iobench.scale.shared import shared
 
-__all__ = ["findings", "scale", "shared"]
+__all__ = ["scale", "shared"]

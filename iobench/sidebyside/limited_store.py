@@ -18,9 +18,9 @@ from pathlib import Path
 
 from dataprep.stores import StoreOptions
 from iobench.faults import Delay, FaultProxy, Match, RateLimit, Rule
+from iobench.faults.bucket import Bucket
 from iobench.lifetime import end_with
 from iobench.s3_server import MotoServer
-from iobench.sidebyside.bucket import Bucket
 
 BUCKET = "bench"
 

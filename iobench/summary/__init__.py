@@ -1,18 +1,18 @@
-"""PURE. Trials into figures, a verdict and findings."""
+"""PURE. Trials into figures and a verdict."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from iobench.result import Finding, Result
+from iobench.result import Result
 from iobench.summary.access import access_modes
-from iobench.summary.findings import findings
+from iobench.summary.ladder import ladders
 from iobench.summary.supplies import disks, layouts, loaders, object_stores
 from iobench.summary.training import leading, training
 from iobench.summary.verdict import verdict
 from iobench.summary.watched import watched
 
-__all__ = ["Finding", "findings", "summarise"]
+__all__ = ["summarise"]
 
 
 def summarise(result: Result) -> dict[str, Any]:
@@ -25,6 +25,7 @@ def summarise(result: Result) -> dict[str, Any]:
     first = leading(groups)
     summary = {
         "training": groups,
+        "ladder": ladders(result.trials),
         "loaders": loaders(result.trials),
         "disks": disks(result.trials),
         "access": access_modes(result.trials),

@@ -6,12 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iobench.loaders.own import SYNTHETIC
+from iobench.summary.ladder import largest
 from iobench.summary.training import leading
 from iobench.summary.watched import sentence as of_watched
 from iobench.trial import Trial
 
 _FINE = 0.95  # from here on nothing worth speaking of is lost
 _SMALL = 0.02
+_COSTS = {
+    "copy": "copying to the device costs",
+    "collate": "collating, and handing batches over between processes, costs",
+    "augment": "augmenting costs",
+    "decode": "decoding costs",
+    "warm": "reading from the page cache costs",
+    "cold": "waiting for storage costs",
+    "store": "waiting for the object store costs",
+}
 _NOISY = ", and repeats differ by more than it waits"
 
 
@@ -19,7 +29,7 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     """What the training loop gets, and what costs the rest; without one, what storage gives."""
     group = leading(summary["training"])
     if group and group["au_ceiling"]:
-        return _of_training(group)
+        return _of_training(group, _costliest(summary, group))
     if group and group["achieved"]:
         rate = group["achieved"]["median"]
         return (
@@ -78,7 +88,17 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."
 
 
-def _of_training(group: Mapping[str, Any]) -> str:
+def _costliest(summary: Mapping[str, Any], group: Mapping[str, Any]) -> str:
+    """The rung of the loop's ladder that costs most, in words; empty where none can be told."""
+    for entry in summary.get("ladder") or ():
+        if entry["group"] == group["group"] and entry["farthest"] == group["input"]:
+            rung = largest(entry)
+            if rung is not None and rung["share"]["median"] > _SMALL:
+                return f"{_COSTS[rung['rung']]} {_percent(rung['share']['median'])} of the time"
+    return ""
+
+
+def _of_training(group: Mapping[str, Any], costliest: str = "") -> str:
     share = group["au_ceiling"]["median"]
     subject = "The training loop"
     if group["emulated"]:
@@ -90,7 +110,7 @@ def _of_training(group: Mapping[str, Any]) -> str:
         return f"{got}: its data keeps up{_NOISY if noisy else ''}."
     if share >= _FINE:
         return f"{got}: its data keeps up."
-    return f"{got}; {_cause(group)}."
+    return f"{got}; {costliest or _cause(group)}."
 
 
 def _cause(group: Mapping[str, Any]) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.summary.points import by_point, figure
 from iobench.trial import Trial
 
 _FINE, _HIGH = 0.05, 0.20
+_FEW = 20  # steps, below which not even a median is given
 _FIGURES = (
     *("samples_per_s", "wait_share", "device_wait_share", "time_to_first_batch_s"),
     *("epoch_start_s", "epoch_start_share", "seconds", "steps", "epochs"),
@@ -33,6 +35,9 @@ def sentence(entries: Sequence[Mapping[str, Any]]) -> str:
     share = first["wait_share"]["median"]
     subject = "Your loop" if len(entries) == 1 else f"Your loop over {first['loader']}"
     said = f"{subject} waits for data {_percent(share)} of its time{_grade(share)}"
+    steps = int(first["steps"]["median"]) if first["steps"] else _FEW
+    if steps < _FEW:
+        said += f" (over only {counted(steps, 'step')})"
     if first["samples_per_s"]:
         said += f", at {first['samples_per_s']['median']:,.0f} samples/s"
     if first["device_wait_share"]:

@@ -28,6 +28,8 @@ def _overlay(mounted: Mounted) -> Told | None:
 
 
 def _on_devices(mounted: Mounted) -> Told:
+    if mounted.hidden:
+        return Told(UNKNOWN, "it lies on a block device that /sys does not show from here")
     if not mounted.devices:
         return Told(UNKNOWN, "no block device is behind it, and its type is not one of the known")
     if len(mounted.devices) == 1:

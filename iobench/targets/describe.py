@@ -59,9 +59,10 @@ def _resolved(path: Path) -> Path:
 def look(mount: Mount, table: Sequence[Mount], root: Path = sysfs.SYSFS, depth: int = 0) -> Mounted:
     """What the kernel says of a mount and of all that lies below it."""
     options = (*mount.options.split(","), *mount.super_options.split(","))
+    numbers = _numbers(mount, root)
     devices = [
         one if depth >= _DEEPEST else _with_backing(one, number, table, root, depth)
-        for number in _numbers(mount, root)
+        for number in numbers
         if (one := sysfs.device(number, root)) is not None
     ]
     lower = _upper_directory(options, table, root, depth) if depth < _DEEPEST else None
@@ -70,7 +71,8 @@ def look(mount: Mount, table: Sequence[Mount], root: Path = sysfs.SYSFS, depth: 
         read_ahead_kb = _first_read_ahead_kb(devices[0])
     helped = mount.file_system in ("nfs", "nfs4") and mounted_by_helper(options)
     return Mounted(
-        mount.file_system, mount.source, options, tuple(devices), lower, read_ahead_kb, helped
+        *(mount.file_system, mount.source, options, tuple(devices), lower, read_ahead_kb, helped),
+        hidden=bool(numbers) and not devices,
     )
 
 

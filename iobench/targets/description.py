@@ -49,7 +49,8 @@ class Mounted:
     ``devices``: block devices that it lies on, several for btrfs. ``lower``: the mount on which
     an overlay's upper directory lies, where that can be seen. ``read_ahead_kb`` is the kernel's
     for this file system, network file systems included. ``by_efs_helper``: the proxy that it is
-    mounted by is that of EFS's mount helper.
+    mounted by is that of EFS's mount helper. ``hidden``: it has a block device that sysfs does not
+    show.
     """
 
     file_system: str
@@ -59,6 +60,7 @@ class Mounted:
     lower: Mounted | None = None
     read_ahead_kb: int | None = None
     by_efs_helper: bool = False
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dataprep.errors import ConfigError
 from iobench.watching.device import DeviceIdle, cuda
 from iobench.watching.folders import claimed, default_folder, released
 from iobench.watching.link import Link
+from iobench.watching.proxy import unwatched
 from iobench.watching.ranks import rank_of
 from iobench.watching.session import Session, now, step_cost_s
 
@@ -45,7 +46,8 @@ def watch(
 
     Args:
         loader: anything that can be iterated over: torch's DataLoader, tf.data, DALI, a generator.
-            What comes back has its length, its attributes and its batches.
+            What comes back has its length, its attributes and its batches. One that is watched
+            already is watched anew, and by its first name no more.
         folder: where the report goes; ``reports/watch-TIME`` unless told. A folder that holds a
             run already is left alone, and ``folder-2`` taken. Loaders with one folder, or with
             none told after the first, are in one report. In a job of several processes each
@@ -66,6 +68,7 @@ def watch(
     if _imported_by_a_worker():
         return loader
     session = _session(folder, per_s, samplers)
+    loader = unwatched(loader)
     if session is None:
         return loader
     seen = cuda() if device else None

@@ -24,6 +24,7 @@ from iobench.clock import SystemClock
 from iobench.samplers.recorder import Recorder
 from iobench.watching.folders import released
 from iobench.watching.messages import Inbox, Message
+from iobench.watching.passes import Passes
 from iobench.watching.tally import Tally
 
 _PIECE_BYTES = 1 << 20
@@ -36,6 +37,7 @@ class Kept:
         self.settings: Mapping[str, Any] = {}
         self.loaders: dict[int, Mapping[str, Any]] = {}
         self.tallies: dict[int, Tally] = {}
+        self._passes = Passes()
         self.ended = False
 
     def take(self, message: Message) -> None:
@@ -45,7 +47,7 @@ class Kept:
             self.ended = True
         elif "open" in head:
             self.loaders[head["open"]] = head
-            self.tallies[head["open"]] = Tally()
+            self.tallies[head["open"]] = Tally(self._passes)
         elif "steps" in head:
             self.tallies[head["steps"]].add(doubles)
         elif "idle" in head:

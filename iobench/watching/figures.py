@@ -136,6 +136,11 @@ def _series(tally: Tally, origin_s: float) -> Mapping[str, Sequence[float]]:
 
 def _notes(tally: Tally) -> list[str]:
     notes = [WAITING, CEILING, ONE_RUN]
+    if tally.elsewhere_s > 0:
+        notes.append(
+            f"{tally.elsewhere_s:,.3g} s within its steps were whole passes over other watched "
+            "loaders, such as validation: they are in none of its figures"
+        )
     if math.isnan(tally.samples):
         notes.append(UNTOLD)
     if tally.steps > MOST_STEPS:

@@ -59,6 +59,11 @@ def proxied(loader: Any, epochs: Callable[[Callable[[], Iterator[Any]]], Any]) -
     return type("Watched", (Watched,), methods)(loader, epochs)
 
 
+def unwatched(loader: Any) -> Any:
+    """The loader itself of one that is watched; others as they are."""
+    return object.__getattribute__(loader, _STATE)[0] if isinstance(loader, Watched) else loader
+
+
 def _forwarded(name: str) -> Callable[..., Any]:
     def method(self: Watched, *arguments: Any, **named: Any) -> Any:
         loader = object.__getattribute__(self, _STATE)[0]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from iobench.watching.epoch import NO_BATCH, STEP_FIELDS
+from iobench.watching.passes import Passes
 
 MOST_STEPS = 200_000
 """Kept one by one; of longer runs the last ones. Sums are of all."""
@@ -33,9 +34,14 @@ class Tally:
         starts, start_wait_s: how often a later epoch's first batch was waited for, and how long.
         batches: all that came, also those of which no step is known.
         idle_s: how long the device had nothing to do in them; None where that was not asked.
+        elsewhere_s: in whole passes over loaders of ``passes`` that lie within one of its steps,
+            which are no part of the step, nor of any figure.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, passes: Passes | None = None) -> None:
+        self._passes = Passes() if passes is None else passes
+        self._begun: tuple[int, float] | None = None  # the pass that is under way
+        self.elsewhere_s = 0.0
         self.origin_s: float | None = None
         self.ended_s = self.first_batch_s = self.first_step_s = 0.0
         self.steps = self.epochs = self.starts = 0
@@ -64,13 +70,19 @@ class Tally:
     def _add(
         self, epoch: int, called_s: float, got_s: float, ended_s: float, samples: float
     ) -> None:
-        wait_s, step_s = got_s - called_s, ended_s - called_s
+        if self._begun is None or self._begun[0] != epoch:
+            self._begun = (epoch, called_s)
+        if samples == NO_BATCH:
+            self._passes.add(self._begun[1], ended_s)
+        elsewhere_s = self._passes.within(got_s, ended_s)
+        self.elsewhere_s += elsewhere_s
+        wait_s, step_s = got_s - called_s, ended_s - called_s - elsewhere_s
         self.ended_s = ended_s
         if self.origin_s is None:
             if samples == NO_BATCH:
                 return
             self.origin_s = called_s
-            self.first_batch_s, self.first_step_s = wait_s, ended_s - got_s
+            self.first_batch_s, self.first_step_s = wait_s, step_s - wait_s
             self.epochs, self._epoch = 1, epoch
             return
         self.wait_s += wait_s

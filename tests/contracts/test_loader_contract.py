@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import warnings
 from collections import Counter
@@ -21,15 +22,17 @@ from dataprep.errors import ConfigError
 from dataprep.labels import LabelSpace
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import (
     LOADERS,
     Batch,
     CountsBatches,
+    HoldsSamples,
     Loader,
     LoaderSettings,
     SplitsFirstBatch,
 )
+from iobench.loaders.protocol import MemoryRung
 from iobench.loops.first_batch import first_batch
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
@@ -435,3 +438,121 @@ def test_a_loader_that_does_not_share_does_not_say_so(data: Data, name: str) -> 
     with opened(name, place_of(data, name), rank=1, world_size=2) as loader:
         shares = getattr(loader, "by_rank", False)
         assert (len(labels_of(list(loader.epoch(0)))) < SAMPLES) == shares
+
+
+TORCH = [point for point in NAMES if "torch" in str(point.id)]
+RUNGS: tuple[MemoryRung, ...] = ("collate", "augment", "decode")
+
+
+@contextmanager
+def holding(
+    data: Data, name: str, rung: MemoryRung, samples: int, limit_bytes: int = 2**28, **settings: Any
+) -> Iterator[Loader]:
+    """A loader that is given samples from memory: so many, or as many as it may take."""
+    with opened(name, place_of(data, name), **settings) as loader:
+        assert isinstance(loader, HoldsSamples)
+        loader.hold(rung, samples, limit_bytes)
+        yield loader
+
+
+@pytest.mark.parametrize("name", TORCH)
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_samples_in_memory_come_as_stored_ones(
+    data: Data, name: str, rung: MemoryRung, workers: int
+) -> None:
+    """The same labels in the same batches and order, in the same dtype, epoch for epoch."""
+    with opened(name, place_of(data, name), workers=workers) as real:
+        stored = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
+        (first, *_) = real.epoch(2)
+    with holding(data, name, rung, SAMPLES, workers=workers) as loader:
+        held = [[numbers(batch.labels) for batch in loader.epoch(number)] for number in range(2)]
+        assert held == stored
+        (batch, *_) = loader.epoch(2)
+        assert (batch.images.shape, batch.images.dtype) == (first.images.shape, first.images.dtype)
+        assert batch.images.is_contiguous()
+
+
+@pytest.mark.parametrize("name", TORCH)
+@pytest.mark.parametrize("rung", ["decode", "collate"])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_samples_in_memory_are_the_stored_ones(
+    data: Data, name: str, rung: MemoryRung, workers: int
+) -> None:
+    """Pixel for pixel in the first epoch, by the same seed; encoded ones in every epoch."""
+    given: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
+    epochs = range(2 if rung == "decode" else 1)
+    with (
+        opened(name, place_of(data, name), **given) as real,
+        holding(data, name, rung, SAMPLES, **given) as loader,
+    ):
+        for number in epochs:
+            pairs = zip(real.epoch(number), loader.epoch(number), strict=True)
+            assert all(np.array_equal(a.images, b.images) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
+    """Close to the stored images where those are not augmented, others in each epoch where so."""
+    plain: dict[str, Any] = {"augment": False, "normalise": False, "image_size": 192}
+    with (
+        opened(name, place_of(data, name), **plain) as real,
+        holding(data, name, "augment", SAMPLES, **plain) as loader,
+    ):
+        for stored, held in zip(real.epoch(0), loader.epoch(0), strict=True):
+            apart = np.abs(pixels(stored.images).astype(float) - pixels(held.images))
+            assert apart.mean() < 4
+    with holding(data, name, "augment", SAMPLES, shuffle=False) as loader:
+        first, second = ([b.images.numpy() for b in loader.epoch(number)] for number in range(2))
+    assert not np.array_equal(first[0], second[0])
+
+
+@pytest.mark.parametrize("name", TORCH)
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: int) -> None:
+    """Those that the loop takes first are its own; no batch holds the same one throughout."""
+    limit = 12 * 3 * SIZE * SIZE + 1
+    given: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
+    with (
+        opened(name, place_of(data, name), **given) as real,
+        holding(data, name, "collate", 30, limit, **given) as loader,
+    ):
+        assert "12 of the loop's 30 samples lie in memory" in " ".join(loader.notes)
+        batches = list(loader.epoch(0))
+        first = 12 // 4
+        for stored, held in zip(list(real.epoch(0))[:first], batches, strict=False):
+            assert np.array_equal(stored.images, held.images)
+        images = [image.tobytes() for batch in batches for image in batch.images.numpy()]
+        assert len(images) == SAMPLES
+        assert len(set(images)) == 12
+        assert all(
+            len({image.tobytes() for image in batch.images.numpy()}) == batch.samples
+            for batch in batches[:first]
+        )
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_memory_that_holds_no_sample_is_refused(data: Data, name: str) -> None:
+    """With how much there was."""
+    with (
+        pytest.raises(TrialFailed, match=r"input decode: a quarter .* \(10 bytes\) holds not one"),
+        holding(data, name, "decode", SAMPLES, 10),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_nothing_is_read_while_samples_in_memory_are_given(
+    data: Data, name: str, tmp_path: Path
+) -> None:
+    """What is stored may be gone by then, but for what is listed."""
+    place = place_of(data, name)
+    copy = tmp_path / "copy"
+    shutil.copytree(place.uri, copy)
+    with opened(name, Place(str(copy), place.holds)) as loader:
+        assert isinstance(loader, HoldsSamples)
+        loader.hold("decode", SAMPLES, 2**28)
+        for path in copy.rglob("*"):
+            if path.is_file() and (path.suffix in (".jpg", ".png") or "tfrecord/" in str(path)):
+                path.write_bytes(b"")
+        assert sum(batch.samples for batch in loader.epoch(0)) == SAMPLES

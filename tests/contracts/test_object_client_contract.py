@@ -195,6 +195,7 @@ def test_a_store_that_stays_busy_is_a_failure(connect: Open, proxy: FaultProxy) 
     disturb(proxy, SLOW_DOWN)
     error = refusal(client.get, "key")
     assert (error.status, client.retries, len(proxy.requests)) == ("503", 1, 2)
+    assert getattr(client, "refused", 2) == 2
     assert "Reduce your rate." in str(error) or "SLOW_DOWN" in str(error)
 
 
@@ -205,6 +206,7 @@ def test_a_refusal_is_not_asked_again(connect: Open, proxy: FaultProxy) -> None:
     assert refusal(client.get, "key").status == "403"
     assert refusal(client.put, "key", BODY).status == "403"
     assert (client.retries, len(proxy.requests)) == (0, 2)
+    assert getattr(client, "refused", 0) == 0
 
 
 def test_retries_of_parts_are_counted_or_said_to_be_unseen(

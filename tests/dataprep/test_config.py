@@ -109,6 +109,12 @@ def test_missing_keys_name_their_flags() -> None:
         ),
         ("dask.retries", "me:s3cr3t@host", "dask.retries: give a whole number, not this"),
         ("store.endpoint_url", "localhost:9000", "store.endpoint_url: must begin with http"),
+        ("output", "s3://me:s3cr3t@bucket/x", "output: must not carry a user or password"),
+        ("source", "https://h/x?X-Amz-Signature=s3cr3t", "source: must not carry a signature"),
+        ("seed", True, "seed: give a number, not true"),
+        ("image.quality", True, "image.quality: give a number, not true"),
+        ("max_failures", False, "max_failures: give a number, not false"),
+        ("dask.workers", True, "dask.workers: give a number, not true"),
     ],
 )
 def test_wrong_values_name_their_key(key: str, value: object, message: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 import dataprep
@@ -35,6 +36,8 @@ RIGHTS = {
 ON_BUCKETS = {"s3:ListBucket"}
 
 Rights = set[tuple[str, str]]
+LEASES: Rights = {("s3:DeleteObject", "OUTPUT/leases/*")}
+"""Within the right to remove anything, where a command has that."""
 CLIENT: Any = BaseClient
 
 
@@ -63,7 +66,9 @@ def used(monkeypatch: pytest.MonkeyPatch, bucket: str, s3_server: MotoServer) ->
     def recording(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
         place = "SOURCE" if arguments["Bucket"].endswith("-source") else "OUTPUT"
         right = RIGHTS[operation]
-        found.add((right, place if right in ON_BUCKETS else f"{place}/*"))
+        # Whoever may remove anything may remove leases.
+        leases = "leases/" if right == "s3:DeleteObject" and "/leases/" in arguments["Key"] else ""
+        found.add((right, place if right in ON_BUCKETS else f"{place}/{leases}*"))
         return call(client, operation, arguments)
 
     s3_server.create_bucket(f"{bucket}-source")
@@ -143,7 +148,7 @@ def test_what_removes(
     run("shard", *job)
     used.clear()
     run("shard", *job, "--overwrite")
-    assert used == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    assert used - LEASES == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
     source = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
     victim = next(iter(source.list())).key
     whole = source.get(victim)
@@ -152,7 +157,7 @@ def test_what_removes(
     source.put(victim, whole)
     used.clear()
     run("shard", *job, "--retry-failed", "--max-failures", "1")
-    assert used == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    assert used - LEASES == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
 
 
 def test_without_a_source(used: Rights, run: Run, job: list[str], bucket: str) -> None:
@@ -202,3 +207,32 @@ def test_an_upload_in_parts_that_fails_is_aborted(
     with pytest.raises(OSError, match=r"cable|out/key"):
         store.put("key", bytes(11 * 2**20))
     assert ("s3:AbortMultipartUpload", "OUTPUT/*") in used
+
+
+def test_a_lease_that_may_not_be_removed_is_in_nobodys_way(
+    used: Rights,
+    run: Run,
+    job: list[str],
+    bucket: str,
+    s3_server: MotoServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without that right the object stays, and the next run goes on."""
+    call = CLIENT._make_api_call
+
+    def refusing(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
+        if operation == "DeleteObject":
+            answer = {"Error": {"Code": "AccessDenied", "Message": "no"}}
+            raise ClientError(answer, operation)  # type: ignore[arg-type]
+        return call(client, operation, arguments)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", refusing)
+    used.clear()
+    run("shard", *job, "--part", "0/1")
+    run("shard", *job)
+    assert not used & LEASES
+    store = S3Store(f"s3://{bucket}/out", StoreOptions(endpoint_url=s3_server.url))
+    left = {info.key for info in store.list("leases/")}
+    assert left == {"leases/train", "leases/train.0-of-1"}
+    assert list(store.holders("")) == []
+    run("verify", f"s3://{bucket}/out", "--deep")

@@ -173,9 +173,18 @@ def test_two_first_runs_at_once_that_do_not_fit(
 def test_two_first_runs_of_one_split(
     tree: Path, fewer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another job of the same split that was faster is not touched; the slower one is refused."""
+    """The second is refused while the first plans, and after it as another job."""
     output = tmp_path / "out"
-    overtaken(monkeypatch, output, lambda: shard(fewer, output, "train"))
-    with pytest.raises(OutputConflict, match="another job for split 'train'"):
-        shard(tree, output, "train")
+    refused: list[str] = []
+
+    def second() -> None:
+        with pytest.raises(OutputConflict) as caught:
+            shard(fewer, output, "train")
+        refused.append(str(caught.value))
+
+    overtaken(monkeypatch, output, second)
+    shard(tree, output, "train")
+    second()
+    assert "another run is making split 'train'" in refused[0]
+    assert "another job for split 'train'" in refused[1]
     assert all(found.ok for found in dataprep.verify(output, depth="deep"))

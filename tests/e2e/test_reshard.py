@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -372,7 +373,10 @@ class TestRequestsInFlight:
         config = library.ShardConfig(
             source=str(tree), output=str(tmp_path / "out"), source_concurrency=configured
         )
-        prepared = prepare(config, note=lambda text: None, expect=lambda source_bytes: None)
+        with ExitStack() as running:
+            prepared = prepare(
+                config, running=running, note=lambda text: None, expect=lambda source_bytes: None
+            )
         assert prepared.source.concurrency == reads
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions, s3, s3_reading
 from dataprep.stores.s3 import S3Store
 from iobench.faults import (
     Fault,
@@ -27,6 +28,7 @@ from iobench.s3_server import MotoServer
 
 DATA = bytes(range(251)) * 200
 MIB = 2**20
+READINGS = s3_reading._READ_ATTEMPTS
 SLOW_DOWN = Status(503, "SlowDown", "Please reduce your request rate.")
 INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
 
@@ -214,10 +216,24 @@ def test_a_connection_that_is_always_reset_is_unreachable(
         getattr(through, method)("key", *given)
 
 
+def to_a_file(store: S3Store, key: str) -> bytes:
+    """What comes of it behind something that stands in the file already."""
+    file = io.BytesIO(b"before")
+    file.seek(0, io.SEEK_END)
+    store.get_to(key, file)
+    assert file.getvalue().startswith(b"before")
+    return file.getvalue().removeprefix(b"before")
+
+
+WHOLE = pytest.mark.parametrize("read", [S3Store.get, to_a_file], ids=["get", "to-a-file"])
+Read = Callable[[S3Store, str], bytes]
+
+
+@WHOLE
 @pytest.mark.parametrize("offset", [0, 1234, -1], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("checksum", [True, False], ids=["checksum", "etag-only"])
 def test_a_download_damaged_once_is_read_again(
-    through: S3Store, proxy: FaultProxy, offset: int, checksum: bool
+    through: S3Store, proxy: FaultProxy, offset: int, checksum: bool, read: Read
 ) -> None:
     """A byte flipped on the way down is noticed by checksum or ETag, and read again."""
     through.put("key", DATA)
@@ -225,26 +241,32 @@ def test_a_download_damaged_once_is_read_again(
     if not checksum:
         rules.append(Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
     use(proxy, *rules)
-    assert through.get("key") == DATA
+    assert read(through, "key") == DATA
     assert calls(proxy) == [("GET", 200), ("GET", 200)]
 
 
-def test_a_download_damaged_always_is_never_returned(through: S3Store, proxy: FaultProxy) -> None:
+@WHOLE
+def test_a_download_damaged_always_is_never_returned(
+    through: S3Store, proxy: FaultProxy, read: Read
+) -> None:
     """Where every reading is damaged in the same place, the checksum still tells."""
     through.put("key", DATA)
     use(proxy, Rule(Match("GET"), FlipByte(3)))
     with pytest.raises(StoreError, match="another checksum than what was stored"):
-        through.get("key")
-    assert len(calls(proxy)) == s3._READ_ATTEMPTS
+        read(through, "key")
+    assert len(calls(proxy)) == READINGS
 
 
-def test_readings_that_all_differ_are_never_returned(through: S3Store, proxy: FaultProxy) -> None:
+@WHOLE
+def test_readings_that_all_differ_are_never_returned(
+    through: S3Store, proxy: FaultProxy, read: Read
+) -> None:
     """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
     through.put("key", DATA)
-    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(s3._READ_ATTEMPTS)]
+    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(READINGS)]
     use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
     with pytest.raises(StoreError, match="readings differ from each other"):
-        through.get("key")
+        read(through, "key")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +297,20 @@ def test_a_download_that_always_breaks_off_is_unreachable(
     use(proxy, Rule(Match("GET"), Truncate(1000)))
     with pytest.raises(StoreUnreachable, match="no complete answer"):
         _ = through.get("key") if whole else through.get_range("key", 0, 5000)
-    assert len(calls(proxy, "GET")) == s3._READ_ATTEMPTS
+    assert len(calls(proxy, "GET")) == READINGS
+
+
+@pytest.mark.parametrize("fault", [Truncate(1000), INTERNAL, Reset("response")])
+def test_a_file_holds_what_a_second_reading_brought(
+    through: S3Store, proxy: FaultProxy, fault: Fault
+) -> None:
+    """Nothing of one that broke off stays in it."""
+    through.put("key", DATA)
+    use(proxy, Rule(Match("GET", times=1), fault))
+    assert to_a_file(through, "key") == DATA
+    use(proxy, Rule(Match("GET"), Truncate(1000)))
+    with pytest.raises(StoreUnreachable, match="no complete answer"):
+        to_a_file(through, "key")
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])

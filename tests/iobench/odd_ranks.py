@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +67,19 @@ class ExitingRank(Ranked):
         raise SystemExit(3)
 
 
+class LeavingRank(Ranked):
+    """Rank 1's connections are gone while its process takes a while to end, as in C's ``exit``."""
+
+    def begin(self) -> None:
+        for link in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as one:
+                one.getpeername()  # one that listens has none, and is left alone
+                one.shutdown(socket.SHUT_RDWR)
+        time.sleep(0.7)
+        os.write(2, b"license expired\n")
+        os._exit(3)
+
+
 class HangingRank(Ranked):
     """Rank 1 never gives another batch, so that rank 0 waits for its gradients."""
 
@@ -87,7 +102,10 @@ class Unshared(Ranked):
     by_rank = False
 
 
-ODD_RANKS = (Ranked, FailingRank, KilledRank, ExitingRank, HangingRank, ShortRank, Unshared)
+ODD_RANKS = (
+    *(Ranked, FailingRank, KilledRank, ExitingRank, LeavingRank, HangingRank, ShortRank),
+    Unshared,
+)
 ENTRY_POINTS = "".join(
     f"odd-{kind.__name__.lower()} = tests.iobench.odd_ranks:{kind.__name__}\n" for kind in ODD_RANKS
 )

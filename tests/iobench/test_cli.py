@@ -6,8 +6,9 @@ import importlib.util
 import json
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -15,6 +16,7 @@ from typer.testing import CliRunner, Result
 from dataprep._version import __version__
 from iobench import display
 from iobench.cli import app
+from iobench.ladder import RUNGS
 from iobench.rundir import read
 from iobench.targets import describe_target
 from tests.commandline import Finished, Running, files, iobench, wait_until
@@ -224,6 +226,69 @@ class TestCost:
         assert "no AWS credentials" in invoked("run", dear, *more).stderr
 
 
+class TestLadder:
+    """``iobench ladder``."""
+
+    LOOP: ClassVar[dict[str, Any]] = {
+        "group": "g",
+        "model": "lenet",
+        "image_size": 32,
+        "batch_size": 4,
+        "workers": 0,
+        "loader": "torch-map",
+        "device": "cpu",
+        "threads": 1,
+        "steps": 8,
+        "inputs": "warm",
+    }
+
+    def test_every_rung_is_climbed(self, configs: Configs, tmp_path: Path) -> None:
+        """A table, the verdict and the report; of the config's other parts nothing is run."""
+        pytest.importorskip("torch")
+        folder = tmp_path / "run"
+        config = configs.write(training=[self.LOOP], loaders=NULL)
+        done = invoked("ladder", config, "--output", folder)
+        assert done.exit_code == 0, done.output
+        result = read(folder)
+        assert [trial.params["input"] for trial in result.trials] == [
+            *("synthetic", "copy", "collate", "augment", "decode", "warm", "cold")
+        ]
+        assert {trial.status for trial in result.trials} == {"done"}
+        assert {trial.metrics["steps"] for trial in result.trials} == {7}
+        name, head, *rows = done.stdout.splitlines()
+        assert (name, head.split()[0]) == ("g", "rung")
+        assert [row.split()[1] for row in rows[1:7]] == [
+            *("batch", "collate", "augment", "decode", "read,", "read,")
+        ]
+        assert rows[7].startswith("not measured: store")
+        assert rows[8] == result.summary["verdict"]
+        assert rows[9] == str(folder / "report.html")
+        assert "The ladder: g" in (folder / "report.html").read_text()
+        again = invoked("ladder", config, "--output", folder, "--resume", "--json")
+        found = json.loads(again.stdout)
+        assert found["ladder"] == json.loads(json.dumps(result.summary["ladder"]))
+        assert found["verdict"] == result.summary["verdict"]
+
+    def test_a_dry_run(self, configs: Configs) -> None:
+        """One object, with a trial a rung."""
+        config = configs.write(training=[{**self.LOOP, "inputs": ["cold", "store"]}])
+        done = invoked("ladder", config, "--dry-run", "--json")
+        found = json.loads(done.stdout)
+        assert [trial["params"]["input"] for trial in found["trials"]] == list(RUNGS)
+
+    def test_no_loop_is_refused(self, configs: Configs) -> None:
+        """Nothing is run."""
+        done = invoked("ladder", configs.write(loaders=NULL))
+        assert done.exit_code == 2
+        assert "a ladder is of training loops" in done.stderr
+
+    def test_the_config_that_is_run(self, configs: Configs) -> None:
+        """As YAML, which ``iobench run`` takes."""
+        done = invoked("ladder", configs.write(training=[self.LOOP]), "--print-config")
+        assert "name: small-ladder" in done.stdout
+        assert "- collate" in done.stdout
+
+
 class TestDryRun:
     def test_json(self, configs: Configs, here: Path) -> None:
         """One object, with the trials' ids."""
@@ -331,20 +396,53 @@ def test_version_and_help() -> None:
         assert name in shown
 
 
-def test_selftest_is_json_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One object; the exit code says whether every figure was found."""
-    from iobench import selftest
+class TestSelftest:
+    """What is told of it, and the exit code; what it measures is made up here."""
 
-    good = selftest.Check("good", 1.0, 1.0, 0.1, "s")
-    bad = selftest.Check("bad", 1.0, 2.0, 0.1, "s")
-    for checks, code in (([good], 0), ([good, bad], 1)):
-        monkeypatch.setattr(selftest, "checks", lambda found=checks: iter(found))
-        done = invoked("selftest", "--json")
-        assert done.exit_code == code
-        assert json.loads(done.stdout)["checks"] == [check.as_dict() for check in checks]
-        plain = invoked("selftest")
-        assert plain.exit_code == code
-        assert plain.stdout.splitlines() == [str(check) for check in checks]
+    @pytest.fixture(autouse=True)
+    def measured(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """Nothing takes any time; ``checks`` may be replaced, ``rounds`` are noted."""
+        from iobench import selftest
+
+        found: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
+
+        def injected(note: Any, rounds: int) -> selftest.Injected:
+            found["rounds"] = rounds
+            return selftest.Injected(not_run=[("delays", "made up")])
+
+        monkeypatch.setattr(selftest, "checks", lambda: iter(found["checks"]))
+        monkeypatch.setattr(selftest, "injected", injected)
+        return found
+
+    def test_as_text_and_as_json(self, measured: dict[str, Any]) -> None:
+        """The same figures; one object on stdout where it is asked for."""
+        plain, asked = invoked("selftest"), invoked("selftest", "--json")
+        assert (plain.exit_code, asked.exit_code) == (0, 0)
+        (check,) = measured["checks"]
+        assert plain.stdout.splitlines() == [str(check), "not run: delays: made up"]
+        assert json.loads(asked.stdout) == {
+            "checks": [check.as_dict()],
+            "rungs_s": {},
+            "ladder": [],
+            "prefetch": [],
+            "not_run": [{"name": "delays", "why": "made up"}],
+            "ok": True,
+        }
+
+    def test_a_wrong_figure_is_exit_code_1(self, measured: dict[str, Any]) -> None:
+        """In either form."""
+        measured["checks"].append(replace(measured["checks"][0], found=2.0))
+        assert invoked("selftest").exit_code == 1
+        asked = invoked("selftest", "--json")
+        assert (asked.exit_code, json.loads(asked.stdout)["ok"]) == (1, False)
+
+    def test_rounds_are_passed_on(self, measured: dict[str, Any]) -> None:
+        """Three unless told; a single one is no comparison."""
+        invoked("selftest")
+        assert measured["rounds"] == 3
+        invoked("selftest", "--rounds", "5")
+        assert measured["rounds"] == 5
+        assert invoked("selftest", "--rounds", "1").exit_code == 2
 
 
 class Stopped:

@@ -123,6 +123,33 @@ def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
     assert f" {next(iter(values))}" in refused(**values)
 
 
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"repeats": True}, "repeats"),
+        ({"loaders": [{"loader": "raw", "workers": True}]}, "loaders.0.workers"),
+        ({"loaders": [{"loader": "raw", "workers": [2, False]}]}, "loaders.0.workers.1"),
+        ({"loaders": [{"loader": "raw", "seconds": True}]}, "loaders.0.seconds"),
+        ({"training": [{"devices": True}]}, "training.0.devices"),
+        ({"more_workers_gain": False}, "more_workers_gain"),
+    ],
+)
+def test_true_is_no_number(values: dict[str, Any], key: str) -> None:
+    """One line with its key, where YAML's true would have been one worker."""
+    assert f" {key}: give a number, not " in refused(**values)
+
+
+def test_true_is_taken_where_it_is_meant() -> None:
+    """Also beside its opposite, as a grid has them."""
+    config = load(None, {"loaders": [{"loader": "raw", "augment": [True, False], "decode": True}]})
+    assert config.loaders[0].augment == (True, False)
+
+
+def test_a_name_that_is_too_long_is_told_so() -> None:
+    """It was text: it is its length that is wrong."""
+    assert "name: give at most 200 characters" in refused(name="n" * 201)
+
+
 def test_two_groups_of_one_name_are_refused() -> None:
     """Their figures would be taken for repeats of each other."""
     assert "two of them are called 'same'" in refused(training=[{"group": "same"}] * 2)

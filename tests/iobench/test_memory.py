@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iobench.memory import _group_limits, memory_bytes
+from iobench.memory import _group_limits, available_bytes, memory_bytes
 
 
 def test_memory_is_no_more_than_the_machine_has() -> None:
@@ -28,3 +28,14 @@ def test_limits_of_the_first_version(tmp_path: Path) -> None:
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("7000\n")
     groups = "9:cpu,cpuacct:/x\n4:memory:/docker/abc\n"
     assert list(_group_limits(tmp_path, groups)) == [7000]
+
+
+def test_what_is_available_is_what_the_kernel_says(tmp_path: Path) -> None:
+    """At most what may be taken at all; half of that where the kernel is silent."""
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       9 kB\nMemAvailable:       7 kB\nBuffers: 8 kB\n")
+    assert available_bytes(meminfo) == 7 * 1024
+    meminfo.write_text(f"MemAvailable:  {10**15} kB\n")
+    assert available_bytes(meminfo) == memory_bytes()
+    assert available_bytes(tmp_path / "none") == memory_bytes() // 2
+    assert 0 < available_bytes() <= memory_bytes()

@@ -176,6 +176,7 @@ def test_schema_1_stays_readable() -> None:
         (("started",), 3, "the started is int"),
         (("trials", 0, "params"), "x", "the params of a is str"),
         (("trials", 0, "status"), "odd", "the status of a is 'odd'"),
+        (("config", "repeats"), "x", "repeats in its config are 'x'"),
         (("trials", 0, "cold"), {"asked": "cold", "label": None}, "the cold of a is NoneType"),
     ],
 )

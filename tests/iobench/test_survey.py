@@ -137,6 +137,9 @@ def test_amazon_is_told_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
     assert surveyed(object_store={"targets": glacier}).stores["store/s3"].price is None
     monkeypatch.setenv("AWS_ENDPOINT_URL", url)
     assert surveyed(object_store={"targets": S3}).stores["store/s3"].server == url
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@minio:9000")
+    found = surveyed(object_store={"targets": S3}).stores["store/s3"]
+    assert found.server == "http://***@minio:9000"  # the forecast is kept in the result
 
 
 def test_a_profile_that_is_not_there_is_said() -> None:

@@ -18,13 +18,19 @@ _REFUSED = ("401", "403")
 
 
 def metrics(
-    attempts: Attempts, *, retries: int | None, cpu_s: float, notes: Sequence[str] = ()
+    attempts: Attempts,
+    *,
+    retries: int | None,
+    cpu_s: float,
+    refused: int | None = None,
+    notes: Sequence[str] = (),
 ) -> Metrics:
     """``requests`` and everything about time and bytes count requests that succeeded.
 
     ``cpu_cores`` is how many processor cores this process kept busy: where it comes near what a
     client can use (one for pure Python), the client is the limit and not the store; in
-    ``cpu_s_per_gb`` they are seconds for 10^9 bytes. ``retries`` is None where they cannot be seen.
+    ``cpu_s_per_gb`` they are seconds for 10^9 bytes. ``retries``, and ``refused`` (answers 503 and
+    429, by which a store asks for fewer requests), are None where they cannot be seen.
     """
     seconds, done = attempts.seconds, attempts.timings
     firsts = [timing.first_byte_s for timing in done if timing.first_byte_s is not None]
@@ -40,6 +46,7 @@ def metrics(
         **_named("total_s", [timing.total_s for timing in done]),
         "errors": dict(sorted(attempts.errors.items())),
         "retries": retries,
+        "refused": refused,
         **_cpu(cpu_s, attempts.bytes, seconds),
         "notes": list(notes),
     }
@@ -55,6 +62,7 @@ def copy_metrics(copied: Copies, notes: Sequence[str]) -> Metrics:
         "requests": copied.objects,
         "errors": {},
         "retries": None,
+        "refused": None,
         **_cpu(copied.cpu_s, copied.bytes, copied.seconds),
         "notes": ["a process for all objects, its start included, into memory", *notes],
     }

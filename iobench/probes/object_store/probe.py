@@ -113,14 +113,30 @@ def _measured(
     notes: list[str] = []
     with _requests(asked, client, store, notes) as request:
         _open_connections(client, store, asked.connections)
-        before, cpu_s = client.retries, time.process_time()
+        before, refused = client.retries, _refused(client)
+        cpu_s = time.process_time()
         bounds = Bounds(asked.connections, asked.seconds, asked.max_requests)
         attempts = attempt(request, bounds, context.clock, _telling(client, context.progress))
         after, cpu_s = client.retries, time.process_time() - cpu_s
+        refused_after = _refused(client)
     require_success(attempts, place.uri)
-    retries = None if after is None or before is None else after - before
-    found = metrics(attempts, retries=retries, cpu_s=cpu_s, notes=[*notes, *client.notes])
+    found = metrics(
+        attempts,
+        retries=_since(before, after),
+        refused=_since(refused, refused_after),
+        cpu_s=cpu_s,
+        notes=[*notes, *client.notes],
+    )
     return Outcome(found, cold=_SERVER_CACHE if asked.operation in _READS else None)
+
+
+def _refused(client: ObjectClient) -> int | None:
+    """Answers that asked for fewer requests so far; None of a client that does not count them."""
+    return getattr(client, "refused", None)
+
+
+def _since(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def _telling(

@@ -9,8 +9,8 @@ from bokeh.core.types import ID
 from bokeh.embed import json_item
 from bokeh.plotting import figure
 
-from iobench.report.charts import bars, curves, heat, piles
-from iobench.report.model.drawings import Bars, Curves, Drawing, Heat, Piles
+from iobench.report.charts import bars, curves, heat, piles, waterfall
+from iobench.report.model.drawings import Bars, Curves, Drawing, Heat, Piles, Waterfall
 from iobench.report.model.shapes import Chart
 
 __all__ = ["as_items", "draw"]
@@ -23,6 +23,8 @@ def draw(drawing: Drawing) -> figure:
             return bars.draw(drawing)
         case Piles():
             return piles.draw(drawing)
+        case Waterfall():
+            return waterfall.draw(drawing)
         case Curves():
             return curves.draw(drawing)
         case Heat():

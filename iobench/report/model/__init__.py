@@ -10,8 +10,10 @@ from iobench.report.model import (
     cost,
     definitions,
     environment,
+    findings,
     first_batch,
     instrumentation,
+    ladder,
     meanwhile,
     roofline,
     scale,
@@ -38,8 +40,9 @@ def build(
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
     parts = (
-        environment.findings(result),
+        findings.section(result),
         against.section(result),
+        ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
@@ -61,5 +64,6 @@ def build(
         verdict=verdict.sentence(result),
         badges=(*verdict.badges(result), *roofline.badges(result)),
         figures=verdict.figures(result),
+        beginning=findings.beginning(result),
         sections=tuple(bounded(part for part in parts if part is not None)),
     )

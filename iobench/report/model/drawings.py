@@ -81,6 +81,33 @@ class Piles:
 
 
 @dataclass(frozen=True, slots=True)
+class Fall:
+    """One stretch of a waterfall, from ``start`` to ``end``; one that ends below reaches back.
+
+    ``low`` to ``high`` is where it may end. ``pale``: it cannot be told from none. ``said`` stands
+    behind it.
+    """
+
+    label: str
+    start: float
+    end: float
+    low: float
+    high: float
+    said: str
+    colour: int
+    tip: Tip
+    pale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Stretches below each other on one axis from 0, each beginning where one above it ended."""
+
+    unit: str
+    rows: tuple[Fall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One place on a curve. ``marked`` points are ringed."""
 
@@ -143,4 +170,4 @@ class Heat:
     tiles: tuple[Tile, ...]
 
 
-Drawing: TypeAlias = Bars | Piles | Curves | Heat
+Drawing: TypeAlias = Bars | Piles | Waterfall | Curves | Heat

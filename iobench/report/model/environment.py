@@ -11,8 +11,6 @@ from iobench.report.model import machine, targets
 from iobench.report.model.shapes import (
     Block,
     Code,
-    Definition,
-    Definitions,
     Section,
     Words,
 )
@@ -33,21 +31,6 @@ def environment(result: Result) -> Section | None:
     if cold is not None:
         blocks.append(cold)
     return Section("environment", "Environment", tuple(blocks)) if blocks else None
-
-
-def findings(result: Result) -> Section | None:
-    """What is worth saying, gravest first."""
-    order = {"problem": 0, "warning": 1, "info": 2}
-    ranked = sorted(result.findings, key=lambda finding: order.get(finding.severity, 3))
-    entries = tuple(
-        Definition(
-            f"{finding.severity}: {finding.code.replace('_', ' ')}",
-            finding.evidence,
-            finding.advice,
-        )
-        for finding in ranked
-    )
-    return Section("findings", "Findings", (Definitions(entries),)) if entries else None
 
 
 def reproduce(result: Result) -> Section:

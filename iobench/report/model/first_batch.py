@@ -52,6 +52,10 @@ class _Row(NamedTuple):
     whole: Estimate
 
 
+_READ = ("warm", "cold", "store")
+"""Inputs whose first batch is read; of samples in memory only the rest of it would be left."""
+
+
 def section(result: Result) -> Section | None:
     """The longest as stacked bars, and a table of all; None where no loader told its parts."""
     rows = [*_loops(result), *_loaders(result)]
@@ -64,7 +68,7 @@ def section(result: Result) -> Section | None:
 
 def _loops(result: Result) -> Iterator[_Row]:
     for cell in cells(result.trials, "train"):
-        if cell.params.get("input") != "synthetic":
+        if cell.params.get("input") in _READ:
             source, group = (cell.params.get(key, "") for key in ("input", "group"))
             yield from _row(f"{source}: {group}", cell)
 

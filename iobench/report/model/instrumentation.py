@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from iobench.diagnosis.instrumentation import AT_MOST
 from iobench.report.model.numbers import is_number, percent, seconds
 from iobench.report.model.shapes import Section, Words
 from iobench.result import Result
 from iobench.stats import median
-from iobench.summary.instrumentation import AT_MOST
 from iobench.trial import Trial
 
 

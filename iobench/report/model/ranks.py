@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from iobench.diagnosis.ranks import by_rank
 from iobench.report.model.cells import Cell, cells
 from iobench.report.model.numbers import percent, seconds
 from iobench.report.model.shapes import Entry, Table
 from iobench.result import Result
-from iobench.summary.ranks import by_rank
 
 _COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("rank_wait_s", "waiting, of a step", seconds),

@@ -92,11 +92,13 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A term, what it means, and who says so."""
+    """A term, what it means, and who says so. ``note`` stands below, small."""
 
     term: str
     meaning: str
     source: str = ""
+    badges: tuple[Badge, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,22 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """The finding that stands on the first screen: what it says, on what evidence, what next.
+
+    ``sure``: what qualifies the evidence.
+    """
+
+    label: str
+    badge: Badge
+    title: str
+    evidence: str
+    sure: str
+    threshold: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that a page says. ``raw`` names the file that its embedded data are offered as."""
 
@@ -130,6 +148,7 @@ class Report:
     sections: tuple[Section, ...] = field(default=())
     kind: str = "report"
     raw: str = "result.json"
+    beginning: Beginning | None = None
 
     @property
     def charts(self) -> tuple[Chart, ...]:

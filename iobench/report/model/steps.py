@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from iobench.ladder import RUNGS
 from iobench.report.model.drawings import Curve, Curves, Point, Tip
 from iobench.report.model.numbers import seconds
 from iobench.report.model.shapes import Badge, Chart, Key
 from iobench.result import Result
 from iobench.trial import Trial
 
-_PLACES = {"synthetic": 0, "warm": 1, "cold": 2, "store": 3}
-_COLOURS = {"synthetic": 2, "warm": 0, "cold": 1, "store": 3}
+_PLACES = {rung: place for place, rung in enumerate(RUNGS)}
+_COLOURS = dict(zip(RUNGS, (2, 4, 5, 6, 7, 0, 1, 3), strict=True))
 _MOST_LOOPS = 6
 # Of a curve, and of all curves together, as long as each keeps what shows its outliers.
 _MOST_POINTS, _ALL_POINTS, _FEWEST_POINTS = 600, 9_600, 100
@@ -63,7 +64,7 @@ def _chart(
     most_points: int,
 ) -> Chart | None:
     curves, thinned = [], False
-    for name in sorted(values, key=lambda name: (_PLACES.get(name, 4), name)):
+    for name in sorted(values, key=lambda name: (_PLACES.get(name, len(RUNGS)), name)):
         column = values[name]
         if len(column) < 2:
             continue

@@ -37,7 +37,10 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one device consumes, of images on which ``work`` was done."""
+    """What one device consumes, of images on which ``work`` was done.
+
+    Of several devices that train together each has a loader of its own, as supplies are one's.
+    """
 
     letter: str
     name: str
@@ -147,6 +150,8 @@ def demands_of(result: Result) -> list[Demand]:
             name = f"{name}, {worded('image_size', group['image_size'])}"
         if consumes is None or consumes.median <= 0:
             continue
+        if (devices := group.get("devices")) and isinstance(devices, int):
+            name, consumes = f"{name}, each of {devices}", _each(consumes, devices)
         same = found.get(name)
         alike = same is not None and same.work == work
         if same and not (alike and _overlap(consumes, same.found)):
@@ -155,6 +160,11 @@ def demands_of(result: Result) -> list[Demand]:
             letter = ascii_uppercase[len(found) % 26]
             found[name] = Demand(letter, name, consumes, bool(group.get("emulated")), work)
     return list(found.values())
+
+
+def _each(consumes: Estimate, devices: int) -> Estimate:
+    shares = [value / devices for value in (consumes.median, consumes.low, consumes.high)]
+    return Estimate(*shares, consumes.coverage, consumes.repeats)
 
 
 def _overlap(a: Estimate, b: Estimate) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from iobench.report.model import ranks
+from iobench.report.model import ladder, ranks
 from iobench.report.model.cells import cells
 from iobench.report.model.drawings import Part, Pile, Piles, Tip
 from iobench.report.model.numbers import as_estimate, interval, number, percent
@@ -40,7 +40,10 @@ _FIGURES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def section(result: Result, series: Series) -> Section | None:
     """Stacked seconds, utilisations and stalls of each loop, and steps over time."""
     groups = training_groups(result)
-    piles = tuple(pile for group in groups if (pile := _pile(result, group)) is not None)
+    # A loop alone stands in its ladder already; of several this is what compares them.
+    drawn = {entry["group"] for entry in ladder.shown(result)} if len(groups) == 1 else set()
+    apart = [group for group in groups if group.get("group") not in drawn]
+    piles = tuple(pile for group in apart if (pile := _pile(result, group)) is not None)
     charts: list[Chart] = []
     if piles:
         drawn = {part.colour for pile in piles for part in pile.parts}
@@ -51,7 +54,10 @@ def section(result: Result, series: Series) -> Section | None:
         )
         note = (
             "Differences of wall times of the same loop, so that they add up to the whole loop; "
-            "a negative one is drawn reaching back, not clipped."
+            "a negative one is drawn reaching back, not clipped. Shares of time waiting, in the "
+            "tables, are something else: what loops spent until next() gave a batch. They need not "
+            "be the stalls, since loops also wait while a device still computes, and loading also "
+            "slows what it runs beside."
         )
         charts.append(Chart("Where the time goes", Piles(_UNIT, piles), keys, note, wide=True))
     made = (_stalls(result, groups), ranks.table(result), _latencies(result))

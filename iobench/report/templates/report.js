@@ -130,7 +130,7 @@
 
   const draw = async () => {
     Bokeh.set_log_level("warn");
-    for (const item of JSON.parse(byId("charts").textContent)) {
+    for (const item of JSON.parse(await unpacked(byId("charts")))) {
       const manager = await Bokeh.embed.embed_item(item);
       const view = manager.get_by_id(item.root_id);
       view.place = byId(item.target_id);

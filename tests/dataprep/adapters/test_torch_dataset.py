@@ -82,6 +82,18 @@ class TestMap:
 
 
 class TestIterable:
+    def test_the_sequence_of_a_worker_is_known_beforehand(self, dataset: dataprep.Dataset) -> None:
+        """Numbers, without reading: together every sample once; alone those of an iteration."""
+        images = dataprep.to_torch(dataset, iterable=True, seed=3)
+        images.set_epoch(1)
+        labels = [label for _, label in images]
+        alone = list(images.sequence(1))
+        assert [int(images.records.labels[number]) for number in alone] == labels
+        shares = [list(images.sequence(1, worker, 3)) for worker in range(3)]
+        assert sorted(number for share in shares for number in share) == list(range(120))
+        assert [len(share) for share in shares] == images.samples_by_worker(3, 1)
+        assert list(images.sequence(2)) != alone
+
     def test_items(self, dataset: dataprep.Dataset) -> None:
         """Unshuffled it is the data set."""
         images = dataprep.to_torch(dataset, iterable=True, shuffle=False)

@@ -28,7 +28,7 @@ def test_what_is_no_bucket_is_refused(uri: str) -> None:
 
 def test_a_user_in_the_uri_is_refused() -> None:
     """It would be a secret, and it is not repeated."""
-    with pytest.raises(ConfigError, match="no user or password") as caught:
+    with pytest.raises(ConfigError, match="not carry a user or password") as caught:
         S3Bucket("s3://user:word@name/prefix")
     assert "word@" not in str(caught.value)
 

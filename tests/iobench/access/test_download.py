@@ -12,6 +12,7 @@ import pytest
 import dataprep
 from dataprep.errors import PermissionRefused
 from dataprep.stores import open_store
+from dataprep.stores.s3 import S3Store
 from iobench.access import download
 from iobench.access.download import downloaded, occupied_bytes
 from iobench.errors import Unavailable
@@ -49,6 +50,19 @@ def test_files_are_copied_all(places: Mapping[str, Place], tmp_path: Path) -> No
     names = [path.relative_to(origin) for path in origin.rglob("*") if path.is_file()]
     assert len(names) >= 120
     assert all((tmp_path / name).read_bytes() == (origin / name).read_bytes() for name in names)
+
+
+def test_objects_are_written_as_they_come(
+    places: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is held whole, of a store that can do without."""
+
+    def whole(store: S3Store, key: str) -> bytes:
+        raise AssertionError(key)
+
+    monkeypatch.setattr(S3Store, "get", whole)
+    downloaded(places["files@s3"], "files", tmp_path, connections=4)
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) >= 120
 
 
 def test_too_little_room_is_said_before_the_first_byte(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.compare.comparison import Comparison, Saved, compare
+from iobench.compare.text import comparison_text
 from iobench.errors import NotComparable
 from iobench.trial import Trial
 from tests.iobench.compare.saved_runs import (
@@ -168,3 +171,44 @@ def test_what_auto_came_to_be_is_told() -> None:
     assert [(each.why, each.said) for each in found.apart] == [
         ("device", "device: NVIDIA H200 -> AMD EPYC")
     ]
+
+
+def test_twice_the_memory_at_the_same_rate_is_a_regression() -> None:
+    """And what only one of two runs tells is no figure, nor worth a word."""
+    before, after = (
+        saved(
+            *(
+                _with(trial, memory_bytes=each)
+                for trial, each in zip(repeats(STEADY), used, strict=True)
+            )
+        )
+        for used in (scaled(STEADY, 4e6), scaled(STEADY, 8e6))
+    )
+    found = compare(before, after, 0.05)
+    assert [change.figure.metric for change in found.of("regression")] == ["memory_bytes"]
+    assert found.exit_code == 1
+    told_once = compare(saved(*repeats(STEADY)), after, 0.05)
+    assert [change.figure.metric for change in told_once.changes] == ["samples_per_s"]
+    assert told_once.apart == ()
+
+
+def test_parts_explain_a_later_first_batch() -> None:
+    """They have no verdict of their own."""
+    before, after = (
+        saved(
+            *(
+                _with(trial, time_to_first_batch_s=s, first_batch_fetch_s=s / 2)
+                for trial, s in zip(repeats(STEADY), scaled(STEADY, factor), strict=True)
+            )
+        )
+        for factor in (0.01, 0.02)
+    )
+    found = compare(before, after, 0.05)
+    (worse,) = found.of("regression")
+    assert worse.figure.metric == "time_to_first_batch_s"
+    assert worse.judgement.why == "fetch 500 ms -> 1 s"
+    assert "      of that fetch 500 ms -> 1 s" in comparison_text(found).splitlines()
+
+
+def _with(trial: Trial, **metrics: float) -> Trial:
+    return replace(trial, metrics={**trial.metrics, **metrics})

@@ -49,12 +49,34 @@ def test_shards_that_are_no_data_set(tmp_path: Path, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["missing", "file"])
 def test_a_source_that_is_no_folder(tmp_path: Path, place: str) -> None:
-    """On S3 it is for the first trial to find out."""
+    """It is refused before anything is made of it."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"data\.source: no folder"):
         require_given(DataSettings(source=str(tmp_path / place)))
+
+
+def test_a_source_with_nothing_in_it(tmp_path: Path) -> None:
+    """Folders without a file are nothing, nor are texts; the first image is enough."""
+    (tmp_path / "class").mkdir()
+    with pytest.raises(ConfigError, match=r"^data\.source: no files in .* nothing lies there$"):
+        require_given(DataSettings(source=str(tmp_path)))
+    (tmp_path / "class" / "readme.txt").write_text("no image")
+    with pytest.raises(ConfigError, match=r"^data\.source: no class folders with images in"):
+        require_given(DataSettings(source=str(tmp_path)))
+    (tmp_path / "class" / "image.jpg").touch()
     require_given(DataSettings(source=str(tmp_path)))
-    require_given(DataSettings(source="s3://bucket/photos"))
+
+
+def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str) -> None:
+    """A bucket that is not there, and a prefix below which nothing lies."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    with pytest.raises(ConfigError, match=r"data\.source: s3://no-such-one.*no such bucket"):
+        require_given(DataSettings(source="s3://no-such-one/photos", store=options))
+    given = DataSettings(source=f"s3://{bucket}/photos of mine", store=options)
+    with pytest.raises(ConfigError, match=r"no files in 's3://.*/photos of mine'"):
+        require_given(given)
+    open_store(f"s3://{bucket}/photos of mine", options).put("a/b.jpg", b"bytes")
+    require_given(given)
 
 
 def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:

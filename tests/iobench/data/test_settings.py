@@ -103,3 +103,15 @@ def test_a_home_of_nobody(key: str) -> None:
     """A user who is not there is a wrong config, not a crash."""
     with pytest.raises(ValidationError, match="no such user here"):
         DataSettings.model_validate({key: "~nobody-of-that-name/x"})
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://me:hunter2@bucket/x", "s3://bucket/x?X-Amz-Signature=hunter2"]
+)
+@pytest.mark.parametrize("key", ["shards", "source"])
+def test_credentials_in_an_address_are_refused_and_not_repeated(key: str, address: str) -> None:
+    """A config is kept as it is in each run's folder."""
+    for made in (lambda: DataSettings(**{key: address}), lambda: BucketSettings(uri=address)):
+        with pytest.raises(ValidationError, match=r"must not carry a") as caught:
+            made()
+        assert "hunter2" not in str(caught.value)

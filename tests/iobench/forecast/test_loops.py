@@ -8,7 +8,7 @@ import pytest
 
 from iobench.forecast import Facts
 from iobench.forecast.bounds import Bounds
-from iobench.forecast.loops import OPENING, loader, training
+from iobench.forecast.loops import HELD_PER_S, OPENING, loader, training
 from iobench.forecast.predicted import Predicted
 from iobench.loaders import LOADERS
 from tests.iobench.forecast.made import AMAZON, data
@@ -89,6 +89,27 @@ def test_an_epoch_bounds_a_loop_on_a_store() -> None:
     assert found.requests[1] is not None
     assert found.requests[1].gets == OPENING.gets * 5 + 4
     assert found.store_read.high == 50e6
+
+
+@pytest.mark.parametrize("rung", ["collate", "augment", "decode"])
+def test_what_is_held_in_memory_is_read_sample_by_sample(rung: str) -> None:
+    """Before the loop, which takes as much longer; by threads, from the disk or the store."""
+    local = training({**TRAINING, "input": rung}, ON_DISK, 600.0)
+    assert local.disk_read == Bounds(0.0, 50e6)
+    assert any("held in memory" in words for words in local.assumed)
+    paced = {**TRAINING, "input": rung, "consumer": "paced", "images_per_s": 80.0}
+    assert training(paced, ON_DISK, 600.0).likely_s == pytest.approx(1.0 + 3.0 + 80 / HELD_PER_S)
+    remote = training({**TRAINING, "input": rung, "data": "shards@s3"}, ON_AMAZON, 600.0)
+    by_shard = training({**TRAINING, "input": "store", "data": "shards@s3"}, ON_AMAZON, 600.0)
+    assert remote.requests[1] is not None
+    assert by_shard.requests[1] is not None
+    assert remote.requests[1].gets > by_shard.requests[1].gets
+
+
+def test_one_batch_in_host_memory_reads_nothing() -> None:
+    """As one on the device."""
+    found = training({**TRAINING, "input": "copy", "data": ""}, ON_DISK, 600.0)
+    assert found.disk_read == Bounds(0.0, 0.0)
 
 
 def test_data_that_nobody_could_look_at() -> None:

@@ -112,6 +112,7 @@ def test_ranks_that_saw_other_samples_end_with_the_same_parameters(
         ("odd-failingrank", "ValueError: shard 7 is broken"),
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
         ("odd-exitingrank", "ended with exit code 3: license expired"),
+        ("odd-leavingrank", "ended with exit code 3: license expired"),
         ("odd-shortrank", "the loader gave 6 of the 12 whole batches that it was counted to have"),
     ],
 )

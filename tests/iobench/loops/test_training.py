@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from iobench.clock import VirtualClock
-from iobench.errors import TrialFailed
+from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LoaderSettings
 from iobench.loops import opening, training
 from iobench.loops.training_plan import Training, plan
 from iobench.stored import Stored
 from iobench.summary.training import training as summarised
-from iobench.trial import Context, Outcome, Trial, TrialSpec
+from iobench.trial import Context, Outcome, Place, Trial, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -26,12 +26,24 @@ from tests.iobench.loops.fakes import (
     TellingLoader,
 )
 
+TORCH = {"loader": "torch-map"}
+PLACES = {"shards@disk": Place("/data", "shards")}
 PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
 
 
 def points(**given: Any) -> list[dict[str, Any]]:
     """The points of one group."""
     return list(plan(Training.model_validate(given)))
+
+
+class HoldingLoader(SlowLoader):
+    """Says what it was told to hold, which takes long."""
+
+    def hold(self, rung: str, samples: int, limit_bytes: int) -> None:
+        """Before any epoch."""
+        assert not self.epochs
+        self.clock.sleep(1000)
+        self.notes = (*self.notes, f"{rung} {samples} {limit_bytes}")
 
 
 class TestRun:
@@ -45,9 +57,10 @@ class TestRun:
 
     def trial(self, source: str, **changed: Any) -> Outcome:
         """8 steps from ``source``, of which 2 do not count."""
+        places = changed.pop("places", {})
         given = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
         (params,) = points(inputs=source, **given)
-        context = Context({}, VirtualClock(), lambda done, unit: None)
+        context = Context(places, VirtualClock(), lambda done, unit: None)
         return training.run(TrialSpec("train", params), context)
 
     def test_resident_data_costs_the_computation_alone(self) -> None:
@@ -127,6 +140,34 @@ class TestRun:
         assert group["au_ceiling"]["median"] == pytest.approx(share)
         assert group["au_mlperf"]["median"] == pytest.approx(share)
         assert group["stall_fraction"]["median"] == pytest.approx(1 - share)
+
+    def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
+        """No loader is waited for."""
+        pytest.importorskip("torch")
+        metrics = self.trial("copy", places=PLACES, **TORCH).metrics
+        assert metrics["samples_per_s"] == SAMPLES / STEP_S
+        assert metrics["wait_share"] == 0
+        assert metrics["notes"] == [
+            "no work",
+            "input copy: one batch in host memory, given again and again",
+        ]
+
+    def test_the_loops_samples_are_held_before_the_clock_runs(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As many as its steps take; nothing of it is called cold or warm, nor bytes a second."""
+        monkeypatch.setattr(opening, "LOADERS", Only(HoldingLoader))
+        monkeypatch.setattr(training, "available_bytes", lambda: 4000)
+        outcome = self.trial("augment", data="shards", places=PLACES, **TORCH)
+        assert outcome.metrics["notes"] == ["no work", "a fake", f"augment {8 * SAMPLES} 1000"]
+        assert outcome.metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert outcome.cold is None
+        assert "mb_per_s" not in outcome.metrics
+
+    def test_a_loader_that_only_reads_is_refused(self) -> None:
+        """In a line."""
+        with pytest.raises(Unavailable, match="cannot be given samples from memory"):
+            self.trial("decode", data="shards", places=PLACES, **TORCH)
 
     def test_an_empty_loader_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With the reason that any loop gives."""

@@ -29,6 +29,37 @@ def test_one_point_an_input() -> None:
     assert {point["over"] for point in found} == {"shards-4MB@disk"}
 
 
+def test_rungs_in_memory_are_filled_from_the_data() -> None:
+    """From the disk, or from the store where nothing local is read; one batch reads nothing."""
+    rungs = ["synthetic", "copy", "collate", "augment", "decode"]
+    local = points(inputs=[*rungs, "warm", "store"])
+    assert [point["data"] for point in local] == [
+        *("", "", "shards@disk", "shards@disk", "shards@disk", "shards@disk", "shards@s3")
+    ]
+    assert {point["over"] for point in local} == {"shards@disk"}
+    remote = points(inputs=[*rungs, "store"])
+    assert {point["data"] for point in remote} == {"", "shards@s3"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"loader": "tf-data", "consumer": "tensorflow", "inputs": ["copy", "decode"]},
+            "inputs copy, decode are rungs of torch's loaders .* of loader tf-data three are what",
+        ),
+        ({**PACED, "inputs": "collate"}, "of loader mock three are what there is"),
+        ({"consumer": "mxnet", "inputs": "augment"}, "consumer mxnet takes none of them"),
+        ({"devices": 2, "inputs": "copy"}, r"one device, not for several \(devices: 2\)"),
+        ({"data": "pixels", "inputs": "decode"}, "stored encoded, not of pixels"),
+    ],
+)
+def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], said: str) -> None:
+    """In one line that says what there is."""
+    with pytest.raises(ValidationError, match=said):
+        Training.model_validate(wrong)
+
+
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
     told = {"preset": "A100"}, {"images_per_s": 100.0}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iobench.scale import findings, shared
+from iobench.diagnosis.processes import findings
+from iobench.scale import shared
 from tests.iobench.scale.made import loader
 
 

@@ -11,7 +11,7 @@ from iobench.trial import Cold, Trial, TrialSpec
 COLD, WARM = Cold("cold", "cold", 0.0, 1.0, False), Cold("warm", "warm", 1.0, 0.0, False)
 UNPROVED = Cold("cold", "warm", 0.5, 0.5, False, "half was resident")
 REMOTE = Cold("store", "server cache unknown")
-LABELS = {"synthetic": None, "warm": WARM, "cold": COLD, "store": REMOTE}
+LABELS = {"warm": WARM, "cold": COLD, "store": REMOTE}
 
 
 def loop(
@@ -45,7 +45,7 @@ def loop(
                 repeat=repeat,
                 status=status,
                 metrics={**found, **rate, **metrics} if took_s else {},
-                cold=cold or LABELS[source],
+                cold=cold or LABELS.get(source),
                 reason="" if took_s else "it fell over",
             )
         )

@@ -43,6 +43,12 @@ def test_what_was_not_measured_is_said() -> None:
     assert "samples/s" not in verdict({})
 
 
+def test_a_share_of_few_steps_says_so() -> None:
+    """Ctrl-C after a moment is no measurement."""
+    assert "of its time, which is high (over only 2 steps);" in verdict({"steps": 2})
+    assert "only" not in verdict({"steps": 20})
+
+
 def test_a_device_that_was_watched_has_the_last_word() -> None:
     """The host waits half of the time, the GPU loses a tenth by it."""
     assert verdict({"device_wait_share": 0.1}).endswith(

@@ -134,6 +134,13 @@ def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
     assert drive["device"]["rotational"] is True  # type: ignore[index]
 
 
+def test_a_device_that_sysfs_does_not_show(sysfs: Sysfs) -> None:
+    """There is one: it is not said that there is none."""
+    found = described("/data", sysfs, "1 0 9:0 / /data rw - xfs /dev/md0 rw")
+    assert found["kind"] == "unknown"
+    assert found["why"] == "it lies on a block device that /sys does not show from here"
+
+
 def test_no_table_and_no_sysfs(sysfs: Sysfs, tmp_path: Path) -> None:
     """Room is told all the same; the rest is unknown, with why."""
     found = describe_target(tmp_path, [], sysfs.root)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iobench.watching.proxy import proxied
+from iobench.watching.proxy import proxied, unwatched
 
 
 class Sampler:
@@ -110,3 +110,10 @@ def test_a_loader_with_state_of_the_same_name_keeps_it() -> None:
         _iobench = "own"
 
     assert proxied(Own(), Passes())._pass == "own"
+
+
+def test_the_loader_of_one_that_is_watched() -> None:
+    """Watching it again goes around it once, not twice."""
+    loader = Loader()
+    assert unwatched(proxied(loader, lambda make: make())) is loader
+    assert unwatched(loader) is loader

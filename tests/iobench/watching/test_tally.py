@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.watching import tally
+from iobench.watching.passes import Passes
 from iobench.watching.tally import Tally
 
 Record = tuple[float, float, float, float, float]
@@ -77,6 +78,23 @@ def test_idle_time_is_of_the_steps_that_count() -> None:
     assert found.idle_s is None
     found.add_idle([10.0, 99.0, 14.0, 0.5, 18.0, 0.25])
     assert found.idle_s == 0.75
+
+
+def test_a_pass_over_another_loader_is_no_part_of_a_step() -> None:
+    """Validation within a training step, with a loop of its own within it; a broken one stays."""
+    passes = Passes()
+    training, validation, inner = (Tally(passes) for _ in range(3))
+    plain = told(*epoch(0, 0.0, 4))
+    inner.add(list(chain.from_iterable(epoch(0, 111.5, 2))))
+    validation.add(list(chain.from_iterable(epoch(0, 110.0, 4, work_s=9))))
+    validation.add(list(chain.from_iterable(epoch(1, 151.5, 1)[:1])))
+    steps = [(0, 0, 1, 4, 4), (0, 4, 5, 8, 4), (0, 108, 109, 152.5, 4), (0, 152.5, 153.5, 156.5, 4)]
+    # The third step holds one pass of 40.5 s; what was left by break has no end.
+    training.add([*chain.from_iterable(steps), *(0, 156.5, 157, 157, -1)])
+    assert training.elsewhere_s == 40.5
+    assert training.seconds == plain.seconds
+    assert training.wait_s == plain.wait_s
+    assert (plain.elsewhere_s, validation.elsewhere_s, inner.elsewhere_s) == (0, 8.5, 0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=30))

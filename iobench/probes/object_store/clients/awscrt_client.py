@@ -55,6 +55,11 @@ class AwscrtClient:
         """Requests that were sent again; None once there was a multipart upload."""
         return self._retrying.retries if self._patient is None else None
 
+    @property
+    def refused(self) -> int | None:
+        """Answers 503 and 429; None once there was a multipart upload."""
+        return self._retrying.refused if self._patient is None else None
+
     def get(self, key: str) -> Timing:
         """Read a whole object."""
         from awscrt.s3 import S3RequestType

@@ -13,6 +13,7 @@ from iobench.probes.object_store.clients.boto3_errors import translated
 from iobench.probes.object_store.clients.protocol import RequestFailed, Timing
 from iobench.trial import Place
 
+_REFUSED = (429, 503)
 _CHUNK_BYTES = 2**20
 
 
@@ -33,13 +34,20 @@ class Boto3Client:
         self._thread = threading.local()
         self._lock = threading.Lock()
         self._retries = 0
+        self._refused = 0
         self._client.meta.events.register("before-send.s3", self._count_send)
+        self._client.meta.events.register("needs-retry.s3", self._count_refusal)
         self._written = self._bucket.put_arguments()
 
     @property
     def retries(self) -> int | None:
         """Requests that were sent again."""
         return self._retries
+
+    @property
+    def refused(self) -> int | None:
+        """Answers 503 and 429, by which a store asks for fewer requests."""
+        return self._refused
 
     def get(self, key: str) -> Timing:
         """Read a whole object."""
@@ -117,6 +125,12 @@ class Boto3Client:
         if self._thread.sent > 1:
             with self._lock:
                 self._retries += 1
+
+    def _count_refusal(self, response: tuple[Any, Any] | None = None, **_: object) -> None:
+        """Asked after each attempt whether to try again; says nothing to that."""
+        if response and getattr(response[0], "status_code", None) in _REFUSED:
+            with self._lock:
+                self._refused += 1
 
     def _buffer(self) -> memoryview:
         if not hasattr(self._thread, "buffer"):

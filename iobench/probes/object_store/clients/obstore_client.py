@@ -47,6 +47,11 @@ class ObstoreClient:
         """Requests that were sent again; None once there was a multipart upload."""
         return self._retrying.retries if self._sees_retries else None
 
+    @property
+    def refused(self) -> int | None:
+        """Answers 503 and 429; None once there was a multipart upload."""
+        return self._retrying.refused if self._sees_retries else None
+
     def get(self, key: str) -> Timing:
         """Read a whole object."""
         return self._read(key, None)

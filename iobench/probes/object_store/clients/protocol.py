@@ -53,6 +53,8 @@ class ObjectClient(Protocol):
 
     Attributes:
         notes: what a reader of its figures must know.
+        refused: optional; answers 503 and 429 so far, tried again or not, None where they cannot
+            be seen.
     """
 
     notes: Sequence[str]

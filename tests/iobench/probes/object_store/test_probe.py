@@ -23,7 +23,7 @@ READ = r"/iobench-probe/read/"
 PARTS = {"object_bytes": 6_000_000, "part_bytes": 5 * 2**20}
 METRICS = {
     *("mb_per_s", "requests_per_s", "bytes", "seconds", "requests"),
-    *("errors", "retries", "cpu_cores", "cpu_s_per_gb", "notes"),
+    *("errors", "retries", "refused", "cpu_cores", "cpu_s_per_gb", "notes"),
 }
 
 
@@ -130,6 +130,7 @@ def test_retries_are_counted(trial: RunTrial, place: Place, proxy: FaultProxy, c
     )
     found = trial(Place(place.uri, "empty", thrice), client=client, connections=1).metrics
     assert (found["errors"], found["retries"], found["requests"]) == ({}, 1, 6)
+    assert found["refused"] == 1
     assert [r.status for r in proxy.requests if "/warm-up" in r.path][2:] == [503, 206]
 
 

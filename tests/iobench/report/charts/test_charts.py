@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool
+from bokeh.models import ColumnDataSource, FixedTicker, HBar, HoverTool, Segment
 from bokeh.models.annotations import Span
 from bokeh.models.renderers import GlyphRenderer
 from hypothesis import example, given
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iobench.report.charts import as_items, draw
 from iobench.report.charts.look import log_ticks, plain, round_ticks, shortened
 from iobench.report.model import build
-from iobench.report.model.drawings import Bars, Part, Pile, Piles, Tip
+from iobench.report.model.drawings import Bars, Fall, Part, Pile, Piles, Tip, Waterfall
 from iobench.report.series import by_trial
 from tests.iobench.report import results
 
@@ -114,3 +114,34 @@ def test_log_ticks_lie_within_their_axis(low: float, times: float) -> None:
     ticks, _ = log_ticks(low, low * times)
     assert ticks
     assert all(low * 0.98 <= tick <= low * times * 1.02 for tick in ticks)
+
+
+def test_a_waterfall_draws_every_stretch_where_it_lies() -> None:
+    """Backwards ones thin, those that cannot be told pale, whiskers where there is an interval."""
+    tip = Tip("n", "v")
+    rows = (
+        Fall("a", 0.0, 2.0, 2.0, 2.0, "2 s", 2, tip),
+        Fall("b", 2.0, 1.5, 1.0, 1.8, "-0.5 s", 4, tip),
+        Fall("c", 1.5, 1.6, 1.4, 1.7, "0.1 s", 4, tip, pale=True),
+        Fall("d", 0.0, 1.6, 1.6, 1.6, "1.6 s", 0, tip),
+    )
+    made = draw(Waterfall("s", rows))
+    items = [item for item in made.renderers if isinstance(item, GlyphRenderer)]
+    bars = [item for item in items if isinstance(item.glyph, HBar)]
+    drawn = sorted(
+        (y, left, right, bar.glyph.height, bar.glyph.fill_alpha)
+        for bar in bars
+        for y, left, right in zip(
+            *(bar.data_source.data[name] for name in ("y", "left", "right")), strict=True
+        )
+    )
+    assert drawn == [
+        (0.7, 0.0, 2.0, 0.4, 1.0),
+        (1.7, 2.0, 1.5, 0.2, 1.0),
+        (2.7, 1.5, 1.6, 0.4, 0.4),
+        (3.7, 0.0, 1.6, 0.4, 1.0),
+    ]
+    lines = [item.data_source.data for item in items if isinstance(item.glyph, Segment)]
+    joined, whiskers = lines[:2]
+    assert list(joined["x0"]) == [2.0, 1.5]
+    assert list(zip(whiskers["x0"], whiskers["x1"], strict=True)) == [(1.0, 1.8), (1.4, 1.7)]

@@ -7,6 +7,7 @@ from typing import Any
 from iobench.report.model import Report, build
 from iobench.report.model.ranks import table
 from iobench.report.model.shapes import Table
+from iobench.report.model.supplies import demands_of
 from iobench.result import Result
 from iobench.summary import summarise
 from tests.iobench.summary.made import loop, loops, result
@@ -75,3 +76,14 @@ def test_the_page_speaks_of_all_devices() -> None:
     (trials,) = (one for title, one in tables.items() if title.startswith("Training ("))
     assert "devices" in trials.columns
     assert not any("rank" in column for column in trials.columns)
+
+
+def test_a_loaders_supply_is_held_against_one_device() -> None:
+    """Each of several has a loader of its own: together they take what several loaders give."""
+    made = result(loops([4.0], [5.0], [6.0], **RANKS))
+    (demand,) = demands_of(
+        Result(made.name, made.started, {}, made.config, made.trials, summarise(made))
+    )
+    assert demand.found.median == 100 / 4.0 / 2
+    assert (demand.found.low, demand.found.high) == (12.5, 12.5)
+    assert demand.name.endswith("2 x NVIDIA H100, float32, each of 2")

@@ -48,6 +48,16 @@ def test_attempts_are_bounded() -> None:
     with pytest.raises(RequestFailed, match="503"):
         retrying.call(request)
     assert (retrying.retries, len(request.statuses)) == (2, 6)
+    assert retrying.refused == 3
+
+
+def test_only_answers_that_ask_for_fewer_are_refusals() -> None:
+    """503 and 429, the last one too."""
+    retrying = Retrying(5, VirtualClock())
+    retrying.call(Failing("500", "429", "timeout", "503"))
+    assert (retrying.retries, retrying.refused) == (4, 2)
+    with pytest.raises(RequestFailed):
+        Retrying(1, VirtualClock()).call(Failing("503"))
 
 
 def test_one_attempt_is_no_retry() -> None:

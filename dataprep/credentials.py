@@ -1,0 +1,43 @@
+"""PURE. What in an address is a credential: refused where it is given, left out where it is told.
+
+Configs, manifests, results and messages are kept and shown to others.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SIGNED = re.compile(
+    r"(?<=[?&#])(x-(?:amz|goog|ms)-[a-z-]+|awsaccesskeyid|googleaccessid|signature|sig|"
+    r"(?:[a-z]+_)?token|(?:access_|secret_|api_)?key)=[^&#\s\"'<>]*",
+    re.IGNORECASE,
+)
+_USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+
+
+def check_no_credentials(address: str) -> str:
+    """``address`` itself: a path, or a URI that may be written down.
+
+    Raises:
+        ValueError: a URI with a user, a password, a signature or a token in it.
+    """
+    _, is_uri, rest = address.partition("://")
+    if is_uri and "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]:
+        raise ValueError(
+            "must not carry a user or password: credentials come from the environment "
+            "or from a profile"
+        )
+    if is_uri and _SIGNED.search(rest):
+        raise ValueError(
+            "must not carry a signature or token: credentials come from the environment "
+            "or from a profile"
+        )
+    return address
+
+
+def without_credentials(text: str) -> str:
+    """A message, such as another library's, with stars for what its URIs carry.
+
+    An endpoint may come from the environment, or a proxy, and nobody has checked those.
+    """
+    return _SIGNED.sub(r"\1=***", _USER.sub("***@", text))

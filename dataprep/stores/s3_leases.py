@@ -1,0 +1,248 @@
+"""Leases of a bucket: objects that are created only if there are none, and renewed while held.
+
+Whoever created ``KEY`` (``If-None-Match: *``) holds it, and puts it anew every half minute, each
+time only if it is still the one that it put last (``If-Match``). One that was not put for two
+minutes has lapsed: by the server's clock, which dates both the object and the answer that gives it.
+Then one of those who want it replaces it, again by ``If-Match``; the old holder finds out at its
+next renewal. A holder that cannot renew in time gives up before the lease lapses.
+
+A process of this machine that is gone has lost its lease at once, and one that lives is known to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
+from dataprep.stores.protocol import Holder, ObjectInfo
+
+FOLDER = "leases/"
+"""Where the objects lie, while jobs run."""
+
+LIFETIME_S = 120.0
+RENEWED_EVERY_S = 30.0
+_GIVEN_UP_AFTER_S = LIFETIME_S - RENEWED_EVERY_S
+
+
+class Dated(NamedTuple):
+    """A small object as an answer gave it: how old it is, both times being the server's."""
+
+    data: bytes
+    etag: str
+    age_s: float
+
+
+class Bucket(Protocol):
+    """What leases need of a bucket."""
+
+    def create(self, key: str, data: bytes) -> bool:
+        """As ``Create`` has it."""
+        ...
+
+    def dated(self, key: str) -> Dated:
+        """The object. Raises ObjectNotFound."""
+        ...
+
+    def replace(self, key: str, data: bytes, etag: str) -> str | None:
+        """Put it if it still has that ETag; the new one, None where it has another or is gone."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove it."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """As ``List`` has it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the object holds. ``machine`` and ``started`` tell a process from all others."""
+
+    said: str
+    token: str
+    machine: str
+    process: int
+    started: str
+    renewals: int = 0
+    released: bool = False
+
+    def encoded(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def decoded(cls, data: bytes) -> _Written | None:
+        """None for what no version of this has written."""
+        try:
+            content = json.loads(data)
+            return cls(**{name: content[name] for name in cls.__slots__})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+class ObjectLease:
+    """A lease that a thread renews."""
+
+    def __init__(
+        self, bucket: Bucket, key: str, written: _Written, etag: str, every_s: float
+    ) -> None:
+        self._bucket, self._key, self._written, self._etag = bucket, key, written, etag
+        self._every_s = every_s
+        self._renewed_s = time.monotonic()
+        self._why_lost = ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name=f"lease {key}", daemon=True)
+        self._thread.start()
+
+    def lost(self) -> str:
+        """Taken over by another, or not renewed for so long that it may be."""
+        if not self._why_lost and time.monotonic() - self._renewed_s > _GIVEN_UP_AFTER_S:
+            self._why_lost = f"it could not be renewed for {_GIVEN_UP_AFTER_S:.0f} s"
+        return self._why_lost
+
+    def release(self) -> None:
+        """Remove the object; where that is not allowed, write down that it is released."""
+        self._over.set()
+        self._thread.join()
+        if self.lost():
+            return
+        try:
+            self._bucket.delete(self._key)
+        except PermissionRefused:
+            self._put(released=True)
+        except DataprepError:
+            pass  # it lapses
+
+    def _renew(self) -> None:
+        while not self._over.wait(self._every_s) and not self.lost():
+            try:
+                self._put(released=False)
+            except DataprepError:
+                continue  # until it has been too long
+
+    def _put(self, *, released: bool) -> None:
+        began_s = time.monotonic()
+        content = {**asdict(self._written), "released": released}
+        self._written = _Written(**{**content, "renewals": self._written.renewals + 1})
+        etag = self._bucket.replace(self._key, self._written.encoded(), self._etag)
+        if etag is None and not self._is_own():
+            self._why_lost = "another run has taken it over"
+            return
+        self._etag = etag or self._etag
+        self._renewed_s = began_s
+
+    def _is_own(self) -> bool:
+        """Whether a renewal whose answer was lost was done nevertheless."""
+        try:
+            found = self._bucket.dated(self._key)
+        except ObjectNotFound:
+            return False
+        there = _Written.decoded(found.data)
+        if there is None or there.token != self._written.token:
+            return False
+        self._etag = found.etag
+        return True
+
+
+def take(
+    bucket: Bucket,
+    key: str,
+    said: str,
+    *,
+    lifetime_s: float = LIFETIME_S,
+    every_s: float = RENEWED_EVERY_S,
+) -> ObjectLease | Holder:
+    """Hold ``key``, or tell who does.
+
+    Raises:
+        StoreError: the bucket does not answer, or may not be written to.
+    """
+    written = _Written(said, secrets.token_hex(8), _machine(), os.getpid(), _started(os.getpid()))
+    name = f"{FOLDER}{key}"
+    while True:
+        if bucket.create(name, written.encoded()):
+            etag = bucket.dated(name).etag  # not the MD5 everywhere
+            return ObjectLease(bucket, name, written, etag, every_s)
+        try:
+            found = bucket.dated(name)
+        except ObjectNotFound:
+            continue  # released in between
+        holder = _holder(key, found, lifetime_s)
+        if holder is not None and holder.left_s != 0:
+            return holder
+        replaced = bucket.replace(name, written.encoded(), found.etag)
+        if replaced is not None:
+            return ObjectLease(bucket, name, written, replaced, every_s)
+
+
+def holders(bucket: Bucket, prefix: str, *, lifetime_s: float = LIFETIME_S) -> Iterator[Holder]:
+    """Who holds which lease whose key begins so; lapsed and released ones are left out."""
+    for name in [info.key for info in bucket.list(f"{FOLDER}{prefix}")]:
+        try:
+            holder = _holder(name.removeprefix(FOLDER), bucket.dated(name), lifetime_s)
+        except ObjectNotFound:
+            continue
+        if holder is not None and holder.left_s != 0:
+            yield holder
+
+
+def sweep(bucket: Bucket) -> None:
+    """Remove those that nobody holds, as far as that is allowed."""
+    try:
+        names = {info.key for info in bucket.list(FOLDER)}
+        live = {f"{FOLDER}{holder.key}" for holder in holders(bucket, "")} if names else set()
+        for name in sorted(names - live):
+            bucket.delete(name)
+    except DataprepError:
+        pass  # they hinder nobody
+
+
+def _holder(key: str, found: Dated, lifetime_s: float) -> Holder | None:
+    written = _Written.decoded(found.data)
+    if written is not None and written.released:
+        return None
+    left_s = max(0.0, lifetime_s - found.age_s)
+    if written is None:
+        return Holder(key, "something that wrote no lease", found.etag, left_s)
+    if written.machine == _machine():
+        lives = _started(written.process) == written.started
+        return Holder(key, written.said, found.etag, None) if lives and left_s else None
+    return Holder(key, written.said, found.etag, left_s)
+
+
+def age_s(modified: Any, date: str) -> float:
+    """Seconds from ``LastModified`` to the ``Date`` header of the same answer."""
+    return max(0.0, float((parsedate_to_datetime(date) - modified).total_seconds()))
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """This boot of this machine and its processes' name space, without a name."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        space = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return secrets.token_hex(8)  # like nobody else: such a lease lapses
+    return hashlib.sha256(f"{boot}{space}".encode()).hexdigest()[:16]
+
+
+def _started(process: int) -> str:
+    """When a process of this machine began, in clock ticks after boot (proc(5)); empty if gone."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return ""
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state in ("Z", "X") else fields[18]

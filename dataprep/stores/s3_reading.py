@@ -1,0 +1,135 @@
+"""Objects of a bucket, read and held against their ETags."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from dataprep.errors import StoreError
+from dataprep.stores.attempts import attempts
+from dataprep.stores.protocol import Buffer
+from dataprep.stores.s3_answers import copied, md5_of
+from dataprep.stores.s3_bucket import S3Bucket
+from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
+from dataprep.stores.s3_leases import Dated, age_s
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_READ_ATTEMPTS = 4
+
+_log = logging.getLogger(__name__)
+GOT = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
+"""What is logged (level DEBUG) of each GET that was answered: the key, how many bytes came, and the
+seconds from asking, attempts before included, until the answer began and until all was there."""
+
+REFUSED = "answered %d"
+"""What is logged (level DEBUG) of each answer by which a store asks for fewer requests: its status,
+503 or 429, whether it is tried again or not."""
+
+_TOO_MANY = (429, 503)
+
+
+class S3Reader:
+    """Reads by ``client()``, which may be another in each process."""
+
+    def __init__(self, bucket: S3Bucket, client: Callable[[], S3Client]) -> None:
+        self._bucket, self._client = bucket, client
+
+    def holds(self, key: str, data: Buffer) -> bool:
+        """Whether the object reads back as ``data``."""
+        try:
+            return self._fetch(key, {})[0] == data
+        except Exception as error:
+            if is_checksum(error):
+                return False
+            raise
+
+    def read(self, key: str, arguments: Mapping[str, Any]) -> bytes:
+        """Read, and again after a broken connection or a body that is not what the ETag says.
+
+        An ETag that looks like an MD5 and is none shows by two readings that agree.
+        """
+        before: bytes | None = None
+        with translated(self._bucket.shown(key), self._bucket.options):
+            for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
+                try:
+                    data, md5 = self._fetch(key, arguments)
+                except Exception as error:
+                    if last or not is_passing(error):
+                        raise
+                    continue
+                if md5 is None or data == before:
+                    return data
+                if hashlib.md5(data, usedforsecurity=False).hexdigest() == md5:
+                    return data
+                before = data
+        raise self._changing(key)
+
+    def read_to(self, key: str, file: BinaryIO) -> None:
+        """As ``read`` of the whole object, written to ``file`` as it comes.
+
+        What an attempt has written that did not succeed is taken back.
+        """
+        begun_at, before = file.tell(), ""
+        with translated(self._bucket.shown(key), self._bucket.options):
+            for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
+                file.seek(begun_at)
+                file.truncate()
+                asked_s = time.monotonic()
+                try:
+                    answer: Any = self._client().get_object(**self._bucket.object(key))
+                    begun_s = time.monotonic()
+                    found = copied(answer, file)
+                except Exception as error:
+                    if last or not is_passing(error):
+                        raise
+                    continue
+                whole_s = time.monotonic() - asked_s
+                _log.debug(GOT, key, found.bytes, begun_s - asked_s, whole_s)
+                if md5_of(answer) in (None, found.md5) or found.md5 == before:
+                    return
+                before = found.md5
+        raise self._changing(key)
+
+    def _changing(self, key: str) -> StoreError:
+        return StoreError(
+            f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other and from "
+            "the ETag: something between here and the store changes data"
+        )
+
+    def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
+        """The body of one GET, and its MD5 where the answer gives one."""
+        client = self._client()
+        asked_s = time.monotonic()
+        try:
+            answer: Any = client.get_object(**self._bucket.object(key), **arguments)
+        except client.exceptions.ClientError as error:
+            if error_code(error) == "InvalidRange":
+                return b"", None  # it begins where the object has already ended
+            raise
+        begun_s = time.monotonic()
+        # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
+        with contextlib.closing(answer["Body"]) as body:
+            data: bytes = body.read()
+        _log.debug(GOT, key, len(data), begun_s - asked_s, time.monotonic() - asked_s)
+        return data, None if "Range" in arguments else md5_of(answer)
+
+    def dated(self, key: str) -> Dated:
+        """A small object, and its age by the server's clock."""
+        answer: Any = self._client().get_object(**self._bucket.object(key))
+        with contextlib.closing(answer["Body"]) as body:
+            data: bytes = body.read()
+        date = answer["ResponseMetadata"]["HTTPHeaders"]["date"]
+        return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
+
+
+def log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
+    """Asked by botocore after each attempt whether to try again; says nothing to that."""
+    status = getattr(response[0], "status_code", None) if response else None
+    if status in _TOO_MANY:
+        _log.debug(REFUSED, status)

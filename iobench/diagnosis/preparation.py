@@ -1,0 +1,169 @@
+"""PURE. Loops that wait for their samples to be prepared: for which part, as far as a ladder tells.
+
+Without a ladder decoding and augmenting are one part, and what says that they, and not too few
+workers, are the cause is how many processors they would need at the device's rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from iobench.diagnosis.loop import BUSY, Loop
+from iobench.diagnosis.rule import FINE, Rule, percent
+from iobench.diagnosis.sources import CLOUD_GUIDE, OURS, STALLS, TORCH_DATA, TORCH_TUNING
+from iobench.result import Finding
+
+_RUNG = "the ladder's rung of that name: its difference to the rung above, over repeats"
+UNPINNED = Rule(
+    "unpinned-copy",
+    "Copies to the GPU come from unpinned memory",
+    "cause",
+    "problem",
+    f"copying to a GPU takes {FINE:.0%} of the time or more, and pin_memory is off",
+    f"{_RUNG} (copy); pin_memory of the loop",
+    "training.pin_memory: true (DataLoader's pin_memory=True), so that copies run beside the "
+    "computation; normalise: false moves a quarter of the bytes",
+    TORCH_DATA,
+)
+SLOW_DECODE = Rule(
+    "slow-decode",
+    "Decoding is what takes the time",
+    "cause",
+    "problem",
+    f"decoding takes {FINE:.0%} of the time or more",
+    f"{_RUNG} (decode)",
+    "images resized beforehand (dataprep shard --size 256), which decode in a fraction of the "
+    "time; or stored decoded (data: pixels), a faster decoder (loader dali-gpu), more processors",
+    CLOUD_GUIDE,
+)
+SLOW_AUGMENT = Rule(
+    "slow-augmentation",
+    "Augmenting is what takes the time",
+    "cause",
+    "problem",
+    f"augmenting takes {FINE:.0%} of the time or more",
+    f"{_RUNG} (augment)",
+    "leave out what costs most (training.colour_jitter, training.pca_noise), do it on the device "
+    "(loader dali-gpu), or more processors",
+    CLOUD_GUIDE,
+)
+SLOW_PREPARATION = Rule(
+    "slow-preparation",
+    "Decoding and augmenting need more processors than there are",
+    "cause",
+    "problem",
+    f"preparing takes {FINE:.0%} of the time or more, and at the rate that the device consumes it "
+    f"would keep more than {BUSY:.0%} of the processors busy; or, where that was not seen, "
+    f"{BUSY:.0%} of them were busy",
+    "preparation_stall ((T3 − T1) ÷ T2); cpu_s_per_1000_samples of the workers × the device's "
+    "rate, beside the processors; cpu_busy_share",
+    "less work a sample: images resized beforehand (dataprep shard --size 256), cheaper "
+    "augmentation, data: pixels; or a machine with more processors a GPU",
+    CLOUD_GUIDE,
+)
+SLOW_COLLATE = Rule(
+    "slow-collate",
+    "Batches take long from the workers to the loop",
+    "cause",
+    "problem",
+    f"collating and handing over takes {FINE:.0%} of the time or more",
+    f"{_RUNG} (collate)",
+    "fewer bytes between processes: training.normalise: false hands over uint8, a quarter of "
+    "float32, and normalises on the device; fewer workers with larger batches",
+    OURS,
+)
+SLOW_COPY = Rule(
+    "slow-copy",
+    "Copying to the device takes long",
+    "cause",
+    "problem",
+    f"copying to the device takes {FINE:.0%} of the time or more, from memory that is pinned, or "
+    "on no GPU",
+    f"{_RUNG} (copy)",
+    "training.normalise: false moves a quarter of the bytes; look at the GPU's link in the "
+    "report's environment (width and generation)",
+    TORCH_TUNING,
+)
+SLOW_READ_PATH = Rule(
+    "slow-read-path",
+    "Reading is slow even from memory",
+    "cause",
+    "problem",
+    f"reading from the page cache takes {FINE:.0%} of the time or more",
+    f"{_RUNG} (warm)",
+    "it is the reading code, no disk: whole shards instead of small files or random records "
+    "(training.loader: torch-iterable), more workers",
+    STALLS,
+)
+RULES = (
+    *(UNPINNED, SLOW_DECODE, SLOW_AUGMENT, SLOW_PREPARATION, SLOW_COLLATE, SLOW_COPY),
+    SLOW_READ_PATH,
+)
+
+
+class _Part(NamedTuple):
+    rung: str
+    rule: Rule
+    doing: str
+
+
+_PARTS = (
+    _Part("decode", SLOW_DECODE, "decoding"),
+    _Part("augment", SLOW_AUGMENT, "augmenting"),
+    _Part("collate", SLOW_COLLATE, "collating batches and handing them over"),
+    _Part("warm", SLOW_READ_PATH, "reading from the page cache"),
+)
+
+
+def findings(loops: Iterable[Loop]) -> Iterator[Finding]:
+    """Of each loop: by rungs where there is a ladder, else as a whole."""
+    for loop in loops:
+        yield from _copying(loop)
+        yield from _by_rung(loop)
+        if "decode" not in loop.rungs:
+            yield from _as_a_whole(loop)
+
+
+def _by_rung(loop: Loop) -> Iterator[Finding]:
+    for rung, rule, doing in _PARTS:
+        share = loop.rungs.get(rung)
+        if share is not None and share.counts:
+            said = f"{loop.name}: {doing} takes {share} of its time{_processors(loop)}"
+            yield rule.costing(said, share.median)
+
+
+def _copying(loop: Loop) -> Iterator[Finding]:
+    share = loop.rungs.get("copy")
+    if share is None or not share.counts:
+        return
+    said = f"{loop.name}: copying to the device takes {share} of its time"
+    if loop.on_gpu and not loop.param.get("pin_memory"):
+        yield UNPINNED.costing(f"{said}, from memory that is not pinned", share.median)
+    else:
+        yield SLOW_COPY.costing(said, share.median)
+
+
+def _as_a_whole(loop: Loop) -> Iterator[Finding]:
+    share, needed = loop.preparation, loop.cores_needed
+    if share is None or not share.counts:
+        return
+    if needed is not None and loop.processors is not None:
+        if needed <= BUSY * loop.processors:
+            return
+    elif (loop.metric("cpu_busy_share") or 0.0) < BUSY:
+        return
+    said = f"{loop.name}: preparing takes {share} of its time{_processors(loop)}"
+    yield SLOW_PREPARATION.costing(said, share.median)
+
+
+def _processors(loop: Loop) -> str:
+    """How many it would take, how many there are, how busy they were."""
+    said = ""
+    if loop.cores_needed is not None and loop.processors is not None:
+        said += (
+            f"; to keep the device fed it takes {loop.cores_needed:,.1f} processors, and there are "
+            f"{loop.processors:,.4g}"
+        )
+    busy = loop.metric("cpu_busy_share")
+    return said + (f"; processors were busy {percent(busy)}" if busy is not None else "")

@@ -1,0 +1,143 @@
+"""PURE. The counterfactual ladder: one loop, run again with one more real part each time.
+
+What a part costs is the difference between its rung and the one above it, in seconds a sample.
+The three-rung form, device-resident, from a warm cache and cold, is that of Mohan et al.,
+"Analyzing and mitigating data stalls in DNN training", VLDB 2021. With overlap a rung shows what
+becomes visible in this order: no spans are added up, wall times of whole loops are subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iobench.stats import Estimate, estimate
+
+Seconds = Mapping[int, float]
+"""Seconds a sample by the number of the repeat."""
+
+RUNGS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store")
+"""Inputs of a training loop, from the device to the farthest."""
+
+WORDS: Mapping[str, str] = {
+    "synthetic": "device-resident",
+    "copy": "+ copy to the device",
+    "collate": "+ collate and inter-process",
+    "augment": "+ augment",
+    "decode": "+ decode",
+    "warm": "+ read, page cache warm",
+    "cold": "+ read, cold",
+    "store": "+ object store instead of the local read",
+}
+
+HOST_RUNGS = ("copy", "collate", "augment", "decode")
+"""Between data on the device and data that are read: they lie in host memory."""
+
+HELD_RUNGS = frozenset({"collate", "augment", "decode"})
+"""Of these, the ones whose samples are read before the loop begins."""
+
+THREE = ("synthetic", "warm", "cold", "store")
+"""What there is where the pipeline is a framework's own."""
+
+# What a rung is compared with: the first of these that was measured. The store replaces the local
+# read, so that it stands beside it: above it is whatever a loop does without reading.
+_ABOVE: Mapping[str, Sequence[str]] = {
+    **{rung: RUNGS[:place][::-1] for place, rung in enumerate(RUNGS)},
+    "store": ("decode", "warm", "augment", "collate", "copy", "synthetic"),
+}
+_FARTHEST = ("store", "cold", "warm")
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One loop on the ladder. Differences and shares are taken within repeats.
+
+    Attributes:
+        rung: its input.
+        seconds: a sample.
+        above: the rung that it is compared with; None for the first.
+        part: seconds a sample that it adds to that; below 0 where it takes less.
+        share: of the time of the farthest rung.
+    """
+
+    rung: str
+    seconds: Estimate
+    above: str | None = None
+    part: Estimate | None = None
+    share: Estimate | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether its part can be told from none: several repeats, and an interval without 0."""
+        part = self.part
+        return part is not None and part.repeats > 1 and (part.low > 0 or part.high < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Rungs that were measured, in order.
+
+    Attributes:
+        rungs: of which each names the one above it.
+        path: from the first to the farthest, each the one above the next: their differences add up
+            to ``stall`` in every repeat.
+        stall: seconds a sample from the first rung to the farthest; None where either is missing.
+        stall_share: the same as a share of the farthest.
+    """
+
+    rungs: tuple[Rung, ...]
+    path: tuple[str, ...]
+    stall: Estimate | None = None
+    stall_share: Estimate | None = None
+
+
+def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
+    """Of loops by their input; inputs that are no rung are left out."""
+    known = [rung for rung in RUNGS if seconds.get(rung)]
+    farthest = next((rung for rung in _FARTHEST if rung in known), known[-1] if known else None)
+    if farthest is None:
+        return Ladder((), ())
+    path = _path(farthest, known)
+    whole = path if len(path) > 1 and path[0] == "synthetic" else ()
+    return Ladder(
+        tuple(_rung(rung, seconds, known, farthest) for rung in known),
+        path,
+        _difference(seconds, *whole[:1], *whole[-1:]) if whole else None,
+        _share(seconds, whole[0], farthest, farthest) if whole else None,
+    )
+
+
+def above(rung: str, known: Sequence[str]) -> str | None:
+    """Which of the rungs ``known`` a rung is compared with."""
+    return next((other for other in _ABOVE[rung] if other in known), None)
+
+
+def _path(farthest: str, known: Sequence[str]) -> tuple[str, ...]:
+    path = [farthest]
+    while (next_above := above(path[0], known)) is not None:
+        path.insert(0, next_above)
+    return tuple(path)
+
+
+def _rung(rung: str, seconds: Mapping[str, Seconds], known: Sequence[str], farthest: str) -> Rung:
+    upper = above(rung, known)
+    own = estimate(list(seconds[rung].values()))
+    if upper is None:
+        return Rung(rung, own)
+    part = _difference(seconds, upper, rung)
+    return Rung(rung, own, upper, part, _share(seconds, upper, rung, farthest))
+
+
+def _difference(seconds: Mapping[str, Seconds], upper: str, lower: str) -> Estimate | None:
+    both = sorted(set(seconds[upper]) & set(seconds[lower]))
+    return estimate([seconds[lower][n] - seconds[upper][n] for n in both]) if both else None
+
+
+def _share(
+    seconds: Mapping[str, Seconds], upper: str, lower: str, farthest: str
+) -> Estimate | None:
+    whole = seconds[farthest]
+    every = sorted(set(seconds[upper]) & set(seconds[lower]) & set(whole))
+    if not every:
+        return None
+    return estimate([(seconds[lower][n] - seconds[upper][n]) / whole[n] for n in every])

@@ -1,0 +1,134 @@
+"""A loop's samples, read and prepared before it begins, as far as memory holds them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.augment import Augmentation, Transform
+from dataprep.augment.decode import decode_whole
+from iobench.errors import TrialFailed
+from iobench.loaders.augmentation import augmentation_of
+from iobench.loaders.protocol import LoaderSettings, MemoryRung
+from iobench.loaders.rungs import MOST_THREADS
+from iobench.loaders.rungs.held import Held
+from iobench.pixels import packed
+
+if TYPE_CHECKING:
+    from iobench.loaders.torch_loader import Readable
+
+
+def preloaded(
+    readable: Readable,
+    rung: MemoryRung,
+    settings: LoaderSettings,
+    *,
+    samples: int,
+    limit_bytes: int,
+    decoded: bool,
+) -> Held:
+    """The first ``samples`` of epoch 0, or as many of them as ``limit_bytes`` hold.
+
+    For every other sample one of those is given, in turn.
+
+    Args:
+        readable: the data set as a torch loader opened it.
+        rung: how the samples are to lie in memory.
+        settings: of the loader.
+        samples: how many the loop takes.
+        limit_bytes: how much memory they may take.
+        decoded: whether they are stored as pixels.
+
+    Raises:
+        TrialFailed: not one of them fits.
+        ImageError: an image that has to be decoded cannot be; its name is told.
+    """
+    from dataprep.adapters.torch_items import Items
+
+    records = readable.dataset.records
+    prepare = _preparing(rung, settings, decoded=decoded)
+    items = Items(records.labels, records.name, prepare, settings.seed)
+
+    def made(number: int) -> NDArray[np.uint8]:
+        found, _ = items.item(records.image(number), number, 0)
+        pixels = found.numpy().reshape(-1) if hasattr(found, "numpy") else found
+        return np.frombuffer(pixels, np.uint8)
+
+    numbers = list(islice(first_numbers(readable, settings), samples))
+    data = np.empty(limit_bytes, np.uint8)
+    offsets = [0]
+    for sample in _side_by_side(made, numbers):
+        end = offsets[-1] + len(sample)
+        if end > limit_bytes:
+            break
+        data[offsets[-1] : end] = sample
+        offsets.append(end)
+    count = len(offsets) - 1
+    if not count:
+        raise TrialFailed(
+            f"input {rung}: a quarter of the memory that is free ({limit_bytes:,} bytes) holds not "
+            "one sample"
+        )
+    return Held(
+        rung=rung,
+        side=settings.image_size,
+        data=data[: offsets[-1]],
+        offsets=np.array(offsets, np.int64),
+        places=_places(len(records.labels), numbers[:count]),
+        wanted=len(numbers),
+    )
+
+
+def first_numbers(readable: Readable, settings: LoaderSettings) -> Iterator[int]:
+    """Numbers of the samples of epoch 0, those that a loop takes first in front.
+
+    Where each worker has shards of its own: a batch of the first, one of the second, and so on.
+    """
+    readable.set_epoch(0)
+    if readable.sampler is not None:
+        yield from readable.sampler
+        return
+    workers = settings.workers or 1
+    shares = [readable.dataset.sequence(0, worker, workers) for worker in range(workers)]
+    while batches := [list(islice(share, settings.batch_size)) for share in shares]:
+        if not any(batches):
+            return
+        for batch in batches:
+            yield from batch
+
+
+def _preparing(rung: MemoryRung, settings: LoaderSettings, *, decoded: bool) -> Transform:
+    if rung == "collate":
+        return _finishing(settings, decoded=decoded)
+    if rung == "augment" and not decoded:
+        return lambda data, rng: packed(decode_whole(data))
+    return lambda data, rng: data
+
+
+def _finishing(settings: LoaderSettings, *, decoded: bool) -> Augmentation:
+    return replace(augmentation_of(settings, decoded=decoded), normalise=False)
+
+
+def _side_by_side(
+    made: Callable[[int], NDArray[np.uint8]], numbers: Sequence[int]
+) -> Iterator[NDArray[np.uint8]]:
+    """In order, by threads: codecs do not hold Python's lock. Few are held at a time."""
+    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(numbers), 2 * threads):
+            yield from pool.map(made, numbers[start : start + 2 * threads])
+
+
+def _places(samples: int, held: Iterable[int]) -> NDArray[np.int64]:
+    """For each sample of the data set the one that is given: itself where it is held."""
+    numbers = np.fromiter(held, np.int64)
+    places = np.arange(samples, dtype=np.int64) % len(numbers)
+    places[numbers] = np.arange(len(numbers))
+    return places

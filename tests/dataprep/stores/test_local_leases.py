@@ -1,0 +1,77 @@
+"""Leases of a directory: what goes with files."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from dataprep.stores import local_leases
+from dataprep.stores.local import LocalStore
+from dataprep.stores.local_leases import FileLease, take
+from dataprep.stores.protocol import Holder
+
+
+def held(path: Path) -> FileLease:
+    """One that is held."""
+    found = take(path, "me")
+    assert isinstance(found, FileLease)
+    return found
+
+
+def test_what_a_dead_holder_wrote_is_overwritten(tmp_path: Path) -> None:
+    """A file alone holds nothing."""
+    path = tmp_path / "leases" / "train"
+    path.parent.mkdir()
+    path.write_text("somebody who was killed, at some length")
+    lease = held(path)
+    found = take(path, "another")
+    assert isinstance(found, Holder)
+    assert found.said == "me"
+    lease.release()
+    assert list(tmp_path.glob("*")) == []
+
+
+def test_a_file_that_was_removed_or_replaced_is_lost(tmp_path: Path) -> None:
+    """Others would lock another; what is there now stays."""
+    path = tmp_path / "leases" / "train"
+    lease = held(path)
+    path.unlink()
+    assert "is gone" in lease.lost()
+    other = held(path)
+    assert lease.lost()
+    lease.release()
+    assert other.lost() == ""
+    other.release()
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_where_files_cannot_be_locked_nobody_is_kept_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """As on some network file systems; nothing is left there."""
+
+    def refuse(descriptor: int, how: int) -> None:
+        raise OSError(code, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    path = tmp_path / "leases" / "train"
+    assert take(path, "me") is None
+    assert not path.exists()
+    path.touch()
+    assert list(local_leases.holders(path.parent, "train")) == []
+
+
+def test_leases_are_no_objects_and_are_not_tidied_away(tmp_path: Path) -> None:
+    """They lie where half-written files lie."""
+    store = LocalStore(str(tmp_path))
+    store.prepare()
+    lease = store.lease("train", "me")
+    assert isinstance(lease, FileLease)
+    assert list(store.list()) == []
+    store.tidy()
+    assert lease.lost() == ""
+    lease.release()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,159 @@
+"""Made situations, measured: whatever is slow is what the diagnosis begins with.
+
+What is injected takes ten times as long as the rest of a loop, so that a busy machine changes
+figures, and not which of them is the largest.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iobench.config import BenchConfig
+from iobench.display import Lines
+from iobench.faults import Delay, Fault, FaultProxy, Match, RateLimit, Rule, Status
+from iobench.result import Finding, Result
+from iobench.run import run
+from iobench.s3_server import MotoServer
+from tests.e2e.slow_loaders import ENTRY_POINTS
+
+PROCESSORS = os.cpu_count() or 1
+SHARD = r"/tfrecord/train-"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """100 images in two shards, made by the first run that needs them."""
+    folder = tmp_path_factory.mktemp("data")
+    return {"images": 100, "classes": 2, "size": 224, "shard_size": "1MB", "folder": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def slow_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An installed package with loaders that prepare slowly, here and in every trial."""
+    folder = tmp_path_factory.mktemp("slow")
+    package = folder / "slow_loaders-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: slow-loaders\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(ENTRY_POINTS)
+    root = Path(__file__).parents[2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        patch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{root}")
+        yield
+
+
+def measured(folder: Path, data: dict[str, Any], form: str = "shards", **loop: Any) -> Result:
+    """A loop on an emulated device, once; what could not be measured is told."""
+    usual = {"consumer": "paced", "images_per_s": 400, "loader": "raw", "workers": 0}
+    usual |= {"batch_size": 8, "group": "loop", "data": form}
+    config = {
+        "name": "made",
+        "repeats": 1,
+        "data": data,
+        "training": [{**usual, **loop}],
+        "sampling": {"per_s": 10},
+    }
+    stream = io.StringIO()
+    done = run(BenchConfig.model_validate(config), folder, Lines(stream))
+    assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
+    return done.result
+
+
+def begun_with(result: Result) -> Finding:
+    """The primary finding."""
+    (found,) = [finding for finding in result.findings if finding.primary]
+    return found
+
+
+class Remote:
+    """The same data on a store that faults stand before."""
+
+    def __init__(self, folder: Path, data: dict[str, Any], bucket: str, upstream: str) -> None:
+        self._folder, self._data, self._bucket, self._upstream = folder, data, bucket, upstream
+
+    def measured(self, faults: Sequence[tuple[Match, Fault]], **loop: Any) -> Result:
+        """Synthetic, warm from disk, and from the store; data go there undisturbed."""
+        with FaultProxy(self._upstream, [Rule(match, fault) for match, fault in faults]) as proxy:
+            place = {"uri": f"s3://{self._bucket}/x", "store": {"endpoint_url": proxy.url}}
+            inputs = {"inputs": ["synthetic", "warm", "store"]}
+            return measured(self._folder, {**self._data, "bucket": place}, **inputs, **loop)
+
+
+@pytest.fixture
+def remote(tmp_path: Path, data: dict[str, Any], bucket: str, s3_server: MotoServer) -> Remote:
+    """For one test."""
+    return Remote(tmp_path / "run", data, bucket, s3_server.url)
+
+
+def test_a_store_that_begins_late(remote: Remote) -> None:
+    """Each shard's first byte takes half a second."""
+    result = remote.measured([(Match("GET", SHARD), Delay(0.5))])
+    found = begun_with(result)
+    assert (found.code, found.severity) == ("slow-store-latency", "problem")
+    assert found.share is not None
+    assert found.share > 0.5
+    assert "to its first byte" in found.evidence
+
+
+def test_a_store_that_delivers_slowly(remote: Remote) -> None:
+    """A shard of two megabytes takes a second on its way."""
+    found = begun_with(remote.measured([(Match("GET", SHARD), RateLimit(2e6))]))
+    assert (found.code, found.severity) == ("slow-store-bandwidth", "problem")
+
+
+def test_a_store_that_throttles(remote: Remote) -> None:
+    """Shards are refused at first; what is waited for then is not the store's latency."""
+    refused = [
+        (Match("GET", rf"{SHARD}0000{number}", times=1), Status(503, "SlowDown"))
+        for number in range(3)
+    ]
+    result = remote.measured([*refused, (Match("GET", SHARD), Delay(0.2))])
+    found = begun_with(result)
+    assert (found.code, found.severity) == ("store-throttles", "problem")
+    (store,) = [trial for trial in result.trials if trial.params["input"] == "store"]
+    assert store.metrics["store_refused"] >= 2
+    assert f"{store.metrics['store_refused']:,} of" in found.evidence
+
+
+def test_tiny_files(remote: Remote) -> None:
+    """A request a sample, each of which costs a little."""
+    faults = [(Match("GET", r"\.(JPEG|jpe?g)"), Delay(0.03))]
+    found = begun_with(remote.measured(faults, form="files", steps=8))
+    assert (found.code, found.severity) == ("tiny-files", "problem")
+    assert "each read brings" in found.evidence
+    assert "dataprep shard" in found.advice
+
+
+@pytest.mark.usefixtures("slow_package")
+def test_slow_decoding(tmp_path: Path, data: dict[str, Any]) -> None:
+    """At the device's rate it would keep twice the processors busy that there are."""
+    loop = {"loader": "computing", "item_s": 0.02, "images_per_s": 100 * PROCESSORS}
+    result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], steps=8, **loop)
+    found = begun_with(result)
+    assert (found.code, found.severity) == ("slow-preparation", "problem")
+    assert f"and there are {PROCESSORS}" in found.evidence
+
+
+@pytest.mark.usefixtures("slow_package")
+def test_too_few_workers(tmp_path: Path, data: dict[str, Any]) -> None:
+    """Preparing takes time and no processor: more of it fits side by side."""
+    loop = {"loader": "waiting", "item_s": 0.02}
+    result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], steps=8, **loop)
+    found = begun_with(result)
+    assert (found.code, found.severity) == ("too-few-workers", "problem")
+    assert found.advice.startswith("training.workers: ")
+
+
+def test_a_slow_device(tmp_path: Path, data: dict[str, Any]) -> None:
+    """Its steps take four tenths of a second, its data nothing of that."""
+    loop = {"images_per_s": 20, "steps": 5}
+    result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], **loop)
+    found = begun_with(result)
+    assert (found.code, found.severity) == ("slow-device", "info")
+    assert "faster storage or a faster loader brings nothing" in found.advice
