@@ -39,7 +39,7 @@ def loaded(rate: float, data: str, **params: Any) -> Trial:
     """A loader alone at so many samples/s of 100 kB."""
     told = {"loader": "torch-iterable", "data": data, "cache": "cold", **params}
     cold = REMOTE if data.endswith("@s3") else COLD if told["cache"] == "cold" else WARM
-    figures = {"objects": 100, "mean_object_bytes": 1e8}
+    figures: dict[str, Any] = {"objects": 100, "mean_object_bytes": 1e8}
     trial = one("loader", told, samples_per_s=rate, mb_per_s=rate * 0.1, **figures)
     return replace(trial, cold=cold)
 

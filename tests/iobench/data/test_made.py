@@ -18,8 +18,9 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few images, sharded."""
     folder = tmp_path_factory.mktemp("made")
     draw_tree(folder / "photos", images=10, classes=2)
-    config = dataprep.ShardConfig(
-        source=str(folder / "photos"), output=str(folder / "out"), image={"size": 64}
+    asked = {"source": folder / "photos", "output": folder / "out", "image": {"size": 64}}
+    config = dataprep.ShardConfig.model_validate(
+        {key: str(value) if isinstance(value, Path) else value for key, value in asked.items()}
     )
     dataprep.shard(config)
     return folder / "out"
