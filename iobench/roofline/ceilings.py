@@ -55,7 +55,7 @@ def of_target(label: str, result: Result) -> tuple[list[Ceiling], str]:
     if found:
         return found, ""
     name = str(described.get("name") or "what lies there")
-    return [], f"of {name} this machine tells no limit: give limits.targets.{label}.mb_per_s"
+    return [], f"{name} tells none: give limits.targets.{label}.mb_per_s"
 
 
 def of_store(label: str, result: Result) -> tuple[list[Ceiling], str]:

@@ -29,6 +29,7 @@ _VERDICTS = {
 _COLUMNS = ("place", "measured", "MB/s", "limit, MB/s", "share", "what it is")
 _MOST_OPEN = 16
 _MOST_CEILINGS = 4
+_NO_NUMBER = Entry("", is_number=True)
 _NOTE = (
     "Limits are those of the kernel (PCI Express lanes, SATA, network cards), of a dated file, or "
     "your own (limits in the config); the lowest that applies is shown. What nobody tells is "
@@ -51,7 +52,7 @@ def section(result: Result) -> Section | None:
         tuple(_cells(row) for row in rows),
         folded=len(rows) > _MOST_OPEN,
     )
-    blocks: tuple[Block, ...] = (*_chart(result, rows), table, Words((_sources(rows), _NOTE)))
+    blocks: tuple[Block, ...] = (*_chart(result, rows), table, Words((*_sources(rows), _NOTE)))
     return Section("roofline", "Against what the machine can do", blocks)
 
 
@@ -75,26 +76,32 @@ def _cells(row: Mapping[str, Any]) -> tuple[Entry, ...]:
     assert found is not None  # noqa: S101  rows without are left out
     limit, share = row.get("limit_mb_per_s"), row.get("share")
     verdict = str(row.get("verdict", "unknown"))
-    why = str(row.get("why") or "")
     # A limit that does not bind is no measure of what came from memory.
     binds = verdict not in ("cache", "unknown")
-    about = str(row.get("limit_of") or why)
+    about = str(row.get("limit_of") or "")
     return (
         Entry(str(row.get("place"))),
         Entry(str(row.get("what"))),
         Entry(number(found.median), repr(found.median), True, between(found)),
-        Entry(number(limit), repr(limit), True, about) if is_number(limit) else Entry("", note=why),
-        Entry(percent(share), repr(share), True) if is_number(share) and binds else Entry(""),
+        Entry(number(limit), repr(limit), True, about) if is_number(limit) else _NO_NUMBER,
+        Entry(percent(share), repr(share), True) if is_number(share) and binds else _NO_NUMBER,
         Entry(_VERDICTS.get(verdict, verdict)),
     )
 
 
-def _sources(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Who says so, once each."""
+def _sources(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Who says what the limits are, and why there is none, once each."""
     told = dict.fromkeys(
         f"{row['limit_of']} by {row.get('limit_source')}" for row in rows if row.get("limit_of")
     )
-    return f"Limits: {'; '.join(told)}." if told else "No limit is known here."
+    if told:
+        yield f"Limits: {'; '.join(told)}."
+    unknown: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.get("why"):
+            unknown.setdefault(str(row["why"]), {})[str(row.get("place"))] = None
+    for why, places in unknown.items():
+        yield f"No limit is known for {', '.join(places)}: {why}."
 
 
 def _chart(result: Result, rows: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:

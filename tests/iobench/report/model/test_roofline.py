@@ -8,7 +8,7 @@ from typing import Any
 from iobench.held import held
 from iobench.report.model import build
 from iobench.report.model.roofline import badges, section
-from iobench.report.model.shapes import Chart, Table
+from iobench.report.model.shapes import Chart, Table, Words
 from iobench.result import Result
 from iobench.trial import Cold
 from tests.iobench.summary.made import one, result
@@ -66,7 +66,10 @@ def test_without_a_limit_there_is_a_table_alone() -> None:
     found = run(500.0, kind="virtio", name="virtual disk")
     assert blocks(found, Chart) == []
     (table,) = blocks(found, Table)
-    assert table.rows[0][3].note.endswith("give limits.targets.data.mb_per_s")
+    (words,) = blocks(found, Words)
+    assert words.lines[0] == (
+        "No limit is known for data: virtual disk tells none: give limits.targets.data.mb_per_s."
+    )
     assert table.rows[0][5].text == "unknown"
 
 
