@@ -46,6 +46,7 @@ def run(
     from dataprep.errors import ConfigError
     from iobench.commands.running import Asked, measured
     from iobench.config import load
+    from iobench.summary.verdict import sentence
 
     if (like is not None or as_json) and not (dry_run or print_config):
         raise ConfigError("--like and --json go with --dry-run")
@@ -53,7 +54,7 @@ def run(
     done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
     if done is None:
         return
-    typer.echo(done.result.summary["verdict"])
+    typer.echo(sentence(done.result.summary))
     typer.echo(escape(str(done.folder / "report.html")))
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
@@ -80,6 +81,7 @@ def ladder(
     from iobench.commands.ladder_text import text
     from iobench.commands.running import Asked, measured
     from iobench.config import load
+    from iobench.summary.verdict import sentence
 
     loaded = climbing(load(config, settings(set_ or [], options.EXAMPLE)))
     done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
@@ -90,7 +92,7 @@ def ladder(
         found = {"verdict": summary["verdict"], "ladder": summary["ladder"], "report": page}
         typer.echo(json.dumps(found))
     else:
-        for part in (text(summary["ladder"]), summary["verdict"], page):
+        for part in (text(summary["ladder"]), sentence(summary), page):
             typer.echo(part)
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -29,6 +31,31 @@ class SystemClock:
         """Sleep."""
         if seconds > 0:
             time.sleep(seconds)
+
+
+class PausedClock:
+    """Another clock, which stands still while it is told to."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._off_s = 0.0
+
+    def now_s(self) -> float:
+        """That clock's, without what was paused so far."""
+        return self._clock.now_s() - self._off_s
+
+    def sleep(self, seconds: float) -> None:
+        """As that clock does."""
+        self._clock.sleep(seconds)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens in the ``with`` block takes no time."""
+        begun_s = self._clock.now_s()
+        try:
+            yield
+        finally:
+            self._off_s += self._clock.now_s() - begun_s
 
 
 class VirtualClock:

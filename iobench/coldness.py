@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iobench.trial import Cold
 
 RESIDENT_AT_MOST = 0.01
@@ -22,12 +24,14 @@ def judge(
     data_bytes: int,
     memory_bytes: int,
     file_system: str = "",
+    limits: Sequence[str] = (),
 ) -> Cold:
-    """What a trial on local files may be called.
+    """What a trial on local files may be called, or an epoch of it.
 
     Cold is what had at most 1 % of its pages in memory before and took at least 95 % of its
     bytes from storage. Without a count of physical bytes random reads are judged by residency
-    alone, whole-file reads are warm.
+    alone, whole-file reads are warm. Random reads may move more than they ask for, and never less:
+    their ratio is the amplification by read-ahead.
 
     Args:
         asked: ``cold``, ``warm`` or ``direct`` (O_DIRECT).
@@ -37,6 +41,7 @@ def judge(
         data_bytes: of all files that the trial may read.
         memory_bytes: what the page cache may take.
         file_system: its type, as the kernel calls it.
+        limits: what could not be done or seen here.
     """
     doubt = {
         "cold": _why_not_cold(resident_before, physical_ratio, sequential, file_system),
@@ -50,6 +55,8 @@ def judge(
         physical_ratio=physical_ratio,
         cache_resident=None if asked == "direct" else cache_resident(data_bytes, memory_bytes),
         why=doubt,
+        amplification=None if sequential else physical_ratio,
+        limits=limits,
     )
 
 

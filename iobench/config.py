@@ -14,6 +14,7 @@ from iobench.data.settings import DataSettings, check_home
 from iobench.limits import LimitSettings
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
+from iobench.pagecache import DropCaches
 from iobench.planning import CostSettings, ScaleSettings
 from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.object_store.settings import ObjectStoreSettings
@@ -46,6 +47,11 @@ class BenchConfig(BaseModel):
 
     prices: Annotated[str, AfterValidator(check_home)] | None = None
     """A file of prices, such as `configs/prices.yaml`; that example where none is named."""
+
+    drop_caches: DropCaches = "when-needed"
+    """Of the whole machine, as root, before what is to be cold: `never`; `when-needed`, where more
+    than 1 % of a file's pages stay after its own eviction; `always`, names and inodes too, which
+    everybody on the machine feels. See docs/cold.md."""
 
     data: DataSettings = DataSettings()
     """Which images are read, and where copies of them are made."""

@@ -112,6 +112,12 @@ def above(rung: str, known: Sequence[str]) -> str | None:
     return next((other for other in _ABOVE[rung] if other in known), None)
 
 
+def within(rung: str, upper: str) -> tuple[str, ...]:
+    """Rungs that were not measured between one and the one above it: what they add is in it."""
+    end = RUNGS.index("warm" if rung == "store" else rung)
+    return RUNGS[RUNGS.index(upper) + 1 : end]
+
+
 def _path(farthest: str, known: Sequence[str]) -> tuple[str, ...]:
     path = [farthest]
     while (next_above := above(path[0], known)) is not None:

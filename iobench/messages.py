@@ -49,4 +49,5 @@ def outcome_of(message: Message) -> Outcome:
         series=content["series"],
         origin_s=content["origin_s"],
         counted_s=(counted[0], counted[1]) if counted else None,
+        pauses=tuple((begin_s, end_s) for begin_s, end_s in content["pauses"]),
     )

@@ -7,12 +7,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from iobench.coldness import IN_MEMORY, RESIDENT_AT_MOST
 from iobench.mounts import file_system
 from iobench.residency import pages, resident_pages
 
+DropCaches: TypeAlias = Literal["never", "when-needed", "always"]
+WHEN_NEEDED: DropCaches = "when-needed"
+
 _PIECE_BYTES = 2**20
+_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+_PAGES, _PAGES_NAMES_INODES = 1, 3  # see proc_sys_vm(5)
 _FSYNC_EACH = 64  # beyond that one sync for all is quicker: each fsync may flush the drive
 
 
@@ -36,11 +42,12 @@ def residency(paths: Sequence[Path]) -> float | None:
     return resident / total if total else None
 
 
-def evict(paths: Sequence[Path]) -> None:
+def evict(paths: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED) -> None:
     """Have the kernel forget the files. What is mapped somewhere stays; so does tmpfs.
 
-    Dirty pages are written first. Where more than 1 % stays and we may, all clean pages of the
-    machine are dropped (``drop_caches``). Whether it worked is what ``residency`` says.
+    Dirty pages are written first. ``drop_caches``, where we may: ``always`` drops all clean pages
+    of the machine, names and inodes too; ``when-needed`` all clean pages where more than 1 % of
+    the files' stay. Whether it worked is what ``residency`` says.
 
     Raises:
         OSError: a file cannot be opened or written back.
@@ -54,9 +61,10 @@ def evict(paths: Sequence[Path]) -> None:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     if not paths or file_system(paths[0]) in IN_MEMORY:
         return
-    if (residency(paths) or 0.0) > RESIDENT_AT_MOST:
-        with contextlib.suppress(OSError):
-            Path("/proc/sys/vm/drop_caches").write_text("1\n")
+    if drop_caches == "always":
+        _drop(_PAGES_NAMES_INODES)
+    elif drop_caches == WHEN_NEEDED and (residency(paths) or 0.0) > RESIDENT_AT_MOST:
+        _drop(_PAGES)
 
 
 def warm(paths: Sequence[Path]) -> None:
@@ -89,6 +97,12 @@ def physical_read_bytes() -> int | None:
 def total_bytes(paths: Sequence[Path]) -> int:
     """Sizes added up."""
     return sum(path.stat().st_size for path in paths)
+
+
+def _drop(what: int) -> None:
+    """Of the whole machine; in silence where we may not: ``cache_limits`` says so."""
+    with contextlib.suppress(OSError):
+        _DROP_CACHES.write_text(f"{what}\n")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 from iobench.config import BenchConfig
 from iobench.loops import loader_grid, training_plan
+from iobench.pagecache import WHEN_NEEDED
 from iobench.probes import disk
 from iobench.probes.object_store.plan import plan as object_plan
 from iobench.trial import TrialSpec
@@ -22,7 +23,7 @@ def trials(config: BenchConfig) -> list[TrialSpec]:
     same other. Equal points of overlapping sweeps are run once.
     """
     return [
-        TrialSpec(kind, params, repeat)
+        TrialSpec(kind, _dropping(config, params), repeat)
         for part in _parts(config)
         for repeat, points in enumerate(_rounds(_distinct(part), config.repeats))
         for kind, params in points
@@ -50,6 +51,14 @@ def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
     yield [("loader", params) for grid in config.loaders for params in loader_grid.plan(grid)]
     for group in config.training:
         yield [("train", params) for params in training_plan.plan(group)]
+
+
+def _dropping(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
+    """With what is done to the machine's caches where it is to be cold; the usual is no word."""
+    cold = "cold" in (params.get("cache"), params.get("input"))
+    if not cold or config.drop_caches == WHEN_NEEDED:
+        return params
+    return {**params, "drop_caches": config.drop_caches}
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:

@@ -45,6 +45,16 @@ def resident_pages(descriptor: int, file_system: str = "") -> int | None:
     return None if cached is None else min(cached, pages(size_bytes))
 
 
+@functools.cache
+def cachestat_works() -> bool:
+    """Whether this kernel has it, asked of a file of our own without a name."""
+    descriptor = os.memfd_create("iobench-cachestat")
+    try:
+        return _cachestat(descriptor) is not None
+    finally:
+        os.close(descriptor)
+
+
 def _cachestat(descriptor: int) -> int | None:
     counts = _Counts()
     whole = _Range(0, 0)  # length 0: up to the end

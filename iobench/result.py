@@ -1,7 +1,8 @@
 """What a run found, as ``result.json`` keeps it.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, and of findings ``title``, ``threshold``, ``share`` and ``primary``.
+``references``, and of a trial's coldness ``amplification`` and ``limits``; of findings ``title``,
+``threshold``, ``share`` and ``primary``.
 A reader takes what it knows and leaves other keys of the same schema aside, so that a version can
 add a part without shutting out the ones before it. What changes the meaning of a key, or takes one
 away, raises the number, and an older version refuses it by name.
@@ -21,6 +22,9 @@ from iobench.trial import Cold, Status, Trial
 
 SCHEMA = 1
 RESULT = "result.json"
+
+# Parts that a trial's coldness has been given since: absent where they say nothing.
+_ADDED_TO_COLD = ("amplification", "limits")
 
 Part = TypeVar("Part")
 
@@ -73,6 +77,10 @@ class Result:
     def to_json(self) -> bytes:
         """As stored."""
         content = asdict(self)
+        for cold in filter(None, (trial["cold"] for trial in content["trials"])):
+            for added in _ADDED_TO_COLD:
+                if cold[added] in (None, ()):
+                    del cold[added]
         ordered = {"schema": content.pop("schema"), **content}
         return json.dumps(ordered, indent=1, allow_nan=False).encode() + b"\n"
 

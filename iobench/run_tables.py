@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from iobench import badges
 from iobench.errors import ResultError
 from iobench.trial import Trial
 
@@ -83,6 +84,8 @@ def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFra
 def _row(trial: Trial) -> dict[str, Any]:
     """Without a column for metrics or coldness where a trial has none at all."""
     content = asdict(trial)
+    if shown := badges.words(trial.cold):
+        content["cold"]["badge"] = shown
     return {key: _plain(value) for key, value in content.items() if value not in (None, {})}
 
 

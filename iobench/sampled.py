@@ -24,8 +24,9 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
     columns = {**samples.columns, "time_s": times} if times else {}
     took = {}
     if outcome.counted_s is not None:
-        took = process_use(columns, *outcome.counted_s, outcome.metrics.get("samples", 0))
-        took |= machine_use(columns, *outcome.counted_s)
+        counted = outcome.metrics.get("samples", 0)
+        took = process_use(columns, *outcome.counted_s, counted, outcome.pauses)
+        took |= machine_use(columns, *outcome.counted_s, outcome.pauses)
     metrics = {
         **outcome.metrics,
         **took,

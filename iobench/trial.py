@@ -55,10 +55,13 @@ class Place:
 class Cold:
     """What the cache held, asked and shown.
 
-    ``label``: ``cold`` (proved), ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or
-    ``not applicable``. ``resident_before`` is the share of pages in the page cache before the
-    trial, ``physical_ratio`` physical bytes read / logical bytes read; None where not known.
+    ``label``: ``cold`` (proved), ``first epoch cold`` (later ones as the page cache left them),
+    ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or ``not applicable``.
+    ``resident_before`` is the share of pages in the page cache before the trial,
+    ``physical_ratio`` physical bytes read / logical bytes read; None where not known.
+    ``amplification``: that ratio where parts of files were read, with what read-ahead brought.
     ``cache_resident``: below 5 times the memory, so that later epochs may come from the cache.
+    ``limits``: what could not be done or seen on this machine.
     """
 
     asked: str
@@ -67,6 +70,12 @@ class Cold:
     physical_ratio: float | None = None
     cache_resident: bool | None = None
     why: str = ""
+    amplification: float | None = None
+    limits: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """JSON keeps a tuple as a list."""
+        object.__setattr__(self, "limits", tuple(self.limits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class Outcome:
         counted_s: from and to which second after that the steps ran of which its rates are; None
             where no loop ran.
         samples: readings of the machine meanwhile, their ``time_s`` from the same moment.
+        pauses: parts of ``counted_s`` in which no step that counts ran, such as between epochs.
     """
 
     metrics: Metrics
@@ -87,6 +97,7 @@ class Outcome:
     origin_s: float | None = None
     counted_s: tuple[float, float] | None = None
     samples: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    pauses: Sequence[tuple[float, float]] = ()
 
 
 def _as_it_is(made: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dataprep.counted import size_words
 from dataprep.names import escape
+from iobench import badges
 from iobench.trial import Params, Trial, TrialSpec
 
 _MODELS = {"resnet50": "ResNet-50", "resnet18": "ResNet-18", "lenet": "LeNet"}
@@ -40,8 +41,8 @@ def result_words(trial: Trial) -> str:
     if "mb_per_s" in trial.metrics:
         figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
     marks = ["emulated"] if trial.metrics.get("emulated") else []
-    if trial.cold and trial.cold.label != "not applicable":
-        marks.append(trial.cold.label)
+    if shown := badges.words(trial.cold):
+        marks.append(shown)
     return f"{point}: {', '.join(figures)}" + (f" ({', '.join(marks)})" if marks else "")
 
 
@@ -93,7 +94,10 @@ def _loader(params: Params) -> str:
 
 def _train(params: Params) -> str:
     several = f" devices={params['devices']}" if "devices" in params else ""
-    return f"train {params['group']} {params['input']} batch={params['batch_size']}{several}"
+    epochs = f" epochs={params['epochs']} evict={params['evict']}" if "epochs" in params else ""
+    return (
+        f"train {params['group']} {params['input']} batch={params['batch_size']}{several}{epochs}"
+    )
 
 
 def _watch(params: Params) -> str:

@@ -30,20 +30,11 @@ ORDER = {
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
-        *(
-            "errors",
-            "clock",
-            "stats",
-            "two_samples",
-            "ladder",
-            "several",
-            "trial",
-            "words",
-            "lifetime",
-        ),
+        *("errors", "clock", "stats", "two_samples", "ladder", "several", "trial"),
+        *("epoch_coldness", "badges", "words", "lifetime"),
         *("messages", "child_process"),
         *("mounts", "kernel_files", "control_groups", "memory", "targets", "programs"),
-        *("environment", "residency", "coldness", "pagecache", "cachestate"),
+        *("environment", "residency", "coldness", "cache_limits", "pagecache", "cachestate"),
         *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
@@ -62,6 +53,7 @@ PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "roofline", "cost", "scale", "held"}
+PURE_BENCH |= {"badges", "epoch_coldness"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

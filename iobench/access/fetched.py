@@ -12,7 +12,7 @@ import fcntl
 import logging
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dataprep.stores import s3_reading
@@ -50,6 +50,20 @@ class Fetched(NamedTuple):
         return told
 
 
+def added(several: Iterable[Fetched]) -> Fetched:
+    """All of them together, as of processes that read side by side."""
+    whole = Fetched()
+    for one in several:
+        whole = Fetched(
+            whole.requests + one.requests,
+            whole.bytes + one.bytes,
+            whole.first_byte_s + one.first_byte_s,
+            whole.whole_s + one.whole_s,
+            whole.refused + one.refused,
+        )
+    return whole
+
+
 class Count(logging.Handler):
     """Counts while ``counting`` lasts; ``fetched`` can be asked for at any time then."""
 
@@ -70,13 +84,14 @@ class Count(logging.Handler):
         while data := os.pread(self._descriptor, _PIECE_BYTES, offset):
             entries = list(_ENTRY.iter_unpack(data))
             gets = [entry for entry in entries if entry[0] != _REFUSED]
-            whole = Fetched(
-                whole.requests + len(gets),
-                whole.bytes + sum(size for size, _, _ in gets),
-                whole.first_byte_s + sum(first_s for _, first_s, _ in gets),
-                whole.whole_s + sum(last_s for _, _, last_s in gets),
-                whole.refused + len(entries) - len(gets),
+            here = Fetched(
+                len(gets),
+                sum(size for size, _, _ in gets),
+                sum(first_s for _, first_s, _ in gets),
+                sum(last_s for _, _, last_s in gets),
+                len(entries) - len(gets),
             )
+            whole = added([whole, here])
             offset += len(data)
         return whole
 

@@ -30,7 +30,7 @@ def climbing(config: BenchConfig) -> BenchConfig:
         {
             **config.model_dump(mode="json", exclude_unset=True),
             **kept,
-            "name": f"{config.name}-ladder",
+            "name": config.name if config.name.endswith("ladder") else f"{config.name}-ladder",
             "training": loops,
         }
     )

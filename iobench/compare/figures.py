@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from iobench.ladder import HOST_RUNGS
 from iobench.report.model.numbers import is_number
 from iobench.trial import Metrics, Params
 from iobench.words import number_words
@@ -79,8 +80,8 @@ _PARTS = ("listing", "worker_start", "fetch", "decode", "rest")
 def figures_of(kind: str, params: Params, metrics: Sequence[Metrics]) -> tuple[Figure, ...]:
     """Those of a point. A kind that is not known here, as a watched loop, has one rate, its first
     batch and its waiting."""
-    if kind == "train" and params.get("input") in ("synthetic", "copy"):
-        return (SAMPLES,)  # its first batch lies there already: microseconds
+    if kind == "train" and params.get("input") in ("synthetic", *HOST_RUNGS):
+        return (SAMPLES,)  # its first batch lies in memory already: no figure of storage
     if kind in OF_KINDS:
         return OF_KINDS[kind]
     told = {metric for each in metrics for metric in each}

@@ -13,6 +13,11 @@ _EVIDENCE = (
     "stall_fraction: (T2 − T1) ÷ T2 of the same loop, over repeats; without input synthetic "
     "wait_share, the time that the loop spent in next()"
 )
+_SPLIT = (
+    "see the causes that are named; where none is, iobench ladder CONFIG tells what each part of "
+    "the way to the device adds, and training.inputs: [synthetic, warm, cold] (or store) tells "
+    "reading from preparing"
+)
 INPUT_FINE = Rule(
     "input-fine",
     "Input takes next to nothing",
@@ -32,8 +37,7 @@ INPUT_MODERATE = Rule(
     "warning",
     f"input takes {FINE:.0%} to {HIGH:.0%} of the loop's time",
     _EVIDENCE,
-    "see the causes that are named; where none is, measure training.inputs: [synthetic, warm, "
-    "cold] (or store), which tells reading from preparing",
+    _SPLIT,
     PROFILER,
 )
 INPUT_HIGH = Rule(
@@ -43,8 +47,7 @@ INPUT_HIGH = Rule(
     "problem",
     f"input takes more than {HIGH:.0%} of the loop's time",
     _EVIDENCE,
-    "see the causes that are named; where none is, measure training.inputs: [synthetic, warm, "
-    "cold] (or store), which tells reading from preparing",
+    _SPLIT,
     PROFILER,
 )
 SLOW_DEVICE = Rule(

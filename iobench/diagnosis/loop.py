@@ -47,6 +47,7 @@ class Loop:
         rungs: share of each rung of the ladder that is one part alone, and lies on the way to the
             farthest; None for one that cannot be told from none. Empty without a ladder.
         processors: that the machine, or our control group, lets us use.
+        resized: short side of its images in pixels, where they were resized for this run.
     """
 
     group: Mapping[str, Any]
@@ -54,6 +55,7 @@ class Loop:
     resident: Sequence[Trial]
     rungs: Mapping[str, Share | None]
     processors: float | None
+    resized: int | None = None
 
     @property
     def name(self) -> str:
@@ -169,6 +171,7 @@ def loops(result: Result, summary: Mapping[str, Any]) -> list[Loop]:
                 [trial for trial in done if trial.params.get("input") == "synthetic"],
                 _rungs(ladder),
                 _processors(result.environment),
+                _resized(group, result.config),
             )
         )
     return found
@@ -187,6 +190,16 @@ def _rungs(ladder: Mapping[str, Any]) -> dict[str, Share | None]:
             tells = share is not None and (rung.get("tells", True) or share.repeats == 1)
             found[name] = share if tells else None
     return found
+
+
+def _resized(group: Mapping[str, Any], config: Mapping[str, Any]) -> int | None:
+    """Shards that were given, and the source's own images, are of whatever size they are."""
+    data = config.get("data")
+    form = str(group.get("data", "")).partition("@")[0].partition("-")[0]
+    if not isinstance(data, Mapping) or form not in ("shards", "files") or data.get("shards"):
+        return None
+    size = data.get("size")
+    return size if isinstance(size, int) else None
 
 
 def _processors(environment: Mapping[str, Any]) -> float | None:

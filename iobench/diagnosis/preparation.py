@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from iobench.diagnosis import workers
 from iobench.diagnosis.loop import BUSY, Loop
 from iobench.diagnosis.rule import FINE, Rule, percent
 from iobench.diagnosis.sources import CLOUD_GUIDE, OURS, STALLS, TORCH_DATA, TORCH_TUNING
 from iobench.result import Finding
+
+SMALL_PIXELS = 256
+"""Short side of images of which resizing beforehand has nothing more to take."""
 
 _RUNG = "the ladder's rung of that name: its difference to the rung above, over repeats"
 UNPINNED = Rule(
@@ -64,7 +68,7 @@ SLOW_PREPARATION = Rule(
 )
 SLOW_COLLATE = Rule(
     "slow-collate",
-    "Batches take long from the workers to the loop",
+    "Collating batches and handing them over takes long",
     "cause",
     "problem",
     f"collating and handing over takes {FINE:.0%} of the time or more",
@@ -96,9 +100,21 @@ SLOW_READ_PATH = Rule(
     "(training.loader: torch-iterable), more workers",
     STALLS,
 )
+PREPARING = Rule(
+    "preparing",
+    "Preparing samples takes the time",
+    "cause",
+    "problem",
+    f"preparing takes {FINE:.0%} of the time or more, and neither a ladder nor processor time "
+    "tells whether more workers would do, or less work is needed",
+    "preparation_stall ((T3 − T1) ÷ T2)",
+    "try more training.workers (iobench run configs/bench/loaders.yaml finds how many); iobench "
+    "ladder CONFIG tells decoding from augmenting, collating and copying",
+    STALLS,
+)
 RULES = (
     *(UNPINNED, SLOW_DECODE, SLOW_AUGMENT, SLOW_PREPARATION, SLOW_COLLATE, SLOW_COPY),
-    SLOW_READ_PATH,
+    *(SLOW_READ_PATH, PREPARING),
 )
 
 
@@ -114,6 +130,7 @@ _PARTS = (
     _Part("collate", SLOW_COLLATE, "collating batches and handing them over"),
     _Part("warm", SLOW_READ_PATH, "reading from the page cache"),
 )
+_OF_PREPARING = {"copy", *(part.rung for part in _PARTS)}
 
 
 def findings(loops: Iterable[Loop]) -> Iterator[Finding]:
@@ -130,7 +147,8 @@ def _by_rung(loop: Loop) -> Iterator[Finding]:
         share = loop.rungs.get(rung)
         if share is not None and share.counts:
             said = f"{loop.name}: {doing} takes {share} of its time{_processors(loop)}"
-            yield rule.costing(said, share.median)
+            advice = _advice(loop) if rule is SLOW_DECODE else ""
+            yield rule.costing(said, share.median, advice)
 
 
 def _copying(loop: Loop) -> Iterator[Finding]:
@@ -145,16 +163,36 @@ def _copying(loop: Loop) -> Iterator[Finding]:
 
 
 def _as_a_whole(loop: Loop) -> Iterator[Finding]:
-    share, needed = loop.preparation, loop.cores_needed
+    share = loop.preparation
     if share is None or not share.counts:
         return
-    if needed is not None and loop.processors is not None:
-        if needed <= BUSY * loop.processors:
-            return
-    elif (loop.metric("cpu_busy_share") or 0.0) < BUSY:
-        return
     said = f"{loop.name}: preparing takes {share} of its time{_processors(loop)}"
-    yield SLOW_PREPARATION.costing(said, share.median)
+    if _too_much(loop):
+        yield SLOW_PREPARATION.costing(said, share.median, _advice(loop))
+    elif not loop.rungs.keys() & _OF_PREPARING and not _of_workers(loop):
+        yield PREPARING.costing(said, share.median)
+
+
+def _of_workers(loop: Loop) -> bool:
+    """Whether workers are the cause."""
+    return any(finding.share is not None for finding in workers.findings([loop]))
+
+
+def _too_much(loop: Loop) -> bool:
+    """Whether processors have more to do than they can, or were seen to be busy."""
+    if loop.cores_needed is not None and loop.processors is not None:
+        return loop.cores_needed > BUSY * loop.processors
+    return (loop.metric("cpu_busy_share") or 0.0) >= BUSY
+
+
+def _advice(loop: Loop) -> str:
+    """Where images are small already; else what the rule says."""
+    if loop.resized is None or loop.resized > SMALL_PIXELS:
+        return ""
+    return (
+        f"images are {loop.resized} pixels already: store them decoded (training.data: pixels), "
+        "leave out augmentations, decode on a GPU (loader dali-gpu), or take more processors a GPU"
+    )
 
 
 def _processors(loop: Loop) -> str:

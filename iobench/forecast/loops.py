@@ -188,16 +188,18 @@ def _tables_bytes(params: Params, facts: Facts) -> float:
 
 
 def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
-    """A training loop of so many steps, one epoch at most."""
+    """A training loop of so many steps an epoch; each reads no more than there is."""
+    epochs = int(params.get("epochs", 1))
     likely_s, unknown = _loop_s(params)
     start_s = START_S.get(params["loader"], OTHER_START_S)
     lasts = Bounds(0.0, timeout_s)
     whole_s = None if likely_s is None else likely_s + start_s
     if not params["data"]:
         return Predicted(lasts, whole_s, unknown=unknown, assumed=(_STARTS,))
-    # What is held in memory is read beforehand, sample by sample.
+    # What is held in memory is read beforehand, sample by sample, and once.
     held = params.get("input") in HELD_RUNGS
-    found = read_from(params["data"], facts, whole=params["loader"] in _WHOLE and not held)
+    once = read_from(params["data"], facts, whole=params["loader"] in _WHOLE and not held)
+    found = once if held else once.repeated(epochs)
     if held and whole_s is not None:
         whole_s += params["steps"] * params["batch_size"] / HELD_PER_S
     holding = (_HOLDING,) if held else ()
@@ -206,7 +208,7 @@ def training(params: Params, facts: Facts, timeout_s: float) -> Predicted:
         return _with(copied, copied.likely_s, (*copied.unknown, *unknown))
     if found.store:
         streams = MOST_THREADS if held else _streams(params) * _ranks(params, facts)
-        # The time of a loop is not known: an epoch bounds it, whatever its time.
+        # The time of a loop is not known: its epochs bound it, whatever their time.
         over = found.over(streams, timeout_s, lasts, start_s, once=True)
         over = replace(over, assumed=(*over.assumed, *holding))
         return _with(over, whole_s, (*over.unknown, *unknown))
@@ -250,7 +252,8 @@ def _loop_s(params: Params) -> tuple[float | None, tuple[str, ...]]:
     if params.get("preset") in PRESETS:
         rate = PRESETS[params["preset"]].images_per_s
     if rate:
-        return params["steps"] * params["batch_size"] / float(rate), ()
+        steps = params["steps"] * int(params.get("epochs", 1))
+        return steps * params["batch_size"] / float(rate), ()
     if params["consumer"] == "null" and params["loader"] in SYNTHETIC:
         return 0.0, ()
     what = "the model and the device" if params["consumer"] != "null" else "the loader"

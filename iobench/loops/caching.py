@@ -8,9 +8,11 @@ from iobench import cachestate, pagecache
 from iobench.cachestate import CacheState
 from iobench.coldness import cache_resident, judge_remote
 from iobench.loaders.own import BY_SAMPLE
+from iobench.loops.physical_bytes import physical_bytes
 from iobench.memory import memory_bytes
+from iobench.pagecache import WHEN_NEEDED, DropCaches
 from iobench.stored import Stored
-from iobench.trial import Cold, Params, Place
+from iobench.trial import Cold, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class LoopCache:
     copied: bool = False
 
     def judged(self, loader: str, samples: int) -> Cold:
-        """What the cache did for the ``samples`` that were taken, once every worker is reaped."""
-        now = None if self.state is None else pagecache.physical_read_bytes()
+        """What the cache did for the ``samples`` that were taken, by workers alive or reaped."""
+        now = None if self.state is None else physical_bytes()
         if now is None or self.physical_before is None:
             return self.judged_by(None, loader, samples)
         return self.judged_by(now - self.physical_before, loader, samples)
@@ -59,16 +61,14 @@ class LoopCache:
         return min(counted, int(max(0.0, resident - before) * self.data.bytes))
 
 
-def prepared(asked: str, place: Place, data: Stored, *, copied: bool = False) -> LoopCache:
+def prepared(
+    asked: str,
+    place: Place,
+    data: Stored,
+    *,
+    copied: bool = False,
+    drop_caches: DropCaches = WHEN_NEEDED,
+) -> LoopCache:
     """Evict the files, or read them, as ``asked``; remote places are left alone."""
-    state = None if place.is_remote else cachestate.prepared(asked, data.files)
-    return LoopCache(asked, data, state, pagecache.physical_read_bytes(), copied)
-
-
-def prepared_for(
-    params: Params, asked: str, place: Place | None, data: Stored | None
-) -> LoopCache | None:
-    """The same for a trial; None where it reads no data."""
-    if place is None or data is None:
-        return None
-    return prepared(asked, place, data, copied=params.get("access") == "file")
+    state = None if place.is_remote else cachestate.prepared(asked, data.files, drop_caches)
+    return LoopCache(asked, data, state, physical_bytes(), copied)

@@ -13,9 +13,9 @@ from iobench.loops.opening import batches_of
 from iobench.stored import Stored
 
 
-def full_batches(loader: Loader, batch_size: int) -> Iterator[Batch]:
+def full_batches(loader: Loader, batch_size: int, number: int = 0) -> Iterator[Batch]:
     """One epoch without its short batches, for each size of which a GPU would tune anew."""
-    return (batch for batch in batches_of(loader, 0) if batch.samples == batch_size)
+    return (batch for batch in batches_of(loader, number) if batch.samples == batch_size)
 
 
 def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int:

@@ -25,7 +25,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     before = pagecache.physical_read_bytes()
     wait_at(params["gate"], settings.rank, settings.world_size)
     try:
-        times = driven(epochs, settings, params, context)
+        times = driven(epochs, settings, params, context, context.clock)
     finally:
         loader.close()
     after = pagecache.physical_read_bytes()

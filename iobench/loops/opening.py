@@ -53,8 +53,10 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
             f"{name} reads encoded images, and these are stored as pixels: "
             f"{', '.join(sorted(TAKE_PIXELS))} read them"
         )
-    loader = made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
-    return context.around.loader(loader)
+    loader: Loader = context.around.loader(
+        made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
+    )
+    return loader
 
 
 def batches_of(loader: Loader, number: int) -> Iterator[Batch]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import repeat
 
 from iobench import pagecache
+from iobench.access.fetched import counting
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.consumers.torch_group import TorchGroup
 from iobench.consumers.torch_train import TorchConsumer
@@ -44,20 +46,23 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     before = pagecache.physical_read_bytes()
     group.wait()
     try:
-        times = drive(
-            epoch,
-            consumer,
-            context.clock,
-            leave_out=params["leave_out"],
-            max_steps=params["steps"],
-            progress=lambda samples: context.progress(samples, "samples"),
-        )
+        with counting() if place is not None and place.is_remote else nullcontext() as gets:
+            times = drive(
+                epoch,
+                consumer,
+                context.clock,
+                leave_out=params["leave_out"],
+                max_steps=params["steps"],
+                progress=lambda samples: context.progress(samples, "samples"),
+            )
+            fetched = gets.fetched() if gets else None
         _check(times, params["steps"])
     finally:
         loader.close()
     after = pagecache.physical_read_bytes()
     metrics = {
         "times": asdict(times),
+        "fetched": fetched,
         "physical_bytes": None if before is None or after is None else after - before,
         "fingerprint": consumer.fingerprint(),
         "device": consumer.device,

@@ -11,14 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from iobench.access.fetched import Fetched, added
 from iobench.loops.caching import LoopCache, prepared
 from iobench.loops.counting import classes_of, steps_of, whole_batches
 from iobench.loops.devices import Devices
+from iobench.loops.in_a_row import epoch_of, records
 from iobench.loops.opening import built, check_frameworks, check_shares, loader_settings
 from iobench.loops.outcome import loop_outcome
 from iobench.loops.ranks import run_ranks
 from iobench.loops.threads import rank_environment
 from iobench.loops.together import rank_metrics, times_of, together
+from iobench.pagecache import WHEN_NEEDED
 from iobench.stored import Stored, stored
 from iobench.trial import Cold, Context, Metrics, Outcome, Params, Place, TrialSpec
 
@@ -59,7 +62,10 @@ def run(
     place = context.places[params["data"]] if params["data"] else None
     shared = _shared(params, context, place, devices)
     data = shared.data
-    cache = prepared(params["input"], place, data) if place is not None and data else None
+    drop = params.get("drop_caches", WHEN_NEEDED)
+    cache = None
+    if place is not None and data:
+        cache = prepared(params["input"], place, data, drop_caches=drop)
     limited = rank_environment(
         *(environment, params.get("threads"), params["workers"], devices.count),
         on_cpu=not devices.on_gpu,
@@ -78,6 +84,7 @@ def run(
     agree = len({one["fingerprint"] for one in found}) == 1
     real = params["input"] != "synthetic"
     notes = [*(_each_once(found, "loaded") if real else ()), *_uneven(shared)]
+    cold = _cold(cache, params["loader"], whole.taken, found)
     outcome = loop_outcome(
         whole,
         _computed(found, devices),
@@ -85,10 +92,13 @@ def run(
         context.clock,
         notes=notes if agree else [*notes, DIFFER],
         data=data if real else None,
-        cold=_cold(cache, params["loader"], whole.taken, found),
+        cold=cold,
     )
     more = {"devices": devices.count, "ranks_agree": agree, **rank_metrics(times, whole)}
-    return replace(outcome, metrics={**outcome.metrics, **more})
+    if real and place is not None and place.uri.startswith("s3://"):
+        more |= added(Fetched(*one["fetched"]) for one in found).metrics
+    epochs = {"epochs": records([epoch_of(whole, cold)])} if real else {}
+    return replace(outcome, metrics={**outcome.metrics, **more, **epochs})
 
 
 def _shared(params: Params, context: Context, place: Place | None, devices: Devices) -> _Shared:

@@ -15,13 +15,14 @@ from iobench.ladder import HELD_RUNGS
 from iobench.loaders import Batch, HoldsSamples, Loader
 from iobench.loaders.rungs.host_batch import NOTE, host_batch
 from iobench.loops import several_devices
-from iobench.loops.caching import prepared_for
-from iobench.loops.counting import classes_of, full_batches, steps_of, whole_batches
+from iobench.loops.counting import classes_of, steps_of, whole_batches
 from iobench.loops.devices import devices_of
 from iobench.loops.drive import LoopTimes, drive
-from iobench.loops.first_batch import first_batch
+from iobench.loops.epoch_cache import EVERY_EPOCH, epoch_cache_for
+from iobench.loops.in_a_row import in_a_row, records, with_epochs
 from iobench.loops.opening import check_frameworks, loader_settings, reached
 from iobench.loops.outcome import loop_outcome
+from iobench.loops.several_epochs import Drive, SeveralEpochs
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
 from iobench.memory import available_bytes
@@ -48,32 +49,35 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         _hold(loader, params, steps)
     consumer = _consumer(params, data, context)
     consumer.warm_up()
+    drive_epoch = _driving(consumer, context, steps, leave_out)
     if params["input"] in ("synthetic", "copy"):
-        return _one_batch(loader, consumer, params, context, data, (steps, leave_out))
+        return _one_batch(loader, consumer, params, context, data, drive_epoch)
     check_frameworks(loader, consumer.framework)
-    cache = None if held else prepared_for(params, params["input"], place, data)
+    every = params.get("evict", EVERY_EPOCH) == EVERY_EPOCH
+    read = None if held else data
+    cache = epoch_cache_for(params, params["input"], place, read, every=every)
+
+    def again() -> Loader:
+        return reached(params, place or over, loader_settings(params), context)
+
+    run_of = SeveralEpochs(loader, again, cache, params["batch_size"])
     try:
         with metered(params, loader, place, data) as needed:
-            times = _drive(
-                lambda: full_batches(loader, params["batch_size"]),
-                consumer,
-                context,
-                steps,
-                leave_out,
-            )
-        first = first_batch(loader, times.time_to_first_batch_s)
+            run_of.run(params.get("epochs", 1), drive_epoch)
     finally:
-        loader.close()
-    return loop_outcome(
-        times,
+        run_of.close()
+    epochs = {"epochs": records(run_of.epochs())}
+    outcome = loop_outcome(
+        in_a_row(run_of.times),
         consumer,
         params,
         context.clock,
-        notes=[*loader.notes, *first.notes],
-        more={**first.metrics, **needed},
-        data=None if held else data,
-        cold=cache.judged(params["loader"], times.taken) if cache else None,
+        notes=[*run_of.notes, *run_of.first.notes],
+        more={**run_of.first.metrics, **needed, **epochs},
+        data=read,
+        cold=run_of.cold(),
     )
+    return with_epochs(outcome, run_of.times)
 
 
 def _one_batch(
@@ -82,7 +86,7 @@ def _one_batch(
     params: Params,
     context: Context,
     data: Stored | None,
-    steps: tuple[int, int],
+    drive_epoch: Drive,
 ) -> Outcome:
     """The loop over one batch, again and again: on the device, or in host memory."""
     loader.close()
@@ -92,8 +96,9 @@ def _one_batch(
         batch, notes = host_batch(loader_settings(params), classes_of(data)), (NOTE,)
     else:
         batch = consumer.synthetic()
-    times = _drive(lambda: repeat(batch), consumer, context, *steps)
-    return loop_outcome(times, consumer, params, context.clock, notes=notes)
+    times = [drive_epoch(lambda: repeat(batch)) for _ in range(params.get("epochs", 1))]
+    outcome = loop_outcome(in_a_row(times), consumer, params, context.clock, notes=notes)
+    return with_epochs(outcome, times)
 
 
 def _hold(loader: Loader, params: Params, steps: int) -> None:
@@ -114,21 +119,27 @@ def _steps(params: Mapping[str, Any], data: Stored | None, loader: Loader) -> tu
     return steps_of(params, data, [whole_batches(loader, loader_settings(params), data.samples)])
 
 
-def _drive(
-    epoch: Callable[[], Iterator[Batch]],
-    consumer: Consumer,
-    context: Context,
-    steps: int,
-    leave_out: int,
-) -> LoopTimes:
-    return drive(
-        epoch,
-        consumer,
-        context.clock,
-        leave_out=leave_out,
-        max_steps=steps,
-        progress=lambda samples: context.progress(samples, "samples"),
-    )
+def _driving(consumer: Consumer, context: Context, steps: int, leave_out: int) -> Drive:
+    """One epoch after the other into the same consumer."""
+    done = 0
+
+    def progress(samples: float) -> None:
+        context.progress(done + samples, "samples")
+
+    def drive_epoch(epoch: Callable[[], Iterator[Batch]]) -> LoopTimes:
+        nonlocal done
+        times = drive(
+            epoch,
+            consumer,
+            context.clock,
+            leave_out=leave_out,
+            max_steps=steps,
+            progress=progress,
+        )
+        done += times.taken
+        return times
+
+    return drive_epoch
 
 
 def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) -> Consumer:
@@ -136,5 +147,7 @@ def _consumer(params: Mapping[str, Any], data: Stored | None, context: Context) 
     told = {key: params[key] for key in keys if key in params}
     kind = CONSUMERS.load(params["consumer"])
     settings = ConsumerSettings(classes=classes_of(data), **told)
-    consumer = made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
-    return context.around.consumer(consumer)
+    consumer: Consumer = context.around.consumer(
+        made(CONSUMERS, params["consumer"], Consumer, lambda: kind(settings, context.clock))
+    )
+    return consumer

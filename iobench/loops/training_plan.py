@@ -121,8 +121,15 @@ class Training(BaseModel):
     """As in `loaders`."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Of the loop, at most one epoch; the first and those whose batches were ready beforehand do
-    not count."""
+    """Of an epoch, at most all that it has; the first and those whose batches were ready beforehand
+    do not count."""
+
+    epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """That a trial lasts, each of so many `steps`, on one device."""
+
+    evict: Literal["every-epoch", "first-epoch"] = "every-epoch"
+    """Of several epochs of inputs `cold` and `warm`: every one begins cold (warm), its workers
+    anew; or the first alone, and later ones find what the page cache has kept."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """That the framework computes with on a processor, in each of several processes; unless told,
@@ -158,9 +165,21 @@ class Training(BaseModel):
             raise ValueError(
                 "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
             )
+        if self.devices != 1 and self.epochs != 1:
+            raise ValueError(
+                f"epochs: {self.epochs} are for loops on one device: several take one epoch a trial"
+            )
         if self.devices != 1 and self.access != DIRECT:
             raise ValueError(
                 f"access {self.access} is for loops on one device: several read the store directly"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _evict_has_a_use(self) -> Training:
+        if self.evict != "every-epoch" and self.epochs == 1:
+            raise ValueError(
+                f"evict {self.evict} says what later epochs find: give epochs: 2 or more"
             )
         return self
 
@@ -214,6 +233,7 @@ class Training(BaseModel):
         device = emulated if self.consumer == "paced" else self.consumer
         several = "" if self.devices == 1 else f", {self.devices} devices"
         reached = "" if self.access == DIRECT else f", access {self.access}"
+        reached += "" if self.epochs == 1 else f", {self.epochs} epochs, evict {self.evict}"
         said = f"{model_words(self.model)} on {device}{several}, {self.loader}{reached}"
         return self.group or said
 
@@ -240,6 +260,8 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
         # One device is no word: trials of earlier versions had none.
         if settings.devices != 1:
             point["devices"] = settings.devices
+        if settings.epochs != 1:
+            point |= {"epochs": settings.epochs, "evict": settings.evict}
         if source == "store" and real and settings.access != DIRECT:
             point["access"] = settings.access
             if (used := SETTINGS.get(settings.access)) is not None:

@@ -107,7 +107,7 @@ class Plan:
         images: that are drawn, ``side`` pixels a side; a loop reads each at most once.
     """
 
-    delays: Delays = Delays(copy_s=0.040, augment_s=0.050, decode_s=0.064, fetch_s=0.125)
+    delays: Delays = Delays(copy_s=0.050, augment_s=0.064, decode_s=0.080, fetch_s=0.150)
     batch_size: int = 2
     device_s: float = 0.020
     steps: int = 4
@@ -116,7 +116,7 @@ class Plan:
     workers: int = 2
     prefetch: int = 2
     prefetch_steps: int = 16
-    prefetch_factor: float = 2.0
-    slow_device_s: float = 0.200
+    prefetch_factor: float = 1.5
+    slow_device_s: float = 0.150
     images: int = 60
     side: int = 64

@@ -11,6 +11,9 @@ from iobench.selftest.known import Check
 from iobench.selftest.tables import ladder_table, prefetch_table, without_line
 from iobench.selftest.whole import Injected, Note
 
+_BUSY = 0.2
+"""Of the processors' time: from here on what is wrong may be other programs' doing."""
+
 Say = Callable[[str], None]
 
 
@@ -56,6 +59,11 @@ def _lines(delays: Injected) -> Iterator[str]:
         workers = delays.prefetch[0].workers
         yield f"delays with prefetch, {workers} workers: a step takes what its slowest stage takes:"
         yield from prefetch_table(delays.prefetch)
+    if delays.others_share is not None:
+        yield ""
+        yield f"other programs took {delays.others_share:.0%} of the processors meanwhile"
+        if not delays.ok and delays.others_share >= _BUSY:
+            yield "which may be why: try again on a quiet machine, or with more --rounds"
     for name, why in delays.not_run:
         yield f"not run: {name}: {why}"
 

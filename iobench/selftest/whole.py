@@ -17,6 +17,7 @@ from iobench.loaders.sources import need_framework
 from iobench.result import Result
 from iobench.selftest.bench import LOADER, Bench, bench
 from iobench.selftest.cases import INPUTS, Case, Delays, Plan, Stage, cases
+from iobench.selftest.others import Others
 from iobench.selftest.prefetched import Prefetched, expected
 from iobench.selftest.recovered import Recovered, recovered
 from iobench.stats import median
@@ -44,12 +45,14 @@ class Injected:
         rungs: seconds a sample of each rung where nothing is injected.
         ladder: a row for each delay, without prefetch.
         prefetch: a row for each loop with prefetch.
+        others_share: of all processors' time, what other programs took meanwhile.
         not_run: what could not be measured here, and why.
     """
 
     rungs: Mapping[str, float] = field(default_factory=dict)
     ladder: Sequence[Recovered] = ()
     prefetch: Sequence[Prefetched] = ()
+    others_share: float | None = None
     not_run: Sequence[tuple[str, str]] = ()
 
     @property
@@ -63,6 +66,7 @@ class Injected:
             "rungs_s": dict(self.rungs),
             "ladder": [row.as_dict() for row in self.ladder],
             "prefetch": [row.as_dict() for row in self.prefetch],
+            "others_busy_share": self.others_share,
             "not_run": [{"name": name, "why": why} for name, why in self.not_run],
         }
 
@@ -87,13 +91,13 @@ def injected(
         return Injected(not_run=[("delays", str(error))])
     with tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder:
         note("drawing images")
-        with bench(plan, clock, Path(folder)) as made:
+        with bench(plan, clock, Path(folder)) as made, Others() as others:
             trials = _climbed(made, note)
             rungs = _rungs(trials[_WITHOUT])
             loader = LOADER if isinstance(clock, SystemClock) else "mock"
             steps = _with_prefetch(made, rungs, loader, note)
     rows = [row for case in cases(plan.delays) for row in _rows(case, trials)]
-    return Injected(rungs, rows, steps)
+    return Injected(rungs, rows, steps, others.share)
 
 
 def _climbed(made: Bench, note: Note) -> dict[str, list[Trial]]:

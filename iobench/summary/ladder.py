@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from iobench.ladder import RUNGS, THREE, WORDS, Ladder, Rung, ladder
+from iobench.ladder import HOST_RUNGS, RUNGS, THREE, WORDS, Ladder, Rung, ladder, within
 from iobench.loaders.own import FROM_MEMORY
 from iobench.stats import Estimate
 from iobench.summary.points import cold_label, figure
@@ -56,13 +56,15 @@ def _entry(group: str, trials: Sequence[Trial]) -> dict[str, Any]:
 def largest(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The rung on the way to the farthest that costs most and can be told from none.
 
-    None where the ladder has no rung between the device and reading: three tell what stalls tell.
+    None where the ladder has no rung between the device and reading, since three tell what stalls
+    tell, and where that rung has others in it that were not measured.
     """
     path = entry["path"]
     if not any(rung not in THREE for rung in path):
         return None
     told = [rung for rung in entry["rungs"] if rung["rung"] in path and _costs(rung)]
-    return max(told, key=lambda rung: float(rung["share"]["median"]), default=None)
+    most = max(told, key=lambda rung: float(rung["share"]["median"]), default=None)
+    return most if most is not None and not most["within"] else None
 
 
 def _costs(rung: Mapping[str, Any]) -> bool:
@@ -77,24 +79,33 @@ def _seconds(trials: Sequence[Trial]) -> dict[int, float]:
 def _rung(rung: Rung, trials: Sequence[Trial]) -> dict[str, Any]:
     return {
         "rung": rung.rung,
-        "words": _words(rung.rung, trials),
+        "words": _words(rung, trials),
         "input": rung.rung,
         "samples_per_s": figure(trials, "samples_per_s"),
         "seconds_per_sample": _kept(rung.seconds),
         "label": cold_label(trials),
         "above": rung.above,
+        "within": list(within(rung.rung, rung.above)) if rung.above else [],
         "part": _kept(rung.part),
         "share": _kept(rung.share),
         "tells": rung.tells,
     }
 
 
-def _words(rung: str, trials: Sequence[Trial]) -> str:
-    if rung != "copy":
-        return WORDS[rung]
-    if str(trials[0].metrics.get("device", "")).endswith(("thread", "threads")):
-        return "+ batch in host memory (CPU: no copy)"
-    return f"{WORDS[rung]} ({'pinned' if trials[0].params.get('pin_memory') else 'not pinned'})"
+def _words(rung: Rung, trials: Sequence[Trial]) -> str:
+    """What is real in it beside the rung above, and what else that was not measured by itself."""
+    own = WORDS[rung.rung]
+    if rung.rung == "copy":
+        on_cpu = str(trials[0].metrics.get("device", "")).endswith(("thread", "threads"))
+        pinned = "pinned" if trials[0].params.get("pin_memory") else "not pinned"
+        own = "+ batch in host memory (CPU: no copy)" if on_cpu else f"{own} ({pinned})"
+    more = (
+        [other for other in within(rung.rung, rung.above) if other != "warm"] if rung.above else []
+    )
+    if not more:
+        return own
+    said = "all preparing" if tuple(more) == HOST_RUNGS else ", ".join(more)
+    return f"+ {said}, {own.removeprefix('+ ')}"
 
 
 def _kept(found: Estimate | None) -> dict[str, Any] | None:

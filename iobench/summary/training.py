@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from iobench.badges import shown
 from iobench.stats import estimate
 from iobench.summary.points import cold_label, figure
 from iobench.trial import Trial
@@ -59,6 +60,7 @@ def _group(name: str, trials: Sequence[Trial]) -> dict[str, Any]:
         **{key: metrics.get(key) for key in ("device", "devices", "precision", "emulated")},
         "input": farthest,
         "label": cold_label(achieved),
+        "badge": shown([trial.cold for trial in achieved if trial.cold is not None]),
         "cold_proved": bool(achieved) and cold_label(achieved) == "cold",
         "cache_resident": any(t.cold is not None and t.cold.cache_resident for t in achieved),
         "consumes": _rate(by_input.get("synthetic")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.loaders.own import SYNTHETIC
 from iobench.summary.ladder import largest
 from iobench.summary.training import leading
@@ -53,6 +54,13 @@ def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     return "Nothing could be measured."
 
 
+def sentence(summary: Mapping[str, Any]) -> str:
+    """The verdict of a summary for a terminal: of a training loop with its badge in brackets."""
+    group = leading(summary["training"])
+    told = f" [{group['badge']}]" if group.get("badge") and group.get("achieved") else ""
+    return f"{summary['verdict']}{told}"
+
+
 def _of_disks(disks: Sequence[Mapping[str, Any]]) -> str:
     """Of reads that came from the device, else of writes; memory is no disk."""
     reads = [entry for entry in disks if entry["operation"] == "read"]
@@ -79,13 +87,14 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     best = max(decoding or loaders, key=lambda entry: entry["samples_per_s"]["median"])
     rate = best["samples_per_s"]["median"]
     where = f" from {best['data']}" if best["data"] else ""
+    state = f" ({best['label']})" if best.get("label") else ""
     if "access" in best:
         where += f", access {best['access']}"
     if "processes" in best:
         where += f", {best['processes']} processes"
     if decoding:
-        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s."
-    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s."
+        return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s{state}."
+    return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s{state}."
 
 
 def _costliest(summary: Mapping[str, Any], group: Mapping[str, Any]) -> str:
@@ -120,6 +129,8 @@ def _cause(group: Mapping[str, Any]) -> str:
     source = "the object store" if group["input"] == "store" else "the disk"
     if group["input"] == "cold" and not group["cold_proved"]:
         source = "storage, which was not shown to be cold,"
+    if group.get("label") == FIRST_EPOCH_COLD:
+        source = "the disk, cold in the first epoch alone,"
     if _alone(preparation, fetch):
         return "decoding and augmenting cost the rest"
     if _alone(fetch, preparation):

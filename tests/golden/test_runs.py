@@ -48,6 +48,16 @@ def test_it_is_summed_up() -> None:
         assert summary[part], part
 
 
+def test_its_loops_are_ladders_of_three_rungs() -> None:
+    """As far as they were measured; the rungs between were not there to be asked for."""
+    entries = summarised(read(GOLDEN)).summary["ladder"]
+    climbed = [[rung["rung"] for rung in entry["rungs"]] for entry in entries]
+    assert climbed
+    assert all(set(rungs) <= {"synthetic", "warm", "cold", "store"} for rungs in climbed)
+    assert any(entry["stall"] for entry in entries)
+    assert all("decode" in entry["not_measured"] for entry in entries)
+
+
 def test_its_report_is_drawn(old: Path) -> None:
     """From the result and the series."""
     page = redraw(old).read_text()

@@ -425,6 +425,7 @@ class TestSelftest:
             "rungs_s": {},
             "ladder": [],
             "prefetch": [],
+            "others_busy_share": None,
             "not_run": [{"name": "delays", "why": "made up"}],
             "ok": True,
         }

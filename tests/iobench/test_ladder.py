@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.ladder import RUNGS, WORDS, above, ladder
+from iobench.ladder import RUNGS, WORDS, above, ladder, within
 
 times = st.floats(1e-4, 10)
 loops = st.dictionaries(
@@ -44,6 +44,14 @@ def test_without_the_rungs_between_the_store_is_compared_with_warm() -> None:
     assert above("store", ("synthetic", "warm", "cold")) == "warm"
     assert above("store", ("synthetic", "cold")) == "synthetic"
     assert above("cold", ("synthetic",)) == "synthetic"
+
+
+def test_a_rung_has_in_it_what_was_not_measured() -> None:
+    """Between it and the one above; of the store, what a loop does without reading."""
+    assert within("decode", "augment") == within("store", "decode") == within("store", "warm") == ()
+    assert within("warm", "synthetic") == ("copy", "collate", "augment", "decode")
+    assert within("cold", "decode") == ("warm",)
+    assert within("store", "collate") == ("augment", "decode")
 
 
 @given(loops, st.integers(0, 5))

@@ -81,6 +81,47 @@ def test_reading_cold_files_moves_their_bytes(file: Path) -> None:
     assert again - cold < 0.95 * SIZE
 
 
+@pytest.mark.parametrize(
+    ("told", "stays", "written"),
+    [
+        ("never", 0.5, None),
+        ("when-needed", 0.5, "1\n"),
+        ("when-needed", 0.0, None),
+        ("when-needed", None, None),
+        ("always", 0.0, "3\n"),
+    ],
+)
+def test_caches_of_the_machine_are_dropped_as_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: pagecache.DropCaches,
+    stays: float | None,
+    written: str | None,
+) -> None:
+    """Where pages stay after a file's own eviction, or always; names and inodes then too."""
+    drop = tmp_path / "drop_caches"
+    data = tmp_path / "data"
+    data.write_bytes(b"x" * 5000)
+    monkeypatch.setattr(pagecache, "_DROP_CACHES", drop)
+    monkeypatch.setattr(pagecache, "residency", lambda paths: stays)
+    monkeypatch.setattr(pagecache, "file_system", lambda path: "ext4")
+    pagecache.evict([data], told)
+    assert (drop.read_text() if drop.exists() else None) == written
+    monkeypatch.setattr(pagecache, "file_system", lambda path: "tmpfs")
+    drop.unlink(missing_ok=True)
+    pagecache.evict([data], told)
+    assert not drop.exists()
+
+
+def test_what_may_not_be_dropped_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without root nothing fails: the limits of the trial say it."""
+    data = tmp_path / "data"
+    data.write_bytes(b"x")
+    monkeypatch.setattr(pagecache, "_DROP_CACHES", tmp_path / "absent" / "drop_caches")
+    monkeypatch.setattr(pagecache, "file_system", lambda path: "ext4")
+    pagecache.evict([data], "always")
+
+
 def test_no_pages_have_no_residency(tmp_path: Path) -> None:
     """Nothing, or nothing but empty files, is neither warm nor cold."""
     empty = tmp_path / "empty"

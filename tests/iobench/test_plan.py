@@ -140,3 +140,20 @@ def test_planning_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_places_of_a_trial(kind: str, params: dict[str, str], names: list[str]) -> None:
     """What must be there before it can run, each once."""
     assert places_of(TrialSpec(kind, params)) == names
+
+
+def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
+    """And no word where it is as usual."""
+    told: dict[str, Any] = {
+        "repeats": 1,
+        "loaders": [{"loader": "raw", "cache": ["warm", "cold"]}],
+        "training": [{"consumer": "null", "inputs": ["synthetic", "warm", "cold"]}],
+    }
+    usual = trials(BenchConfig.model_validate(told))
+    assert all("drop_caches" not in spec.params for spec in usual)
+    found = trials(BenchConfig.model_validate({**told, "drop_caches": "always"}))
+    dropping = {
+        spec.params.get("cache") or spec.params["input"]: spec.params.get("drop_caches")
+        for spec in found
+    }
+    assert dropping == {"warm": None, "cold": "always", "synthetic": None}

@@ -33,6 +33,14 @@ def test_processors_of_the_steps_that_count() -> None:
     assert found["worker_cpu_s_per_1000_samples"] == pytest.approx(1000 * 1.25 * 2.7 / 500)
 
 
+def test_what_runs_between_epochs_is_not_theirs() -> None:
+    """Readings that touch a pause are passed over, and its time does not count."""
+    found = process_use(BUSY, 0.7, 3.4, 500, [(2.2, 2.6)])
+    assert found["cores_busy"] == 1.5
+    assert found["cpu_s_per_1000_samples"] == pytest.approx(1000 * 1.5 * 2.3 / 500)
+    assert process_use(BUSY, 0.7, 3.4, 500, [(1.5, 2.5)]) == {}
+
+
 @pytest.mark.parametrize(("begin_s", "end_s"), [(0.5, 1.9), (3.1, 3.2), (4.0, 9.0)])
 def test_two_readings_have_to_lie_within(begin_s: float, end_s: float) -> None:
     """Else nothing is told rather than something of other times."""

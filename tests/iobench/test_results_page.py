@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
     loop |= {"loader": "null", "inputs": "synthetic", "workers": 0, "steps": 4}
     values |= {"object_store": store, "training": [loop], "sampling": {"per_s": 10}}
     of_modes = loaders("raw", data="shards@s3", access="file", epochs=2, batch_size=4)
-    several = loaders("torch-map", processes=2, batch_size=4, seconds=0.3, image_size=32)
+    several = loaders("torch-map", processes=2, batch_size=4, seconds=3, image_size=32)
     values["loaders"] = [*loaders("raw", "null", batch_size=4, seconds=2), *of_modes, *several]
     values["cost"] = {"epochs": 2}
     config = BenchConfig.model_validate(values)

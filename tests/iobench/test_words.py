@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +106,9 @@ def test_result_has_its_figures_and_its_label() -> None:
     done = Trial("i", "loader", LOADER, 0, "done", {"samples_per_s": 1234.4, "mb_per_s": 12.34})
     assert result_words(done).endswith("#1: 1,234 samples/s, 12.3 MB/s")
     cold = Trial("i", "loader", LOADER, 0, "done", {"mb_per_s": 150}, Cold("cold", "cold"))
-    assert result_words(cold).endswith("#1: 150 MB/s (cold)")
+    assert result_words(cold).endswith("#1: 150 MB/s (cold, by residency)")
+    counted = replace(cold, cold=Cold("cold", "cold", 0.0, 0.9999, cache_resident=True))
+    assert result_words(counted).endswith("#1: 150 MB/s (cold 99.9 %, cache-resident)")
 
 
 def test_no_label_where_the_cache_has_no_part() -> None:

@@ -62,14 +62,9 @@ def preloaded(
         return np.frombuffer(pixels, np.uint8)
 
     numbers = list(islice(first_numbers(readable, settings), samples))
-    data = np.empty(limit_bytes, np.uint8)
-    offsets = [0]
-    for sample in _side_by_side(made, numbers):
-        end = offsets[-1] + len(sample)
-        if end > limit_bytes:
-            break
-        data[offsets[-1] : end] = sample
-        offsets.append(end)
+    if rung == "collate":
+        limit_bytes = min(limit_bytes, len(numbers) * 3 * settings.image_size**2)
+    data, offsets = _filled(_side_by_side(made, numbers), limit_bytes)
     count = len(offsets) - 1
     if not count:
         raise TrialFailed(
@@ -79,8 +74,8 @@ def preloaded(
     return Held(
         rung=rung,
         side=settings.image_size,
-        data=data[: offsets[-1]],
-        offsets=np.array(offsets, np.int64),
+        data=data,
+        offsets=offsets,
         places=_places(len(records.labels), numbers[:count]),
         wanted=len(numbers),
     )
@@ -124,6 +119,21 @@ def _side_by_side(
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(numbers), 2 * threads):
             yield from pool.map(made, numbers[start : start + 2 * threads])
+
+
+def _filled(
+    samples: Iterable[NDArray[np.uint8]], limit_bytes: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """As many of ``samples`` as fit, end to end; where each begins, and where the last ends."""
+    data = np.empty(limit_bytes, np.uint8)  # pages that are never written to are not taken
+    offsets = [0]
+    for sample in samples:
+        end = offsets[-1] + len(sample)
+        if end > limit_bytes:
+            break
+        data[offsets[-1] : end] = sample
+        offsets.append(end)
+    return data[: offsets[-1]], np.array(offsets, np.int64)
 
 
 def _places(samples: int, held: Iterable[int]) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from iobench.cachestate import prepared
 from iobench.clock import Clock
+from iobench.pagecache import WHEN_NEEDED
 from iobench.probes.disk import fio, own
 from iobench.probes.disk.moved import Moved
 from iobench.probes.disk.plan import OWN
@@ -49,7 +50,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 def _read(folder: Path, params: Params, clock: Clock, move: Callable[[Path], Moved]) -> Outcome:
     path = file_to_read(folder, params["file_bytes"], params["target"])
-    cache = prepared(params["cache"], [path])
+    cache = prepared(params["cache"], [path], params.get("drop_caches", WHEN_NEEDED))
     moved = move(path)
     sequential = params["pattern"] == "sequential"
     return Outcome(moved.metrics(), cache.judged(moved.physical_ratio, sequential=sequential))

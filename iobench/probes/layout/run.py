@@ -8,6 +8,7 @@ from functools import partial
 
 from iobench.cachestate import prepared
 from iobench.coldness import judge_remote
+from iobench.pagecache import WHEN_NEEDED
 from iobench.probes.disk.engine import Lane, Tally, drive
 from iobench.probes.layout.items import Item, find_items
 from iobench.probes.layout.readers import reading
@@ -31,7 +32,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     place = context.places[params["data"]]
     at_most = int(params["seconds"] * _READS_PER_S) + params["parallelism"]
     items = find_items(place, params["access"], at_most=at_most, seed=spec.repeat)
-    cache = None if place.is_remote else prepared(params["cache"], items.paths(place))
+    drop = params.get("drop_caches", WHEN_NEEDED)
+    cache = None if place.is_remote else prepared(params["cache"], items.paths(place), drop)
     # More processes than items would only be started.
     shares = [items.reads[i :: params["parallelism"]] for i in range(params["parallelism"])]
     shares = [share for share in shares if share]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from iobench.report.model import (
     access,
     against,
+    coldness,
     cost,
     definitions,
     environment,
@@ -52,6 +53,7 @@ def build(
         roofline.section(result),
         cost.section(result),
         scale.section(result),
+        coldness.section(result),
         instrumentation.section(result),
         trials.section(result),
         environment.environment(result),

@@ -41,12 +41,13 @@ def section(result: Result) -> Section | None:
     rows = tuple(
         (
             Entry(str(entry["access"]), note=joined(entry, told)),
+            Entry(str(entry.get("label") or "")),
             *(_cell(entry, key, say) for key, _, say in used),
             _memory(entry),
         )
         for entry in entries
     )
-    columns = ("mode", *(words for _, words, _ in used), "data ÷ memory")
+    columns = ("mode", "cache shown", *(words for _, words, _ in used), "data ÷ memory")
     said = tuple(sentences(entries))
     opening = (Words(said),) if said else ()
     return Section(

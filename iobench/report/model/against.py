@@ -115,6 +115,7 @@ def _table(supplies: Sequence[Supply], demands: Sequence[Demand]) -> Table:
             Entry(supply.label),
             Entry(STAGES[supply.stage]),
             Entry(supply.at),
+            Entry(supply.cache),
             Entry(number(supply.found.median), repr(supply.found.median), is_number=True),
             Entry(interval(supply.found)),
             *(_multiple(supply, demand) for demand in demands),
@@ -122,7 +123,7 @@ def _table(supplies: Sequence[Supply], demands: Sequence[Demand]) -> Table:
         for supply in supplies
     ]
     times = [f"of {demand.letter if len(demands) > 1 else 'consumption'}" for demand in demands]
-    columns = ("supply", "stage", "with", "samples/s", "interval, repeats", *times)
+    columns = ("supply", "stage", "with", "cache shown", "samples/s", "interval, repeats", *times)
     return Table("The same as a table", columns, tuple(rows), folded=True)
 
 

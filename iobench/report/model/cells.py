@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from iobench import badges
 from iobench.report.model.numbers import is_number
-from iobench.report.model.shapes import Badge
+from iobench.report.model.shapes import Badge, Entry, Tone
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
 
@@ -22,6 +23,20 @@ class Cell:
     params: Params
     trials: tuple[Trial, ...]
     cache: str
+
+    @property
+    def shown(self) -> str:
+        """The badge in words: ``cold 100 %, cache-resident``."""
+        return ", ".join(badge.text for badge in cache_badges(self.trials)) or self.cache
+
+    @property
+    def cache_entry(self) -> Entry:
+        """The same in a table, what was not shown with the reason below."""
+        colds = [trial.cold for trial in self.trials if trial.cold is not None]
+        text = badges.badge(colds) or self.cache
+        notes = [badges.doubt(colds) if text == badges.NOT_SHOWN else ""]
+        notes.append("cache-resident" if badges.is_cache_resident(colds) else "")
+        return Entry(text, note=", ".join(filter(None, notes)))
 
     def figure(self, metric: str) -> Estimate | None:
         """The metric over the repeats that have it."""
@@ -58,19 +73,24 @@ def cache_label(trials: Sequence[Trial]) -> str:
 
 
 def cache_badges(trials: Sequence[Trial]) -> tuple[Badge, ...]:
-    """The label as a badge, and whether later epochs come from memory."""
+    """The label as a badge with the share of storage, and whether later epochs come from memory."""
     label = cache_label(trials)
-    badges = []
-    if label:
-        tones: dict[str, Badge] = {
-            PROVED: Badge("cold (proved)", "good"),
-            NOT_PROVED: Badge("asked cold, not proved: warm", "caution"),
-            "server cache unknown": Badge(label, "caution"),
-        }
-        badges.append(tones.get(label, Badge(label)))
-    if any(trial.cold and trial.cold.cache_resident for trial in trials):
-        badges.append(Badge("cache-resident", "caution"))
-    return tuple(badges)
+    colds = [trial.cold for trial in trials if trial.cold is not None]
+    text = badges.badge(colds) or label
+    if NOT_PROVED in (text, label):
+        why = badges.doubt(colds)
+        text = f"{badges.NOT_SHOWN}: {why}" if why else badges.NOT_SHOWN
+    found = []
+    if text:
+        tone: Tone = "plain"
+        if label == PROVED:
+            tone = "good"
+        elif label not in ("warm", "direct"):
+            tone = "caution"
+        found.append(Badge(text, tone))
+    if badges.is_cache_resident(colds):
+        found.append(Badge("cache-resident", "caution"))
+    return tuple(found)
 
 
 def _label(trial: Trial) -> str:

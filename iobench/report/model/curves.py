@@ -133,7 +133,7 @@ def _curve(sweep: Sweep, name: str, colour: int, line: Sequence[Cell]) -> Curve:
         x = float(cell.params[sweep.x])
         mark = not ringed and cell is not line[-1] and found.median >= 0.95 * peak
         ringed = ringed or mark
-        shown = tip(f"{name}, {sweep.say_x(x)}", found, sweep.unit, cell.cache)
+        shown = tip(f"{name}, {sweep.say_x(x)}", found, sweep.unit, cell.shown)
         points.append(Point(x, found.median, found.low, found.high, shown, mark))
     return Curve(name, colour, tuple(points))
 

@@ -117,7 +117,7 @@ def _row(cell: Cell, other: Cell, times: Estimate, settings: Sequence[str]) -> t
         Entry(str(cell.params.get("loader", ""))),
         Entry(str(cell.params.get("data", ""))),
         Entry(str(other.params.get("data", ""))),
-        Entry(cell.cache),
+        cell.cache_entry,
         *((Entry(joined(cell.params, settings)),) if settings else ()),
         _rate(cell),
         _rate(other),

@@ -32,6 +32,16 @@ _ENTRIES = (
         _MOHAN,
     ),
     Definition(
+        "ladder, rung",
+        "The same loop with one more real part of its input each time: on the device; + copied "
+        "from host memory; + collated and handed over between processes; + augmented; + decoded; "
+        "+ read from the page cache; cold; or from the store instead of the local read. What a "
+        "rung adds is the difference to the one above it, taken within repeats: what becomes "
+        "visible in this order, since parts overlap. Three rungs where the pipeline is a "
+        "framework’s own.",
+        _MOHAN,
+    ),
+    Definition(
         "supply",
         "What a loader, a reader or a disk layout gives with nothing behind it but a consumer "
         "that throws batches away.",
@@ -69,12 +79,20 @@ _ENTRIES = (
         "Conover, “Practical Nonparametric Statistics”, 3rd ed., section 3.2",
     ),
     Definition(
-        "cold (proved), warm, direct, server cache unknown",
+        "cold, warm, direct, server cache unknown",
         "Cold: at most 1 % of the pages resident before, and at least 0.95 physical ÷ logical "
         "bytes after; where those are not counted, residency alone shows it for random reads, "
         "nothing for reads of whole files. What could not be shown cold is labelled "
-        "warm, whatever was asked. Direct: O_DIRECT, past the page cache. A remote store’s own "
-        "cache cannot be seen.",
+        "warm, whatever was asked. The share beside cold is that of the bytes read that came from "
+        "storage, the least of all repeats. First epoch cold: later ones found what the page "
+        "cache had kept. Direct: O_DIRECT, past the page cache. A remote store’s own cache cannot "
+        "be seen.",
+    ),
+    Definition(
+        "amplification",
+        "Bytes that storage gave ÷ bytes of the samples asked for, where single samples are read: "
+        "read-ahead and whole pages move more. It is no proof of cold; there the residency before "
+        "is.",
     ),
     Definition(
         "cache-resident",

@@ -14,12 +14,11 @@ from iobench.report.model.shapes import (
     Section,
     Words,
 )
-from iobench.report.model.trials import cold_table
 from iobench.result import Result
 
 
 def environment(result: Result) -> Section | None:
-    """What the figures depend on, storage first, and the evidence that cold was cold."""
+    """What the figures depend on, storage first."""
     found = result.environment
     blocks: list[Block] = [
         *targets.target_table(found),
@@ -27,9 +26,6 @@ def environment(result: Result) -> Section | None:
         *machine.machine_table(found),
         *machine.library_table(found),
     ]
-    cold = cold_table(result)
-    if cold is not None:
-        blocks.append(cold)
     return Section("environment", "Environment", tuple(blocks)) if blocks else None
 
 

@@ -43,7 +43,7 @@ def fastest(result: Result) -> tuple[Table, ...]:
 
 
 def _row(key: tuple[str, str, bool], members: Sequence[Cell], known: bool) -> tuple[Entry, ...]:
-    data, cache, decodes = key
+    data, _, decodes = key
     ranked = sorted(members, key=lambda cell: -_rate(cell).median)
     best, others = ranked[0], ranked[1:]
     found = _rate(best)
@@ -52,7 +52,7 @@ def _row(key: tuple[str, str, bool], members: Sequence[Cell], known: bool) -> tu
     fewest = _fewest_workers(best, members)
     return (
         Entry(data),
-        Entry(cache),
+        best.cache_entry,
         Entry(str(best.params["loader"]) + ("" if decodes else " (nothing decoded)")),
         Entry(joined(best.params, differ)),
         Entry(number(found.median), repr(found.median), True, between(found)),

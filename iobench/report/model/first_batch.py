@@ -101,7 +101,7 @@ def _chart(told: Sequence[_Row]) -> Chart:
 
 
 def _pile(row: _Row) -> Pile:
-    label = ", ".join(filter(None, (row.name, row.cell.cache)))
+    label = ", ".join(filter(None, (row.name, row.cell.shown)))
     parts = []
     for stage in _STAGES:
         found = _figure(row, stage)
@@ -113,7 +113,7 @@ def _pile(row: _Row) -> Pile:
             f"{seconds(found.median)}, {percent(share)} of the whole",
             _meaning(row, stage),
             str(found.repeats),
-            row.cell.cache,
+            row.cell.shown,
         )
         parts.append(Part(found.median, stage.colour, shown))
     return Pile(label, tuple(parts), seconds(row.whole.median))
@@ -148,7 +148,7 @@ def _table(rows: Sequence[_Row]) -> Table:
 
 def _measured(row: _Row) -> str:
     """How cold, and how often."""
-    return ", ".join(filter(None, (row.cell.cache, counted(len(row.cell.trials), "repeat"))))
+    return ", ".join(filter(None, (row.cell.shown, counted(len(row.cell.trials), "repeat"))))
 
 
 def _entry(found: Estimate | None) -> Entry:

@@ -76,7 +76,7 @@ def _chart(
 def _tip(cell: Cell, across: str, up: str) -> Any:
     found = cell.figure("samples_per_s")
     assert found is not None  # noqa: S101  only such cells are drawn
-    return tip(joined(cell.params, (across, up)), found, "samples/s", cell.cache)
+    return tip(joined(cell.params, (across, up)), found, "samples/s", cell.shown)
 
 
 def _median(cell: Cell) -> float:

@@ -64,7 +64,7 @@ def _blocks(result: Result, entry: Mapping[str, Any]) -> Iterator[Block]:
         _row(result, entry, rung, beside=rung.get("above") != upper)
         for rung, upper in zip(rungs, before, strict=False)
     )
-    yield Table(f"Rungs: {_named(entry)}", _COLUMNS, rows)
+    yield Table(f"Rungs: {_named(entry)}{_sure(entry)}", _COLUMNS, rows)
     if missing := _missing(entry):
         yield Words((f"Not measured: {missing}.",))
 
@@ -135,7 +135,17 @@ def _row(
 def _figure(found: Estimate | None, say: Callable[[float], str]) -> Entry:
     if found is None:
         return Entry("")
-    return Entry(say(found.median), repr(found.median), True, interval(found, say))
+    return Entry(say(found.median), repr(found.median), True, between(found, say))
+
+
+def _sure(entry: Mapping[str, Any]) -> str:
+    """What stands below the figures, in words."""
+    found = as_estimate(entry.get("stall"))
+    if found is None or found.repeats <= 1:
+        return ", 1 repeat, no intervals"
+    if found.coverage < 0.95:
+        return f", all of {found.repeats} repeats (no 95 % intervals)"
+    return f", {percent(found.coverage)} intervals of {found.repeats} repeats"
 
 
 def _cache(result: Result, entry: Mapping[str, Any], rung: Mapping[str, Any]) -> tuple[Badge, ...]:

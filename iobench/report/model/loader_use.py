@@ -63,7 +63,7 @@ def _row(cell: Cell, differ: Sequence[str]) -> tuple[Entry, ...]:
     return (
         Entry(str(cell.params.get("loader", ""))),
         Entry(str(cell.params.get("data", ""))),
-        Entry(cell.cache),
+        cell.cache_entry,
         Entry(joined(cell.params, differ)),
         Entry(number(rate.median), repr(rate.median), True, between(rate)),
         *use_of(cell),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from iobench.report.model.bounds import MOST_CHARTS
+from iobench.report.model.cells import cache_badges
 from iobench.report.model.drawings import Curve, Curves, Point, Tip
 from iobench.report.model.numbers import number, seconds
 from iobench.report.model.shapes import Badge, Block, Chart, Key, Section, Words
@@ -123,7 +124,8 @@ def _charts(
     most: int,
 ) -> list[Chart]:
     times = [time_s for points in readings.values() for time_s, _ in points]
-    badges = (Badge("emulated", "alert"),) if trial.metrics.get("emulated") else ()
+    emulated = (Badge("emulated", "alert"),) if trial.metrics.get("emulated") else ()
+    badges = (*emulated, *cache_badges([trial]))
     reach = (0.0, max([*times, *steps.get("time_s", ())], default=0.0))
     frame = _Frame(_named(trial), reach, badges, most)
     made = [_steps(frame, steps)]

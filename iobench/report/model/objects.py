@@ -11,6 +11,8 @@ from iobench.report.model.shapes import Entry, Table, Words
 from iobench.result import Result
 from iobench.stats import Estimate
 
+UNSEEN = "server cache unknown"
+
 
 def peaks(result: Result) -> tuple[Words, ...]:
     """Which object size and how many streams reach 95 % of the peak, in words."""
@@ -23,6 +25,7 @@ def peaks(result: Result) -> tuple[Words, ...]:
         )
         line = f"{client}, {operation.replace('_', ' ')} at {store}: "
         line += f"peak {number(stored['peak_mb_per_s'])} MB/s"
+        line += f" ({UNSEEN})" if "get" in operation else ""
         if stored.get("said"):
             lines.append(f"{line}; {stored['said']}.")
             continue
@@ -55,7 +58,7 @@ def clients(result: Result) -> tuple[Table, ...]:
         )
     )
     columns = (
-        *("store", "operation", "client", "peak, MB/s", "of objects", "over connections"),
+        *("store", "operation", "client", "peak, MB/s", "cache", "of objects", "over connections"),
         *("95 % from connections", "processor, s/GB"),
     )
     return (Table("Clients side by side", columns, tuple(map(_client_row, stored))),)
@@ -66,11 +69,17 @@ def _client_row(entry: Mapping[str, Any]) -> tuple[Entry, ...]:
     return (
         *(Entry(str(entry.get(key, ""))) for key in ("store", "operation", "client")),
         _interval(entry["mb_per_s"]),
+        _cache(entry.get("operation")),
         Entry(size(entry["object_bytes"]), str(entry["object_bytes"]), True),
         Entry(str(entry["connections"]), is_number=True),
         Entry(str(enough) if enough is not None else "still rising", is_number=enough is not None),
         _interval(entry.get("cpu_s_per_gb")),
     )
+
+
+def _cache(operation: Any) -> Entry:
+    """What is read may come from a cache of the store's; writes have none to come from."""
+    return Entry(UNSEEN if "get" in str(operation) else "")
 
 
 def _interval(found: Mapping[str, Any] | None) -> Entry:
@@ -103,6 +112,7 @@ def first_bytes(result: Result) -> tuple[Table, ...]:
         "operation",
         "object",
         "connections",
+        "cache",
         "MB/s",
         *(words for _, words in keys),
         "retries",
@@ -125,6 +135,7 @@ def _latency_row(cell: Cell, keys: Sequence[str]) -> tuple[Entry, ...]:
         *(Entry(str(params.get(key, ""))) for key in ("store", "client", "operation")),
         Entry(size(params.get("object_bytes") or 0), str(params.get("object_bytes")), True),
         Entry(str(params.get("connections", "")), is_number=True),
+        cell.cache_entry,
         Entry(number(rate.median), repr(rate.median), True) if rate else Entry(""),
         *(
             Entry(number(time.median * 1000), repr(time.median * 1000), True) if time else Entry("")

@@ -41,7 +41,7 @@ def _rows(cell: Cell) -> Iterator[tuple[Entry, ...]]:
         yield (
             Entry(str(cell.params.get("group", ""))),
             Entry(str(cell.params.get("input", ""))),
-            Entry(cell.cache),
+            cell.cache_entry,
             Entry(str(rank), is_number=True),
             *(_entry(values, rank, say) for values, say in columns),
         )

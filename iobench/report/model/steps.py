@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from iobench import badges
 from iobench.ladder import RUNGS
 from iobench.report.model.drawings import Curve, Curves, Point, Tip
 from iobench.report.model.numbers import seconds
@@ -46,11 +47,12 @@ def _loop(
         ends = columns.get("step_end_s", ())
         durations[name] = [after - before for before, after in pairwise(ends)]
         waits[name] = list(columns.get("wait_s", ()))[1:]
+    shown = {name: badges.words(trial.cold) for name, trial in inputs.items()}
     emulated = any(trial.metrics.get("emulated") for trial in inputs.values())
-    badges = (Badge("emulated", "alert"),) if emulated else ()
+    marks = (Badge("emulated", "alert"),) if emulated else ()
     made = []
     for words, values in (("Step time", durations), ("Waiting for data", waits)):
-        chart = _chart(f"{words}: {group}", words.lower(), values, badges, most_points)
+        chart = _chart(f"{words}: {group}", words.lower(), values, marks, shown, most_points)
         if chart is not None:
             made.append(chart)
     return made
@@ -60,7 +62,8 @@ def _chart(
     title: str,
     words: str,
     values: Mapping[str, Sequence[float]],
-    badges: tuple[Badge, ...],
+    marks: tuple[Badge, ...],
+    shown: Mapping[str, str],
     most_points: int,
 ) -> Chart | None:
     curves, thinned = [], False
@@ -87,9 +90,12 @@ def _chart(
         )
         for curve in curves
     )
-    keys = tuple(Key(curve.name, "━", curve.colour) for curve in scaled)
+    keys = tuple(
+        Key(": ".join(filter(None, (curve.name, shown.get(curve.name)))), "━", curve.colour)
+        for curve in scaled
+    )
     drawing = Curves("step", f"{words} ({unit})", scaled, markers=False)
-    return Chart(title, drawing, keys, note, badges)
+    return Chart(title, drawing, keys, note, marks)
 
 
 def _thin(column: Sequence[float], most: int) -> tuple[list[tuple[int, float]], int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.loaders.own import SYNTHETIC
 from iobench.report.model.cells import PROVED, Cell, cells
 from iobench.report.model.numbers import as_estimate
@@ -108,7 +109,7 @@ def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
                 f"read {label}" if reads else label,
                 at,
                 figure,
-                cell.cache,
+                cell.shown,
                 _work(cell),
             )
         )
@@ -136,7 +137,7 @@ def _stage(cell: Cell) -> int:
         return 3
     if cell.params.get("loader") == "raw":
         return 2
-    return 1 if cell.cache.startswith((PROVED, "server")) else 0
+    return 1 if cell.cache.startswith((PROVED, FIRST_EPOCH_COLD, "server")) else 0
 
 
 def demands_of(result: Result) -> list[Demand]:
@@ -163,8 +164,12 @@ def demands_of(result: Result) -> list[Demand]:
 
 
 def _each(consumes: Estimate, devices: int) -> Estimate:
-    shares = [value / devices for value in (consumes.median, consumes.low, consumes.high)]
-    return Estimate(*shares, consumes.coverage, consumes.repeats)
+    return replace(
+        consumes,
+        median=consumes.median / devices,
+        low=consumes.low / devices,
+        high=consumes.high / devices,
+    )
 
 
 def _overlap(a: Estimate, b: Estimate) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from iobench.report.model.cells import cells
 from iobench.report.model.curves import Sweep, charts
@@ -12,8 +13,8 @@ from iobench.report.model.fastest import fastest
 from iobench.report.model.heat import heat_maps
 from iobench.report.model.loader_use import use_table
 from iobench.report.model.numbers import number, size
-from iobench.report.model.objects import clients, first_bytes, peaks
-from iobench.report.model.shapes import Block, Chart, Section
+from iobench.report.model.objects import UNSEEN, clients, first_bytes, peaks
+from iobench.report.model.shapes import Badge, Block, Chart, Section
 from iobench.report.model.shard_sizes import shard_sizes
 from iobench.report.model.targets import store_words, target_words
 from iobench.result import Result
@@ -91,4 +92,7 @@ def sections(result: Result) -> tuple[Section, ...]:
 
 def _drawn(result: Result, kind: str) -> tuple[Chart, ...]:
     measured = cells(result.trials, kind)
-    return tuple(chart for sweep in _SWEEPS[kind] for chart in charts(sweep, measured))
+    drawn = tuple(chart for sweep in _SWEEPS[kind] for chart in charts(sweep, measured))
+    if kind != "object":
+        return drawn
+    return tuple(replace(chart, badges=(Badge(UNSEEN, "caution"),)) for chart in drawn)

@@ -125,7 +125,10 @@ def _stalls(result: Result, groups: Sequence[Mapping[str, Any]]) -> Table | None
         (Entry("labels"), *(Entry(_labels(result, group)) for group in groups)),
     ]
     for key, words, say in _FIGURES:
-        entries = [_figure(group.get(key), say) for group in groups]
+        marks = [_of_input(result, group, key) for group in groups]
+        entries = [
+            _figure(group.get(key), say, mark) for group, mark in zip(groups, marks, strict=True)
+        ]
         if any(entry.text for entry in entries):
             rows.append((Entry(words), *entries))
     for place, words in enumerate(("T1", "T3 − T1", "T2 − T3", "T2 − T1")):
@@ -165,7 +168,7 @@ def _latencies(result: Result) -> Table | None:
         row = [
             Entry(f"{cell.params.get('group', '')}{' (emulated)' if emulated else ''}"),
             Entry(str(cell.params.get("input", ""))),
-            Entry(cell.cache),
+            cell.cache_entry,
         ]
         for key in keys:
             figure = cell.figure(key)
@@ -196,11 +199,20 @@ def _notes(result: Result) -> tuple[Words, ...]:
     return (Words(tuple(said), listed=True),) if said else ()
 
 
-def _figure(stored: Any, say: Callable[[float], str]) -> Entry:
+def _of_input(result: Result, group: Mapping[str, Any], key: str) -> str:
+    """What the cache held for a rate of one input; of the farthest all labels stand above."""
+    if key not in ("warm", "cold", "store") or key == farthest(group):
+        return ""
+    marks = group_badges(result, group, key)
+    return ", ".join(badge.text for badge in marks if badge.text != "emulated")
+
+
+def _figure(stored: Any, say: Callable[[float], str], mark: str = "") -> Entry:
     found = as_estimate(stored)
     if found is None:
         return Entry("")
-    return Entry(say(found.median), repr(found.median), True, interval(found, say))
+    note = "; ".join(filter(None, (interval(found, say), mark)))
+    return Entry(say(found.median), repr(found.median), True, note)
 
 
 def _step(value: float | None) -> Entry:

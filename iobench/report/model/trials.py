@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from iobench import badges
 from iobench.report.model.cells import PROVED
 from iobench.report.model.numbers import is_number, number, percent
 from iobench.report.model.shapes import Entry, Section, Table
@@ -24,6 +25,7 @@ _KINDS = {
 _FIRST = ("samples_per_s", "mb_per_s", "iops", "requests_per_s", "au_mlperf", "wait_share")
 _LEFT_OUT = (
     *("notes", "sampling_notes"),
+    "epochs",  # of a record each: they have a table of their own
     # A value a rank: they have a table of their own.
     *("rank_wait_s", "rank_wait_share", "rank_step_s", "rank_compute_s", "rank_au_mlperf"),
 )
@@ -121,7 +123,7 @@ def _row(trial: Trial, params: Sequence[str], metrics: Sequence[str]) -> tuple[E
     return (
         *(entry(trial.params.get(key)) for key in params),
         Entry(str(trial.repeat), is_number=True),
-        Entry(trial.cold.label if trial.cold else ""),
+        Entry(badges.words(trial.cold)),
         *(entry(trial.metrics.get(key)) for key in metrics),
         entry(trial.seconds),
     )

@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from iobench.report.model.numbers import as_estimate, interval, is_number, number, percent, seconds
-from iobench.report.model.shapes import Block, Entry, Figure, Section, Table, Words
+from iobench.report.model.shapes import (
+    Badge,
+    Block,
+    Entry,
+    Figure,
+    Section,
+    Table,
+    Words,
+)
 from iobench.result import Result
 from iobench.trial import Trial
 
@@ -31,6 +39,7 @@ _LARGE: tuple[tuple[str, str, Callable[[float], str], str], ...] = (
     ("epochs", "Epochs", number, "passes over the loader, the last perhaps in part"),
 )
 _SHOWN, _LEADING = 5, 2
+_CACHE = Badge("page cache as it was found", "caution")
 _ROWS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("wait_share", "waiting for data, share of the time", percent),
     ("device_wait_share", "GPU idle while a batch was waited for", percent),
@@ -85,7 +94,7 @@ def _figure(
     found = as_estimate(entry.get(key))
     if found is None:
         return None
-    return Figure(name, say(found.median), interval(found, say), meaning)
+    return Figure(name, say(found.median), interval(found, say), meaning, (_CACHE,))
 
 
 def _entry(trial: Trial, key: str, say: Callable[[float], str]) -> Entry:

@@ -77,6 +77,6 @@ def test_a_config_without_loops_is_refused() -> None:
 
 
 def test_climbing_twice_is_climbing_once() -> None:
-    """But for the name."""
-    once = climbed({"loader": "torch-map"})
-    assert climbing(once).training == once.training
+    """The name, too."""
+    once = climbed({"loader": "torch-map"}, name="x")
+    assert climbing(once) == once

@@ -34,7 +34,8 @@ def test_each_kind_has_one_rate_first(kind: str) -> None:
 
 def test_a_batch_on_the_device_has_no_first_one() -> None:
     """It would be microseconds of nothing."""
-    assert figures_of("train", {"input": "synthetic"}, [{}]) == (SAMPLES,)
+    for held in ("synthetic", "copy", "collate", "augment", "decode"):
+        assert figures_of("train", {"input": held}, [{}]) == (SAMPLES,)
     assert figures_of("train", {"input": "cold"}, [{}]) == (
         *(SAMPLES, FIRST_BATCH, MEMORY, WORKER_CPU),
         *ACCESS,

@@ -111,7 +111,10 @@ def test_a_home_of_nobody(key: str) -> None:
 @pytest.mark.parametrize("key", ["shards", "source"])
 def test_credentials_in_an_address_are_refused_and_not_repeated(key: str, address: str) -> None:
     """A config is kept as it is in each run's folder."""
-    for made in (lambda: DataSettings(**{key: address}), lambda: BucketSettings(uri=address)):
+    for made in (
+        lambda: DataSettings.model_validate({key: address}),
+        lambda: BucketSettings(uri=address),
+    ):
         with pytest.raises(ValidationError, match=r"must not carry a") as caught:
             made()
         assert "hunter2" not in str(caught.value)

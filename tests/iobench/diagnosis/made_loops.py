@@ -87,7 +87,9 @@ def run(
     made = replace(made, environment=environment or {"processors": 4, "processor_quota": None})
     summary = summarise(made)
     if ladder is not None:
-        rungs = [{"rung": "synthetic", "seconds_per_sample": {}, "part": None, "share": None}]
+        rungs: list[dict[str, Any]] = [
+            {"rung": "synthetic", "seconds_per_sample": {}, "part": None, "share": None}
+        ]
         rungs += [
             {
                 "rung": rung,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from iobench.diagnosis import diagnose
 from iobench.diagnosis.preparation import RULES
 from iobench.trial import Trial
-from tests.iobench.diagnosis.made_loops import GPU, by_code, primary, stalled, trials
+from tests.iobench.diagnosis.made_loops import GPU, by_code, primary, run, stalled, trials
 
 CODES = {rule.code for rule in RULES}
 PINNED: dict[str, Any] = {"params": {"pin_memory": True}}
@@ -94,11 +96,31 @@ def test_preparing_that_needs_more_processors_than_there_are(cpu_s: float, fires
         assert "it takes 3.2 processors, and there are 4" in found["slow-preparation"].evidence
 
 
-@pytest.mark.parametrize(("busy", "fires"), [(0.80, True), (0.79, False)])
-def test_where_processor_time_was_not_seen_busy_processors_tell(busy: float, fires: bool) -> None:
-    """As the cloud's guide has it."""
-    found = codes(stalled(preparation=0.5, cpu_busy_share=busy))
-    assert found == ({"slow-preparation"} if fires else set())
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [(0.80, {"slow-preparation"}), (0.79, {"preparing"}), (0.50, {"preparing"}), (0.49, set())],
+)
+def test_where_processor_time_was_not_seen_busy_processors_tell(
+    busy: float, found: set[str]
+) -> None:
+    """As the cloud's guide has it: idle ones are too few workers; between, the cause is open."""
+    assert codes(stalled(preparation=0.5, cpu_busy_share=busy)) == found
+
+
+def test_preparing_of_which_nothing_else_is_known_is_a_cause() -> None:
+    """As in runs of older versions: it is not left to a smaller one to be the first."""
+    unseen = stalled(preparation=0.7, fetch=0.1)
+    found = by_code(unseen)
+    assert found.keys() >= {"preparing", "slow-disk", "input-high"}
+    assert found["preparing"].primary
+    assert "iobench ladder" in found["preparing"].advice
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.0501, True), (0.0499, False)])
+def test_preparing_counts_from_its_threshold_on(share: float, fires: bool) -> None:
+    """And where a ladder was climbed, its rungs speak."""
+    assert codes(stalled(preparation=share)) == ({"preparing"} if fires else set())
+    assert codes(stalled(preparation=share), ladder={"decode": 0.01}) == set()
 
 
 @pytest.mark.parametrize(("share", "fires"), [(0.0501, True), (0.0499, False)])
@@ -112,3 +134,26 @@ def test_a_warm_loop_alone_waits_for_preparing() -> None:
     """Nothing was read from storage."""
     given = [*trials("synthetic", 0.5), *trials("warm", 1.0, cpu_busy_share=0.9)]
     assert codes(given) == {"slow-preparation"}
+
+
+@pytest.mark.parametrize(
+    ("data", "config", "already"),
+    [
+        ("shards@disk", {"size": 256, "shards": None}, True),
+        ("files@disk", {"size": 256}, True),
+        ("shards-16MB@s3", {"size": 224}, True),
+        ("shards@disk", {"size": 257}, False),
+        ("shards@disk", {"size": 256, "shards": "s3://bucket/of-somebody"}, False),
+        ("originals@disk", {"size": 256}, False),
+        ("shards@disk", "?", False),
+    ],
+)
+def test_who_has_small_images_is_not_told_to_make_them(
+    data: str, config: Any, already: bool
+) -> None:
+    """Shards that were given are of a size that is not known here."""
+    made = run(stalled(preparation=0.5, params={"data": data}), ladder={"decode": 0.4})
+    made = replace(made, config={**made.config, "data": config})
+    (decode,) = [one for one in diagnose(made) if one.code == "slow-decode"]
+    assert ("pixels already" in decode.advice) is already
+    assert ("dataprep shard --size" in decode.advice) is not already

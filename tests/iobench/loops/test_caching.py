@@ -8,7 +8,7 @@ import pytest
 
 from iobench import cachestate, pagecache
 from iobench.loops import caching
-from iobench.loops.caching import prepared, prepared_for
+from iobench.loops.caching import prepared
 from iobench.stored import Stored
 from iobench.trial import Place
 
@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> Stored:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Physical bytes as the kernel will tell them, the next one each time."""
     told: list[int] = []
-    monkeypatch.setattr(pagecache, "physical_read_bytes", lambda: told.pop(0))
+    monkeypatch.setattr(caching, "physical_bytes", lambda: told.pop(0))
     monkeypatch.setattr(cachestate, "file_system", lambda path: "ext4")
     return told
 
@@ -42,7 +42,7 @@ def resident(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(1)
         return float(done[-1] == "warm" or len(asked) > 1)
 
-    monkeypatch.setattr(pagecache, "evict", lambda paths: done.append("evict"))
+    monkeypatch.setattr(pagecache, "evict", lambda paths, drop: done.append("evict"))
     monkeypatch.setattr(pagecache, "warm", lambda paths: done.append("warm"))
     monkeypatch.setattr(pagecache, "residency", residency)
     return done
@@ -136,8 +136,3 @@ def test_a_copy_of_remote_data_may_stay_in_memory(data: Stored, counted: list[in
     assert prepared("warm", remote, data).judged("raw", 10).cache_resident is None
     copied = prepared("warm", remote, data, copied=True).judged("raw", 10)
     assert (copied.label, copied.cache_resident) == ("server cache unknown", True)
-
-
-def test_a_trial_without_data_has_no_cache() -> None:
-    """There is nothing to prepare."""
-    assert prepared_for({"access": "file"}, "warm", None, None) is None

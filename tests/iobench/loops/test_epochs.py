@@ -8,6 +8,7 @@ import pytest
 
 from iobench.errors import TrialFailed
 from iobench.loops.epochs import Epochs, epoch_limit
+from iobench.trial import Cold
 from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, looped
 
 
@@ -73,3 +74,46 @@ def test_an_epoch_that_was_left_is_no_epoch() -> None:
 def test_a_cold_trial_has_one_epoch(params: dict[str, Any], limit: int | None) -> None:
     """Unless it is told how many."""
     assert epoch_limit(params) == limit
+
+
+def test_each_epoch_has_a_record() -> None:
+    """From asking for it to its end, judged between; an epoch that was left has none."""
+    loader, clock = looped(4, last_samples=1)
+    asked: list[int] = []
+
+    def between(samples: int, more: bool) -> Cold:
+        assert more
+        asked.append(samples)
+        return Cold("as left", "warm", 1.0, 0.0, why="so")
+
+    epochs = Epochs(loader, clock, None, between)
+    batches = iter(epochs)
+    for _ in range(9):
+        next(batches)
+    samples = 3 * SAMPLES + 1
+    first, second = epochs.records()["epochs"]
+    assert asked == [samples, samples]
+    assert first["seconds"] == START_S + 4 * WAIT_S
+    assert first["time_to_first_batch_s"] == START_S + WAIT_S
+    assert (second["number"], second["seconds"]) == (1, 4 * WAIT_S)
+    assert second["samples_per_s"] == samples / (4 * WAIT_S)
+    assert (second["label"], second["why"]) == ("warm", "so")
+    assert Epochs(loader, clock).records() == {}
+
+
+def test_records_are_bounded() -> None:
+    """A trial of an hour has thousands of small epochs."""
+    loader, clock = looped(1)
+    asked: list[bool] = []
+    epochs = Epochs(loader, clock, 150, lambda samples, more: asked.append(more))
+    list(epochs)
+    assert len(epochs.records()["epochs"]) == len(asked) == 100
+    assert epochs.metrics(0.0)["whole_epochs"] == 150
+
+
+def test_the_last_epoch_is_followed_by_none() -> None:
+    """Where it is known which one is the last."""
+    loader, clock = looped(1)
+    asked: list[bool] = []
+    list(Epochs(loader, clock, 3, lambda samples, more: asked.append(more)))
+    assert asked == [True, True, False]

@@ -11,8 +11,10 @@ import psutil
 import pytest
 
 import dataprep
+from dataprep.stores import StoreOptions, open_store
 from iobench.isolation import Verdict, run_isolated
 from iobench.loops.training_plan import Training, plan
+from iobench.s3_server import MotoServer
 from iobench.trial import Outcome, Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
@@ -187,6 +189,22 @@ def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> Non
     assert metrics["mb_per_s"] > 0
     assert outcome.cold is not None
     assert (outcome.cold.asked, outcome.cold.label) == ("warm", "warm")
+
+
+def test_requests_of_all_ranks_count(shards: Place, s3_server: MotoServer, bucket: str) -> None:
+    """Each fetches shards of its own, and manifest and tables besides."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    remote = Place(f"s3://{bucket}/x", "shards", options)
+    local, store = open_store(shards.uri), open_store(remote.uri, options)
+    for entry in local.list():
+        store.put(entry.key, local.get(entry.key))
+    loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 1000}
+    metrics = done(tried("torch-iterable", places={"shards@s3": remote}, **loop)).metrics
+    images = sum(entry.bytes for entry in local.list("tfrecord/"))
+    assert images / 2 < metrics["store_read_bytes"] < 2 * images
+    assert metrics["store_requests"] > 2
+    assert metrics["store_refused"] == 0
+    assert 0 < metrics["store_first_byte_s"] <= metrics["store_get_s"]
 
 
 def _whole(shards: Place) -> list[list[int]]:

@@ -38,7 +38,7 @@ def tried(**changed: Any) -> Verdict:
 
 def test_two_processes_are_measured_together(third_party: ThirdParty) -> None:
     """Each with its own share, and the rate that of both."""
-    status, outcome, reason = tried()
+    status, outcome, reason = tried(seconds=4.0)
     assert (status, reason) == ("done", "")
     assert outcome is not None
     metrics = outcome.metrics

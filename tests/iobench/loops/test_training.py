@@ -8,12 +8,12 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders import LoaderSettings
+from iobench.loaders import Batch, LoaderSettings
 from iobench.loops import opening, training
 from iobench.loops.training_plan import Training, plan
 from iobench.stored import Stored
 from iobench.summary.training import training as summarised
-from iobench.trial import Context, Outcome, Place, Trial, TrialSpec
+from iobench.trial import Around, Context, Outcome, Place, Trial, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -79,6 +79,30 @@ class TestRun:
         assert metrics["wait_share"] == pytest.approx(WAIT_S / (STEP_S + WAIT_S))
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
 
+    def test_a_context_may_put_something_around_loader_and_consumer(self) -> None:
+        """What it gives is what is run, and closed."""
+
+        class Twice(SlowConsumer):
+            def step(self, batch: Batch) -> None:
+                super().step(batch)
+                super().step(batch)
+
+        loaders: list[SlowLoader] = []
+
+        def twice(consumer: SlowConsumer) -> SlowConsumer:
+            return Twice(consumer.settings, consumer.clock)
+
+        def noted(loader: SlowLoader) -> SlowLoader:
+            loaders.append(loader)
+            return loader
+
+        (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
+        around = Around(loader=noted, consumer=twice)
+        context = Context({}, VirtualClock(), lambda done, unit: None, around=around)
+        metrics = training.run(TrialSpec("train", params), context).metrics
+        assert metrics["samples_per_s"] == SAMPLES / (2 * STEP_S + WAIT_S)
+        assert [loader.closed for loader in loaders] == [True]
+
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a loop that waits for its data; what lies on the device has none."""
         monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
@@ -140,6 +164,38 @@ class TestRun:
         assert group["au_ceiling"]["median"] == pytest.approx(share)
         assert group["au_mlperf"]["median"] == pytest.approx(share)
         assert group["stall_fraction"]["median"] == pytest.approx(1 - share)
+
+    def test_several_epochs_are_one_trial(self) -> None:
+        """Steps of each count but its first ones; each has a record."""
+        outcome = self.trial("warm", epochs=3)
+        metrics = outcome.metrics
+        assert metrics["steps"] == 3 * 6
+        assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
+        assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert [one["number"] for one in metrics["epochs"]] == [0, 1, 2]
+        assert [one["samples"] for one in metrics["epochs"]] == [80] * 3
+        assert metrics["epochs"][0]["seconds"] == START_S + 8 * (STEP_S + WAIT_S)
+        assert metrics["epochs"][2]["seconds"] == 8 * (STEP_S + WAIT_S)
+        assert list(outcome.series["epoch"]) == [0] * 6 + [1] * 6 + [2] * 6
+        assert len(outcome.pauses) == 2
+        assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
+
+    def test_resident_data_are_trained_on_as_often(self) -> None:
+        """Every input takes as many steps."""
+        outcome = self.trial("synthetic", epochs=3)
+        assert outcome.metrics["steps"] == 3 * 6
+        assert outcome.metrics["au_mlperf"] == 1
+        assert "epochs" not in outcome.metrics
+
+    def test_progress_goes_on_from_epoch_to_epoch(self) -> None:
+        """It never falls back."""
+        (params,) = points(
+            inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1, epochs=2
+        )
+        told: list[float] = []
+        context = Context({}, VirtualClock(), lambda done, unit: told.append(done))
+        training.run(TrialSpec("train", params), context)
+        assert told == [SAMPLES * n for n in range(1, 17)]
 
     def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
         """No loader is waited for."""

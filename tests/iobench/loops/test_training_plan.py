@@ -63,7 +63,7 @@ def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], said: 
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
     told = {"preset": "A100"}, {"images_per_s": 100.0}
-    carried = set(points(devices=2)[0])
+    carried = {*points(devices=2)[0], *points(epochs=2)[0]}
     for device in told:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     for access in ("file", "pipe"):
@@ -119,6 +119,18 @@ def test_one_device_is_no_word() -> None:
     assert all("devices" not in point for point in (*points(), *points(devices=1)))
     assert {point["devices"] for point in points(devices="all")} == {"all"}
     assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
+
+
+def test_one_epoch_is_no_word() -> None:
+    """Trials of earlier versions had none; of several every input is told alike."""
+    assert all({"epochs", "evict"}.isdisjoint(point) for point in points())
+    found = points(epochs=3, evict="first-epoch")
+    assert {(point["epochs"], point["evict"]) for point in found} == {(3, "first-epoch")}
+    assert Training(epochs=3).label.endswith("torch-iterable, 3 epochs, evict every-epoch")
+    with pytest.raises(ValidationError, match="give epochs: 2 or more"):
+        Training(evict="first-epoch")
+    with pytest.raises(ValidationError, match="epochs: 2 are for loops on one device"):
+        Training(epochs=2, devices=2)
 
 
 def test_who_cannot_train_on_several_is_told() -> None:

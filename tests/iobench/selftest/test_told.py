@@ -75,6 +75,17 @@ def test_what_was_not_run_is_said_and_is_not_wrong() -> None:
     assert not said(BAD, SKIPPED)[0]
 
 
+@pytest.mark.parametrize(
+    ("found_s", "share", "hinted"), [(0.101, 0.9, False), (0.12, 0.1, False), (0.12, 0.5, True)]
+)
+def test_a_busy_machine_is_said_and_may_be_why(found_s: float, share: float, hinted: bool) -> None:
+    """A hint only where something is wrong and others took much."""
+    delays = replace(FOUND, prefetch=[replace(STEP, found_s=found_s)], others_share=share)
+    _, lines = said(GOOD, delays)
+    assert f"other programs took {share:.0%} of the processors meanwhile" in lines
+    assert any("more --rounds" in line for line in lines) is hinted
+
+
 def test_json_holds_every_table() -> None:
     """Rows with their verdicts, and what was not run."""
     content = json.loads(told.as_json([GOOD], lambda note: FOUND)[0])

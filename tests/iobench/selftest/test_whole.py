@@ -106,6 +106,7 @@ def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -
         "rungs_s": {},
         "ladder": [],
         "prefetch": [],
+        "others_busy_share": None,
         "not_run": [
             {
                 "name": "delays",

@@ -43,6 +43,11 @@ def test_an_entry() -> None:
     assert decode["samples_per_s"]["median"] == pytest.approx(100 / 7)
     assert decode["share"]["median"] == pytest.approx(0.4)
     assert (decode["above"], decode["tells"], decode["label"]) == ("augment", True, "")
+    words = [rung["words"] for rung in found["rungs"]]
+    assert words == [
+        *("device-resident", "+ copy, collate, augment", "+ decode", "+ read, cold"),
+    ]
+    assert found["rungs"][1]["within"] == ["copy", "collate"]
     assert found["rungs"][3]["label"] == "cold"
     assert found["path"] == ["synthetic", "augment", "decode", "cold"]
     assert found["farthest"] == "cold"
@@ -110,6 +115,15 @@ def test_three_rungs_leave_the_verdict_to_stalls() -> None:
     assert largest(entry(once)) is None
     said = summarise(result(once))["verdict"]
     assert "decoding costs" not in said
+
+
+def test_a_rung_with_others_in_it_is_not_blamed_by_its_name() -> None:
+    """What decoding and all before it cost together says nothing of decoding."""
+    trials = climbed("synthetic", "decode", "warm", "cold")
+    assert largest(entry(trials)) is None
+    assert entry(trials)["rungs"][1]["words"] == "+ copy, collate, augment, decode"
+    three = entry(climbed("synthetic", "warm"))
+    assert three["rungs"][1]["words"] == "+ all preparing, read, page cache warm"
 
 
 def test_what_lies_beside_the_way_is_not_blamed() -> None:

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
 from iobench.summary import summarise
-from iobench.trial import Trial
+from iobench.summary.verdict import sentence
+from iobench.trial import Cold, Trial
 from tests.iobench.summary.made import COLD, UNPROVED, loop, loops, one, result
 from tests.iobench.summary.test_supplies import disk, get
 
@@ -112,6 +114,24 @@ def test_the_summarys_figures_are_those_of_the_sentence() -> None:
     summary = summarise(result(trials))
     assert (summary["au_ceiling"], summary["au_mlperf"]) == (0.5, 0.5)
     assert summary["samples_per_second"] == 100 / 8
+
+
+def test_a_cold_first_epoch_is_no_cold_loop() -> None:
+    """What storage costs is that of the first epoch alone."""
+    first = Cold("cold", FIRST_EPOCH_COLD, 0.0, 0.5)
+    said = verdict(loop("synthetic", [4.0]), loop("warm", [4.0]), loop("cold", [8.0], cold=first))
+    assert said == (
+        f"{GOT} 50 % {COULD}; waiting for the disk, cold in the first epoch alone, costs the rest."
+    )
+
+
+def test_a_terminal_has_the_badge_too() -> None:
+    """Beside the sentence; nothing where no loop was measured."""
+    summary = summarise(result(loops([4.0], [4.0], [8.0])))
+    assert sentence(summary) == f"{summary['verdict']} [cold 100 %]"
+    unproved = summarise(result(loop("cold", [8.0], cold=UNPROVED)))
+    assert sentence(unproved).endswith(" [asked cold, not proved: half was resident]")
+    assert sentence(summarise(result([]))) == "Nothing could be measured."
 
 
 class TestWithoutTraining:

@@ -64,7 +64,7 @@ def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
     probe(disk_folder, cache="warm", seconds=0.01)
     if not residency([disk_folder / f".iobench-read-{FILE_BYTES}"]):
         pytest.skip("what is resident cannot be told here")
-    monkeypatch.setattr("iobench.pagecache.evict", lambda paths: None)
+    monkeypatch.setattr("iobench.pagecache.evict", lambda paths, drop_caches: None)
     cold = probe(disk_folder).cold
     assert cold is not None
     assert cold.label == "warm"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from bokeh.models import ColumnDataSource, FixedTicker, HBar, HoverTool, Segment
 from bokeh.models.annotations import Span
@@ -116,6 +117,12 @@ def test_log_ticks_lie_within_their_axis(low: float, times: float) -> None:
     assert all(low * 0.98 <= tick <= low * times * 1.02 for tick in ticks)
 
 
+def columns_of(drawn: GlyphRenderer[Any]) -> Any:
+    """What it is drawn from."""
+    assert isinstance(drawn.data_source, ColumnDataSource)
+    return drawn.data_source.data
+
+
 def test_a_waterfall_draws_every_stretch_where_it_lies() -> None:
     """Backwards ones thin, those that cannot be told pale, whiskers where there is an interval."""
     tip = Tip("n", "v")
@@ -132,7 +139,7 @@ def test_a_waterfall_draws_every_stretch_where_it_lies() -> None:
         (y, left, right, bar.glyph.height, bar.glyph.fill_alpha)
         for bar in bars
         for y, left, right in zip(
-            *(bar.data_source.data[name] for name in ("y", "left", "right")), strict=True
+            *(columns_of(bar)[name] for name in ("y", "left", "right")), strict=True
         )
     )
     assert drawn == [
@@ -141,7 +148,7 @@ def test_a_waterfall_draws_every_stretch_where_it_lies() -> None:
         (2.7, 1.5, 1.6, 0.4, 0.4),
         (3.7, 0.0, 1.6, 0.4, 1.0),
     ]
-    lines = [item.data_source.data for item in items if isinstance(item.glyph, Segment)]
+    lines = [columns_of(item) for item in items if isinstance(item.glyph, Segment)]
     joined, whiskers = lines[:2]
     assert list(joined["x0"]) == [2.0, 1.5]
     assert list(zip(whiskers["x0"], whiskers["x1"], strict=True)) == [(1.0, 1.8), (1.4, 1.7)]

@@ -65,7 +65,8 @@ def test_each_mode_has_a_row() -> None:
     found, table = shown(made(trials("file"), trials("lazy", data_bytes=3 * 10**9, **lazy)))
     assert found.title == "Access modes"
     assert table.columns == (
-        *("mode", "first batch", "first epoch", "steady rate, samples/s", "disk needed"),
+        *("mode", "cache shown", "first batch", "first epoch", "steady rate, samples/s"),
+        "disk needed",
         *("memory needed", "from the store", "data ÷ memory"),
     )
     cells = [dict(zip(table.columns, row, strict=True)) for row in table.rows]

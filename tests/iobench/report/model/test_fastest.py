@@ -47,7 +47,7 @@ def test_groups() -> None:
     found = rows(Run(repeats=2).loaders())
     assert [(row[0], row[1], row[2]) for row in found] == [
         ("shards@nvme", "warm", "tf-data"),
-        ("shards@nvme", "cold (proved)", "tf-data"),
+        ("shards@nvme", "cold 99.8 %", "tf-data"),
     ]
 
 

@@ -108,7 +108,7 @@ def test_points_are_named_by_what_differs() -> None:
     assert [row[0].text for row in table.rows] == [
         "cold: net", "torch-map · shards@disk · 1 worker", "raw · shards@disk · 4 workers",
     ]  # fmt: skip
-    caches = ("cold (proved)", "warm", "warm")
+    caches = ("cold 100 %", "warm", "warm")
     assert [row[0].note for row in table.rows] == [f"{cache}, 1 repeat" for cache in caches]
 
 

@@ -51,7 +51,7 @@ def test_the_store_stands_beside_the_local_read() -> None:
     """It begins where decoding ended; the table says with what it was compared."""
     fall, found = drawn(climbed(*RUNGS))
     store = fall.rows[-2]
-    assert (store.start, store.end) == (pytest.approx(70), pytest.approx(120))
+    assert [store.start, store.end] == pytest.approx([70, 120])
     (table,) = (block for block in found.blocks if isinstance(block, Table))
     notes = [row[0].note for row in table.rows]
     assert notes == [*[""] * 7, "compared with decode"]
@@ -93,11 +93,31 @@ def test_badges_and_what_is_missing() -> None:
     _, found = drawn(*parts)
     (chart,) = (block for block in found.blocks if isinstance(block, Chart))
     assert chart.title == "The ladder: g (emulated)"
-    assert [badge.text for badge in chart.badges] == ["emulated", "asked cold, not proved: warm"]
+    assert [badge.text for badge in chart.badges] == [
+        "emulated",
+        "asked cold, not proved: half was resident",
+    ]
     (words,) = (block for block in found.blocks if isinstance(block, Words))
     assert words.lines == (
         "Not measured: collate, augment, decode, warm, store: not asked for (training.inputs).",
     )
+
+
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        (6, "96.9\u00a0% intervals of 6 repeats"),
+        (3, "all of 3 repeats (no 95 % intervals)"),
+        (1, "1 repeat, no intervals"),
+    ],
+)
+def test_the_table_says_how_sure_it_is(repeats: int, said: str) -> None:
+    """Once: below each figure stands what it may lie between."""
+    _, found = drawn(climbed("synthetic", "cold", repeats=repeats))
+    (table,) = (block for block in found.blocks if isinstance(block, Table))
+    assert table.title == f"Rungs: g, {said}"
+    notes = {entry.note for row in table.rows for entry in row[2:]}
+    assert ("90.0 to 90.0" in notes) == (repeats > 1)
 
 
 def test_nothing_to_climb() -> None:

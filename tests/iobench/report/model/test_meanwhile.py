@@ -118,9 +118,9 @@ def test_a_page_has_few_of_them() -> None:
 
 
 def test_an_emulated_device_is_called_so() -> None:
-    """As on every other figure of it."""
+    """As on every other figure of it, beside what the cache held."""
     for chart in charts(summarised(loop("warm", [1.0], emulated=True))).values():
-        assert [badge.text for badge in chart.badges] == ["emulated"]
+        assert [badge.text for badge in chart.badges] == ["emulated", "warm"]
 
 
 def test_what_was_not_to_be_had_is_said_once() -> None:

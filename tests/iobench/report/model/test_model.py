@@ -55,7 +55,8 @@ def test_a_full_run_has_every_section_in_order() -> None:
     report = report_of(FULL, findings=results.FINDINGS)
     assert titles(report) == [
         "Findings", "Supply against consumption", "The training loop", "Loaders", "Disks",
-        "Object stores", "All trials", "Environment", "How to reproduce", "What the figures mean",
+        "Object stores", "Cold, and how it is known", "All trials", "Environment",
+        "How to reproduce", "What the figures mean",
     ]  # fmt: skip
 
 
@@ -198,8 +199,8 @@ def test_what_could_not_be_shown_cold_is_not_called_cold() -> None:
     last = run.trials[-1]
     run.trials[-1] = replace(last, cold=results.UNPROVED)
     bars = drawing_of(report_of(run), "Every supply")
-    assert bars.rows[0].tip.cache == "not proved cold"
-    assert "cold (proved)" not in str(bars)
+    assert bars.rows[0].tip.cache.startswith("asked cold, not proved: 34 % of the pages stayed")
+    assert "cold 9" not in str(bars)
 
 
 def test_both_utilisations_stand_side_by_side_with_their_definitions() -> None:
@@ -211,7 +212,7 @@ def test_both_utilisations_stand_side_by_side_with_their_definitions() -> None:
     assert second.leading
     assert first.meaning != second.meaning
     assert "6 repeats" in first.interval
-    assert "cold (proved)" in [badge.text for badge in first.badges]
+    assert "cold 99.8 %" in [badge.text for badge in first.badges]
 
 
 def test_three_repeats_are_a_smoke_run() -> None:

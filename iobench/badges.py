@@ -1,0 +1,94 @@
+"""PURE. What the page cache was shown to hold, in the few words that stand beside a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iobench.epoch_coldness import FIRST_EPOCH_COLD
+from iobench.trial import Cold
+
+NOT_SHOWN = "asked cold, not proved"
+_FROM_STORAGE = 0.05  # below that a warm figure is nothing but warm
+_FROM_A_DEVICE = 0.95
+_AMPLIFIED = 1.05
+
+
+def badge(repeats: Sequence[Cold]) -> str:
+    """``cold 100 %``, ``warm``, ``direct``, ``server cache unknown``, ``asked cold, not proved``.
+
+    ``cold`` has the share of the bytes read that came from storage, the least of all repeats, or
+    the amplification by read-ahead; ``warm`` has it where it is worth a word. Of repeats that were
+    asked cold one that was not shown so counts for all. Empty where nothing is known.
+    """
+    known = [one for one in repeats if one.label != "not applicable"]
+    if not known:
+        return ""
+    labels = {one.label for one in known}
+    asked_cold = any(one.asked == "cold" for one in known)
+    if asked_cold and labels != {"cold"} and labels & {"cold", "warm"}:
+        return NOT_SHOWN
+    if len(labels) > 1:
+        return ", ".join(sorted(labels))
+    (label,) = labels
+    if label == "cold":
+        return f"cold{_of_storage(known)}"
+    if label == FIRST_EPOCH_COLD:
+        return f"{label}{_amplified(known) or _of_all(known)}"
+    if label == "direct" and (share := min(_shares(known), default=1.0)) < _FROM_A_DEVICE:
+        return f"direct, {_percent(share)} counted from a device"
+    if label == "warm" and (share := max(_shares(known), default=0.0)) > _FROM_STORAGE:
+        return f"warm, {_percent(share)} from storage"
+    return label
+
+
+def doubt(repeats: Sequence[Cold]) -> str:
+    """Why what was asked was not shown: of the first repeat that says so."""
+    return next((one.why for one in repeats if one.why and one.label == "warm"), "")
+
+
+def is_cache_resident(repeats: Sequence[Cold]) -> bool:
+    """Whether later epochs of any of them may come from memory."""
+    return any(one.cache_resident for one in repeats)
+
+
+def words(cold: Cold | None) -> str:
+    """Of one trial in a line: ``cold 100 %, cache-resident``."""
+    return "" if cold is None else shown([cold])
+
+
+def shown(repeats: Sequence[Cold]) -> str:
+    """The badge in a line, for terminals and tables, with its reason and ``cache-resident``."""
+    told, why = badge(repeats), doubt(repeats)
+    if told == NOT_SHOWN and why:
+        told = f"{told}: {why}"
+    resident = "cache-resident" if told and is_cache_resident(repeats) else ""
+    return ", ".join(filter(None, (told, resident)))
+
+
+def _of_storage(known: Sequence[Cold]) -> str:
+    """The share; of reads of single samples, which move more than they ask for, how much more."""
+    shares = _shares(known)
+    if len(shares) < len(known):
+        return ", by residency"
+    return _amplified(known) or f" {_percent(min(shares))}"
+
+
+def _of_all(known: Sequence[Cold]) -> str:
+    shares = _shares(known)
+    whole = len(shares) == len(known)
+    return f", {_percent(min(shares))} of all bytes from storage" if whole else ""
+
+
+def _amplified(known: Sequence[Cold]) -> str:
+    most = max((one.amplification or 0.0 for one in known), default=0.0)
+    return f", amplification {most:.3g}" if most > _AMPLIFIED else ""
+
+
+def _shares(known: Sequence[Cold]) -> list[float]:
+    """What workers had read ahead of the samples that were taken is no more than all of them."""
+    return [min(1.0, one.physical_ratio) for one in known if one.physical_ratio is not None]
+
+
+def _percent(share: float) -> str:
+    """Rounded down: 99.97 % is not all of it."""
+    return f"{int(share * 1000) / 10:g} %"
