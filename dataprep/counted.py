@@ -8,6 +8,7 @@ _PLURALS = {
     "entry": "entries",
     "entry was": "entries were",
     "image is": "images are",
+    "prefix": "prefixes",
     "whole batch": "whole batches",
 }
 

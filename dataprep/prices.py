@@ -37,6 +37,21 @@ class Price(BaseModel):
         return stored_bytes / _GB * self.gb_month
 
 
+class InstancePrices(BaseModel):
+    """An hour of machines: region to type to dollars, with a date and a source of their own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    as_of: str
+    source: str
+    usd_per_h: dict[str, dict[str, Dollars]]
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _date_as_text(cls, value: object) -> object:
+        return str(value)
+
+
 class Prices(BaseModel):
     """A file of prices: region to storage class to price, and where and when they were read."""
 
@@ -46,6 +61,7 @@ class Prices(BaseModel):
     source: str
     currency: str = "USD"
     s3: dict[str, dict[str, Price]]
+    instances: InstancePrices | None = None
 
     @field_validator("as_of", mode="before")
     @classmethod
@@ -75,9 +91,14 @@ def price_at(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
 
     The region is theirs, else ``AWS_REGION``, else the first of the file.
     """
-    region = options.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))
+    region = region_of(prices, options)
     storage_class = options.storage_class or "STANDARD"
     price = prices.find(region, storage_class)
     if price is None:
         return None, f"the prices know nothing of {storage_class} in {region}"
     return price, f"{region}, {storage_class}, {prices.source} as of {prices.as_of}"
+
+
+def region_of(prices: Prices, options: StoreOptions) -> str:
+    """Theirs, else ``AWS_REGION``, else the first of the file."""
+    return options.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))

@@ -31,7 +31,7 @@ KINDS = {
     "loader": "iobench.loops.loading",
     "train": "iobench.loops.training",
 }
-PARTS = {"rank": "iobench.loops.rank"}
+PARTS = {"rank": "iobench.loops.rank", "loading-rank": "iobench.loops.loading_rank"}
 """What a trial starts itself, in processes of their own."""
 
 _EVERY_S = 0.25

@@ -12,6 +12,8 @@ import typer
 from dataprep.command_line import Commands, application, settings, start
 from dataprep.names import escape
 from iobench.commands import options
+from iobench.commands.cost import cost
+from iobench.commands.scale import scale
 
 
 class IobenchCommands(Commands):
@@ -258,6 +260,10 @@ def selftest(
     else:
         ok = known.tell(known.checks(), partial(known.injected, rounds=rounds), typer.echo)
     raise typer.Exit(int(not ok))
+
+
+app.command()(cost)
+app.command()(scale)
 
 
 def main() -> None:

@@ -11,9 +11,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings, check_home
+from iobench.limits import LimitSettings
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
 from iobench.pagecache import DropCaches
+from iobench.planning import CostSettings, ScaleSettings
 from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.object_store.settings import ObjectStoreSettings
 from iobench.samplers.settings import SamplingSettings
@@ -69,6 +71,15 @@ class BenchConfig(BaseModel):
     sampling: SamplingSettings = SamplingSettings()
     """What the machine does while trials run."""
 
+    limits: LimitSettings = LimitSettings()
+    """What the figures are held against: link, volume, device."""
+
+    cost: CostSettings | None = None
+    """What training costs with these figures."""
+
+    scale: ScaleSettings | None = None
+    """A cluster whose needs are worked out from the figures."""
+
     @field_validator("training")
     @classmethod
     def _groups_differ(cls, value: tuple[Training, ...]) -> tuple[Training, ...]:
@@ -79,8 +90,9 @@ class BenchConfig(BaseModel):
         return value
 
 
-BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices"})
-"""Keys that bound a run and are no part of what it measures: a resumed run may have others."""
+BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"})
+"""Keys that bound a run, or that its figures are held against, and that are no part of what it
+measures: a resumed run may have others."""
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:

@@ -39,6 +39,10 @@ _SECTIONS = (
     ("loaders", "LoaderGrid"),
     ("training", "Training"),
     ("sampling", "SamplingSettings"),
+    ("limits", "LimitSettings"),
+    ("limits.targets", "TargetLimit"),
+    ("cost", "CostSettings"),
+    ("scale", "ScaleSettings"),
     ("data.store, data.bucket.store, object_store.targets.store", "StoreOptions"),
 )
 

@@ -70,6 +70,10 @@ class Places:
                 raise
         return self._found[name]
 
+    def found(self, names: Iterable[str]) -> dict[str, Place]:
+        """Those of ``names`` that could be had."""
+        return {name: self._found[name] for name in names if name in self._found}
+
     def environment(self, names: list[str]) -> Mapping[str, str]:
         """What a trial that uses these places needs in its environment."""
         return MotoServer.ENVIRONMENT if any(map(self._is_own, names)) else {}

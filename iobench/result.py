@@ -1,8 +1,8 @@
 """What a run found, as ``result.json`` keeps it.
 
-Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``, and of
-a trial's coldness ``amplification`` and ``limits``; of findings ``title``, ``threshold``, ``share``
-and ``primary``.
+Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
+``references``, and of a trial's coldness ``amplification`` and ``limits``; of findings ``title``,
+``threshold``, ``share`` and ``primary``.
 A reader takes what it knows and leaves other keys of the same schema aside, so that a version can
 add a part without shutting out the ones before it. What changes the meaning of a key, or takes one
 away, raises the number, and an older version refuses it by name.
@@ -55,7 +55,8 @@ class Result:
     """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done.
 
     ``forecast`` is what was predicted before it began (``forecast.content.totals``), empty where
-    nothing was.
+    nothing was. ``references`` are the limits and prices that its figures are held against
+    (``iobench.references``).
     """
 
     name: str
@@ -66,6 +67,7 @@ class Result:
     summary: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     forecast: Mapping[str, Any] = field(default_factory=dict)
+    references: Mapping[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA
 
     def with_trial(self, trial: Trial) -> Result:

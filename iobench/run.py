@@ -17,7 +17,8 @@ from dataprep.errors import DataprepError
 from dataprep.names import escape
 from iobench.config import BenchConfig
 from iobench.data.given import local_folders, require_given
-from iobench.data.settings import LOCAL, BucketSettings
+from iobench.data.made import making
+from iobench.data.settings import LOCAL, BucketSettings, DataSettings
 from iobench.display import Display
 from iobench.environment import describe
 from iobench.errors import NothingRan, Unavailable
@@ -26,11 +27,12 @@ from iobench.loops.saturation import saturated
 from iobench.others import clashes, others
 from iobench.places import Places
 from iobench.plan import places_of, trials
+from iobench.references import references
 from iobench.result import Result
 from iobench.rundir import RunDirectory, summarised
 from iobench.targets import describe_store
 from iobench.targets.endpoints import endpoint_of
-from iobench.trial import Outcome, Status, Trial, TrialSpec
+from iobench.trial import Outcome, Place, Status, Trial, TrialSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +83,34 @@ def run(
         require_given(config.data)
     directory = RunDirectory(folder)
     begun = replace(_begun(config, specs), forecast=forecast or {})
+    held_against = references(config, begun.environment)
     result = directory.open(config, begun.environment, resume=resume) or begun
+    result = replace(result, references={**result.references, **held_against})
     directory.save(result)
     done = {trial.id for trial in result.trials if trial.status == "done"}
+    used: dict[str, Place] = {}
     _tell_again(result, display)
     result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
     try:
-        for trial, outcome in _measured(config, specs, result.trials, directory, display):
+        for trial, outcome in _measured(config, specs, result.trials, directory, display, used):
             result = result.with_trial(trial)
             directory.save(result, trial.id, outcome)
     finally:
         # Also after Ctrl-C: a report of what there is.
-        result = summarised(result)
+        result = summarised(_with_making(result, used))
         directory.finish(result)
     if all(trial.status == "skipped" for trial in result.trials):
         raise NothingRan(f"no trial could run: {_reasons(result)}; {directory.report} lists each")
     return Run(result, folder)
+
+
+def _with_making(result: Result, used: Mapping[str, Place]) -> Result:
+    """With what it took to make the shards that it has read."""
+    found = {name: told for name, place in used.items() if (told := making(place)) is not None}
+    if not found:
+        return result
+    known = {**result.references.get("making", {}), **found}
+    return replace(result, references={**result.references, "making": known})
 
 
 def _tell_again(result: Result, display: Display) -> None:
@@ -125,10 +139,16 @@ def _stores(config: BenchConfig) -> dict[str, dict[str, Any]]:
     """What is known of each object store that trials use, by label; ``data``: of copies."""
     named: dict[str, BucketSettings] = {}
     if any("@s3" in name for spec in trials(config) for name in places_of(spec)):
-        named["data"] = config.data.bucket
+        named["data"] = _read_straight(config.data) or config.data.bucket
     if config.object_store is not None:
         named |= {target.label: target for target in config.object_store.targets}
     return {label: _store(bucket) for label, bucket in named.items()}
+
+
+def _read_straight(data: DataSettings) -> BucketSettings | None:
+    """The store on which data lie already; None where they are copied to ``data.bucket``."""
+    uri = data.shards or data.source or ""
+    return BucketSettings(uri=uri, store=data.store) if "://" in uri else None
 
 
 def _store(bucket: BucketSettings) -> dict[str, Any]:
@@ -143,6 +163,7 @@ def _measured(
     earlier_trials: Sequence[Trial],
     directory: RunDirectory,
     display: Display,
+    used: dict[str, Place],
 ) -> Iterator[tuple[Trial, Outcome | None]]:
     done = {trial.id for trial in earlier_trials}
     so_far = [*earlier_trials]
@@ -164,6 +185,7 @@ def _measured(
                 trial, outcome = _refused(spec, "skipped", why), None
             else:
                 trial, outcome = _one(config, spec, places, directory, display)
+                used.update(places.found(places_of(spec)))
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
             so_far.append(trial)

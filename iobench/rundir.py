@@ -20,6 +20,7 @@ from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.diagnosis import diagnose
 from iobench.environment import describe
 from iobench.errors import RunConflict
+from iobench.held import held
 from iobench.result import RESULT, Result, read_result
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
@@ -207,7 +208,8 @@ def summarised(result: Result) -> Result:
     """With summary and findings of all its trials: a run that was killed has none, or old ones."""
     model = whatif(result.trials, result.environment)
     advice = [entry.as_dict() for entry in advise(result, model)]
-    told = replace(result, summary={**summarise(result), "whatif": model, "advice": advice})
+    summary = {**summarise(result), "whatif": model, "advice": advice}
+    told = held(replace(result, summary=summary))
     return replace(told, findings=diagnose(told))
 
 

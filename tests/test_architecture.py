@@ -38,8 +38,9 @@ ORDER = {
         *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
-        *("probes", "loops", "config", "config_reference", "others", "plan", "result", "forecast"),
-        *("summary", "diagnosis", "whatif", "advice"),
+        *("probes", "loops", "limits", "planning", "config", "config_reference"),
+        *("others", "plan", "result", "references", "forecast"),
+        *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "isolation", "s3_server", "places"),
         *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
@@ -52,6 +53,7 @@ PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}
+PURE_BENCH |= {"roofline", "cost", "scale", "held"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

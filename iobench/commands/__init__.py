@@ -1,1 +1,1 @@
-"""What commands share that run trials."""
+"""Commands of their own modules, and what commands share that run trials; ``cli`` names them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dataprep.dataset import open_dataset
 from dataprep.errors import (
@@ -33,6 +35,13 @@ def local_folders(settings: DataSettings) -> dict[str, Path]:
     named: dict[str, str | None] = {"data": settings.folder, **given}
     paths = {key: uri.removeprefix("file://") for key, uri in named.items() if uri is not None}
     return {key: Path(expanded(path)) for key, path in paths.items() if "://" not in path}
+
+
+def read_from(name: str, described: Mapping[str, Any]) -> str:
+    """The label of the target that holds data of a name: what is read as it was given lies where
+    that is; the rest is made in the data's folder."""
+    given = {"photos@disk": ("source",), "shards@disk": ("mount", "shards")}.get(name, ())
+    return next((label for label in given if label in described), "data")
 
 
 def require_given(settings: DataSettings) -> None:

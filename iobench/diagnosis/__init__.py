@@ -13,8 +13,10 @@ from iobench.diagnosis import (
     grades,
     idle_workers,
     instrumentation,
+    limits,
     measurement,
     preparation,
+    processes,
     ranks,
     steps,
     storage,
@@ -52,3 +54,5 @@ def _found(result: Result) -> Iterator[Finding]:
     yield from instrumentation.findings(done)
     yield from idle_workers.findings(done)
     yield from targets.of_targets(result)
+    yield from limits.findings(summary.get("roofline") or ())
+    yield from processes.findings(summary.get("processes") or ())

@@ -8,8 +8,10 @@ from iobench.diagnosis import (
     grades,
     idle_workers,
     instrumentation,
+    limits,
     measurement,
     preparation,
+    processes,
     ranks,
     steps,
     storage,
@@ -44,7 +46,7 @@ RULES: tuple[Rule, ...] = (
     *first_batch.RULES,
     *(batches.BATCH_TOO_SMALL, workers.TOO_MANY, steps.STEP_OUTLIERS),
     *(ranks.DIFFER, *measurement.RULES, *instrumentation.RULES, *idle_workers.RULES),
-    *targets.RULES,
+    *(*targets.RULES, *limits.RULES, *processes.RULES),
 )
 PRECEDENCE = {rule.code: place for place, rule in enumerate(RULES)}
 KINDS = {rule.code: rule.kind for rule in RULES}

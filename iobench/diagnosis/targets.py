@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from iobench.data.given import read_from
 from iobench.diagnosis.rule import Rule, Severity
 from iobench.diagnosis.sources import EFS_GUIDE, OURS
 from iobench.result import Finding, Result
-from iobench.summary.points import by_point, figure
 from iobench.targets.kinds import KINDS, kind_name, reach
 
 _NFS = {"nfs", "efs", "fsx-nfs"}
@@ -129,17 +129,7 @@ _ABOUT = (
         "the kernel reads no more than 128 KiB ahead there",
     ),
 )
-FASTER_THAN_LINK = Rule(
-    "faster-than-link",
-    "Reads came faster than the link can carry them",
-    "measurement",
-    "warning",
-    "direct or cold reads above what PCI Express or SATA can carry to the disk",
-    "mb_per_s of the disk probe, link_mb_per_s of its device",
-    "a cache gave the rest; use a larger file_bytes",
-    OURS,
-)
-RULES = (*(about.rule for about in _ABOUT), FASTER_THAN_LINK)
+RULES = tuple(about.rule for about in _ABOUT)
 
 
 def of_targets(result: Result) -> Iterator[Finding]:
@@ -150,7 +140,6 @@ def of_targets(result: Result) -> Iterator[Finding]:
         if labels:
             named = ", ".join(f"{label} ({kind_name(used[label]['kind'])})" for label in labels)
             yield about.rule.found(f"{named}: {about.evidence}")
-    yield from _faster_than_links(result, used)
 
 
 def _used(result: Result) -> dict[str, Target]:
@@ -159,32 +148,9 @@ def _used(result: Result) -> dict[str, Target]:
     labels = {str(trial.params["target"]) for trial in done if trial.kind == "disk"}
     described = result.environment.get("targets") or {}
     names = {str(trial.params.get("data", "")) for trial in done}
-    labels |= {_read_from(name, described) for name in names if name.endswith("@disk")}
+    labels |= {read_from(name, described) for name in names if name.endswith("@disk")}
     return {
         label: target
         for label, target in described.items()
         if label in labels and isinstance(target, Mapping) and isinstance(target.get("kind"), str)
     }
-
-
-def _read_from(name: str, described: Mapping[str, Any]) -> str:
-    """What is read as it was given lies where that is; the rest is made in the data's folder."""
-    given = {"photos@disk": ("source",), "shards@disk": ("mount", "shards")}.get(name, ())
-    return next((label for label in given if label in described), "data")
-
-
-def _faster_than_links(result: Result, used: Mapping[str, Target]) -> Iterator[Finding]:
-    """Reads that were to reach the disk, and came faster than its link can carry them."""
-    fastest: dict[str, float] = {}
-    for params, trials in by_point(result.trials, "disk"):
-        found = figure(trials, "mb_per_s")
-        if found and params["operation"] == "read" and params["cache"] != "warm":
-            label = str(params["target"])
-            fastest[label] = max(fastest.get(label, 0.0), found["median"])
-    for label, rate in fastest.items():
-        device = used.get(label, {}).get("device") or {}
-        link = device.get("link_mb_per_s")
-        if isinstance(link, (int, float)) and rate > link:
-            yield FASTER_THAN_LINK.found(
-                f"{label} gave {rate:,.0f} MB/s, and its link carries {link:,.0f} at most"
-            )

@@ -229,7 +229,9 @@ def _with(found: Predicted, likely_s: float | None, unknown: tuple[str, ...]) ->
 
 
 def _streams(params: Params) -> int:
-    return STREAMS_A_WORKER * max(1, int(params["workers"]))
+    """Requests at a time, of all processes that load."""
+    processes = int(params.get("processes", 1))
+    return STREAMS_A_WORKER * max(1, int(params["workers"])) * processes
 
 
 def _ranks(params: Params, facts: Facts) -> int:

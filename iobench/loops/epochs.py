@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -83,3 +83,9 @@ class Epochs:
     def records(self) -> dict[str, Any]:
         """``epochs``: those that went to their end, the first hundred; empty without any."""
         return {"epochs": list(self._records)} if self._records else {}
+
+
+def epoch_limit(params: Mapping[str, Any]) -> int | None:
+    """Of a loader's trial: what was told; one where a second would no longer be cold."""
+    told: int | None = params.get("epochs")
+    return told or (1 if params["cache"] == "cold" else None)

@@ -30,6 +30,7 @@ from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.several import AlsoNull, Several, bare_null, grid
 
+Processes = Annotated[int, Field(ge=1, le=256)]
 DataName = Annotated[str, AfterValidator(check_name)]
 LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check), AlsoNull()]
 
@@ -70,6 +71,11 @@ class LoaderGrid(BaseModel):
 
     prefetch: Several[Prefetch] = (2,)
     """Batches ahead; for torch, of each worker."""
+
+    processes: Several[Processes] = (1,)
+    """Loaders at once on this machine, as the ranks of a job have them: each in a process of its
+    own with `workers` of its own and a share of the samples. For torch's loaders; the rate is that
+    of all together."""
 
     batch_size: Several[BatchSize] = (64,)
     """Samples in a batch."""
@@ -116,6 +122,16 @@ class LoaderGrid(BaseModel):
                 raise ValueError(f"access {access} reads a store: give data that end in @s3")
         return self
 
+    @model_validator(mode="after")
+    def _several_read_by_themselves(self) -> LoaderGrid:
+        several = max(self.processes) > 1
+        if several and (copied := [one for one in self.access if one not in (DIRECT, "mount")]):
+            raise ValueError(
+                f"access {copied[0]} is for one process: several read the store directly, or a "
+                "mount"
+            )
+        return self
+
 
 _ALWAYS = ("batch_size", "workers", "prefetch")
 _COLOURS = ("colour_jitter", "pca_noise")
@@ -138,7 +154,7 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
 
     axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
     axes |= {name: getattr(settings, name) for name in ("access", *_OF_ACCESS)}
-    axes["cache"] = settings.cache
+    axes |= {"cache": settings.cache, "processes": settings.processes}
     # An axis that stands at its default everywhere is not worth a word in every trial's name.
     axes |= {name: getattr(settings, name) for name in _AXES if _is_told(settings, name)}
     lasts = {"epochs": settings.epochs} if settings.epochs else {"seconds": settings.seconds}
@@ -148,6 +164,9 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
         if data is None or not suits(point["access"], point["loader"]):
             continue
         point["data"] = data
+        # One process is no word: trials of earlier versions had none.
+        if point["processes"] == 1 or point["loader"] in SYNTHETIC:
+            del point["processes"]
         if point["loader"] in SYNTHETIC:
             point["data"], point["cache"] = "", "warm"
         elif split_name(point["data"])[2]:

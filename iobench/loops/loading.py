@@ -11,9 +11,10 @@ from iobench.clock import Clock, PausedClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import LoaderSettings
+from iobench.loops import several_processes
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.epoch_cache import EpochCache, epoch_cache_for
-from iobench.loops.epochs import Epochs
+from iobench.loops.epochs import Epochs, epoch_limit
 from iobench.loops.figures import harness_metrics, loop_metrics
 from iobench.loops.first_batch import first_batch
 from iobench.loops.opening import loader_settings, reached
@@ -25,18 +26,20 @@ from iobench.trial import Cold, Context, Outcome, TrialSpec
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One point of the grid."""
     params = spec.params
+    if params.get("processes", 1) > 1:
+        return several_processes.run(params, context)
     settings = loader_settings(params)
     place = context.places[params["data"]] if params["data"] else None
     loader = reached(params, place, settings, context)
     data = stored(place, loader.reads) if place is not None and loader.reads else None
     cache = epoch_cache_for(params, params["cache"], place, data, every=False)
     clock = PausedClock(context.clock)
-    epochs = Epochs(loader, clock, _limit(params), _judging(cache, clock))
+    epochs = Epochs(loader, clock, epoch_limit(params), _judging(cache, clock))
     if cache is not None:
         cache.before()
     try:
         with metered(params, loader, place, data) as needed:
-            times = _driven(epochs, settings, params, context, clock)
+            times = driven(epochs, settings, params, context, clock)
         first = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
@@ -68,19 +71,14 @@ def _has_epochs(params: Mapping[str, Any]) -> bool:
     return "epochs" in params or params.get("access", DIRECT) != DIRECT
 
 
-def _limit(params: Mapping[str, Any]) -> int | None:
-    """What was told; one where a second would no longer be cold."""
-    told: int | None = params.get("epochs")
-    return told or (1 if params["cache"] == "cold" else None)
-
-
-def _driven(
+def driven(
     epochs: Epochs,
     settings: LoaderSettings,
     params: Mapping[str, Any],
     context: Context,
     clock: Clock,
 ) -> LoopTimes:
+    """The loop of one process over its batches."""
     consumer = NullConsumer(ConsumerSettings(), clock)
     consumer.warm_up()
     return drive(

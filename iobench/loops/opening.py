@@ -90,3 +90,22 @@ def check_frameworks(loader: Loader, consumer_framework: str) -> None:
         raise Unavailable(
             f"a {consumer_framework} training loop does not take {loader.framework} batches"
         )
+
+
+def check_shares(loader: Loader, name: str, among: str, instead: str) -> None:
+    """Refuse a loader that would give every rank all samples.
+
+    Args:
+        loader: that is to be one of several.
+        name: its own.
+        among: what there are several of: ``devices``, ``processes``.
+        instead: what else to ask for.
+
+    Raises:
+        Unavailable: it does not say that it shares them.
+    """
+    if not getattr(loader, "by_rank", False):
+        raise Unavailable(
+            f"loader {name} does not share its samples among several {among}: take torch-iterable, "
+            f"torch-map or torch-folder, or {instead}"
+        )

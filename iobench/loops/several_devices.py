@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from iobench.access.fetched import Fetched, added
-from iobench.errors import Unavailable
-from iobench.loaders import Loader
 from iobench.loops.caching import LoopCache, prepared
 from iobench.loops.counting import classes_of, steps_of, whole_batches
 from iobench.loops.devices import Devices
 from iobench.loops.in_a_row import epoch_of, records
-from iobench.loops.opening import built, check_frameworks, loader_settings
+from iobench.loops.opening import built, check_frameworks, check_shares, loader_settings
 from iobench.loops.outcome import loop_outcome
 from iobench.loops.ranks import run_ranks
 from iobench.loops.threads import rank_environment
@@ -116,7 +114,7 @@ def _shared(params: Params, context: Context, place: Place | None, devices: Devi
     loaders = [built(params["loader"], place or over, one, context) for one in settings]
     if params["input"] != "synthetic":
         check_frameworks(loaders[0], "torch")
-        _check_shares(loaders[0], params["loader"])
+        check_shares(loaders[0], params["loader"], "devices", "devices: 1")
     reads = loaders[0].reads
     data = stored(over, reads) if over is not None and reads else None
     whole: list[int] = []
@@ -133,19 +131,6 @@ def _shared(params: Params, context: Context, place: Place | None, devices: Devi
         "classes": classes_of(data),
     }
     return _Shared([{**told, **same} for told in ranks], data, whole)
-
-
-def _check_shares(loader: Loader, name: str) -> None:
-    """Refuse a loader that would give every rank all samples.
-
-    Raises:
-        Unavailable: it does not say that it shares them.
-    """
-    if not getattr(loader, "by_rank", False):
-        raise Unavailable(
-            f"loader {name} does not share its samples among several devices: take torch-iterable, "
-            "torch-map or torch-folder, or devices: 1"
-        )
 
 
 @contextmanager

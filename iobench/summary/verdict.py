@@ -90,6 +90,8 @@ def _of_loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     state = f" ({best['label']})" if best.get("label") else ""
     if "access" in best:
         where += f", access {best['access']}"
+    if "processes" in best:
+        where += f", {best['processes']} processes"
     if decoding:
         return f"The fastest loader is {best['loader']}{where}: {rate:,.0f} samples/s{state}."
     return f"Reading without decoding, {best['loader']}{where} gives {rate:,.0f} samples/s{state}."

@@ -23,6 +23,15 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
     assert prices.find("moon-1", "STANDARD") is None
 
 
+def test_hours_of_machines_have_a_date_of_their_own() -> None:
+    """They change at other times than S3's."""
+    instances = read_prices(None).instances
+    assert instances is not None
+    assert instances.as_of == "2026-07-20"
+    assert instances.source.startswith("https://")
+    assert instances.usd_per_h["us-east-1"]["g5.xlarge"] == 1.006
+
+
 def test_a_sum() -> None:
     """LIST costs what PUT does, HEAD what GET does, a GB of storage is 2^30 bytes."""
     price = Price(put_per_1000=5.0, get_per_1000=0.4, gb_month=2.0)

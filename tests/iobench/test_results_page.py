@@ -73,7 +73,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
     loop |= {"loader": "null", "inputs": "synthetic", "workers": 0, "steps": 4}
     values |= {"object_store": store, "training": [loop], "sampling": {"per_s": 10}}
     of_modes = loaders("raw", data="shards@s3", access="file", epochs=2, batch_size=4)
-    values["loaders"] = [*loaders("raw", "null", batch_size=4, seconds=2), *of_modes]
+    several = loaders("torch-map", processes=2, batch_size=4, seconds=3, image_size=32)
+    values["loaders"] = [*loaders("raw", "null", batch_size=4, seconds=2), *of_modes, *several]
+    values["cost"] = {"epochs": 2}
     config = BenchConfig.model_validate(values)
     run(config, place / "run", Lines())
     return place / "run"
@@ -96,6 +98,15 @@ def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
             assert any(fnmatch(column, pattern) for column in columns), pattern
 
 
+def test_references_are_on_the_page(folder: Path) -> None:
+    """What a result keeps of files, and of how its shards were made."""
+    kept = read(folder).references
+    assert set(kept) == {"limits", "prices", "making"}
+    assert kept["making"]["shards@disk"]["reencoded"] > 0
+    for name in kept:
+        assert f"`references.{name}`" in PAGE
+
+
 def test_series_have_their_columns() -> None:
     """In their order."""
     assert tuple(patterns("Columns of series")) == SERIES_COLUMNS
@@ -111,5 +122,5 @@ def test_the_line_for_pandas_works(folder: Path) -> None:
     *before, last = blocks[1].strip().splitlines()
     exec("\n".join(before), names)
     rates = eval(last, names)
-    assert len(names["trials"]) == 6
+    assert len(names["trials"]) == 7
     assert rates["raw", 0] > 0

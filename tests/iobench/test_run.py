@@ -593,6 +593,19 @@ def test_stores_are_described_as_their_endpoints_are(
     assert "jane" not in json.dumps(found)
 
 
+def test_data_that_lie_on_a_store_are_described_where_they_lie(
+    configs: Configs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where copies would have gone: no network is before the run's own server."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    values = configs.values(loaders=loaders("raw", data="shards@s3"))
+    values["data"] = {"shards": "s3://bucket-of-jane/out"}
+    found = run._begun(BenchConfig.model_validate(values)).environment["stores"]
+    assert found["data"]["kind"] == "aws-s3"
+    assert "jane" not in json.dumps(found)
+
+
 def test_nobody_is_named_in_a_whole_result(
     configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

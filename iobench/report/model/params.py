@@ -18,6 +18,7 @@ _WORDED = {
     "workers": "{} workers",
     "batch_size": "batch {}",
     "devices": "{} devices",
+    "processes": "{} processes",
     "prefetch": "prefetch {}",
     "parallelism": "{} in parallel",
     "connections": "{} connections",

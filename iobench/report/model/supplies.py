@@ -73,7 +73,8 @@ def supplies_of(result: Result) -> list[Supply]:
                 for cell in cells(result.trials, "loader")
                 if cell.params.get("loader") not in SYNTHETIC
             ),
-            ("loader", "data", "access"),
+            # Several processes are the supply of a machine, one is that of a device.
+            ("loader", "data", "access", "processes"),
         ),
         *_best(cells(result.trials, "layout"), ("access", "data")),
     ]
@@ -94,7 +95,7 @@ def _best(measured: Iterable[Cell], identity: Sequence[str]) -> list[Supply]:
         figure, cell = max(group, key=lambda pair: pair[0].median)
         reads = "loader" not in cell.params
         cache = "cold" if cell.cache == PROVED else cell.cache
-        names = [str(cell.params[name]) for name in identity if name in cell.params]
+        names = [worded(name, cell.params[name]) for name in identity if name in cell.params]
         names += [
             worded(name, cell.params[name])
             for name, usual in (("decode", True), *_WORK.items())

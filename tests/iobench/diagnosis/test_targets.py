@@ -95,30 +95,6 @@ def test_alike_targets_are_one_finding() -> None:
     assert found.evidence.startswith("a (Amazon EBS), b (NFS): ")
 
 
-class TestLinks:
-    SATA = {"kind": "sata", "device": {"link_mb_per_s": 600.0}}  # noqa: RUF012
-
-    @pytest.mark.parametrize(
-        ("cache", "rate", "said"),
-        [
-            ("direct", 560.0, []),
-            ("direct", 900.0, ["faster-than-link"]),
-            ("cold", 900.0, ["faster-than-link"]),
-            ("warm", 9000.0, []),
-        ],
-    )
-    def test_more_than_a_link_carries_is_a_cache(
-        self, cache: str, rate: float, said: list[str]
-    ) -> None:
-        """Where it was to be the disk; warm reads are of memory anyway."""
-        assert codes(self.SATA, probed(cache=cache, rate=rate)) == said
-
-    def test_without_a_link_nothing_is_said(self) -> None:
-        """Nor of a target that nothing is known of."""
-        assert codes({"kind": "nvme", "device": {}}, probed(rate=1e6)) == []
-        assert codes({}, probed(rate=1e6)) == []
-
-
 @given(st.sampled_from(sorted(KINDS)))
 def test_no_kind_has_two_of_one_code(kind: str) -> None:
     """Each says one thing once."""

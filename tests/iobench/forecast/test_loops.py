@@ -40,6 +40,15 @@ def test_a_loader_lasts_as_long_as_it_is_told(name: str) -> None:
     assert found.unknown == ()
 
 
+def test_each_process_has_requests_of_its_own() -> None:
+    """Three with two workers are as many streams as one with six."""
+    remote = {**LOADER, "data": "shards@s3"}
+    three = loader({**remote, "processes": 3}, ON_AMAZON, 600.0)
+    six = loader({**remote, "workers": 6}, ON_AMAZON, 600.0)
+    assert three.requests == six.requests
+    assert three.store_read == six.store_read
+
+
 def test_a_cold_loader_may_end_with_its_epoch() -> None:
     """Which may be short."""
     assert loader({**LOADER, "cache": "cold"}, ON_DISK, 600.0).seconds.low == 0.0

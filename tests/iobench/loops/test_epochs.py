@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from iobench.errors import TrialFailed
-from iobench.loops.epochs import Epochs
+from iobench.loops.epochs import Epochs, epoch_limit
 from iobench.trial import Cold
 from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, looped
 
@@ -58,6 +60,20 @@ def test_an_epoch_that_was_left_is_no_epoch() -> None:
     for _ in range(3):
         next(batches)
     assert epochs.metrics(0.0) == {"whole_epochs": 1, "first_epoch_s": START_S + 4 * WAIT_S}
+
+
+@pytest.mark.parametrize(
+    ("params", "limit"),
+    [
+        ({"cache": "warm"}, None),
+        ({"cache": "cold"}, 1),
+        ({"cache": "cold", "epochs": 3}, 3),
+        ({"cache": "warm", "epochs": 2}, 2),
+    ],
+)
+def test_a_cold_trial_has_one_epoch(params: dict[str, Any], limit: int | None) -> None:
+    """Unless it is told how many."""
+    assert epoch_limit(params) == limit
 
 
 def test_each_epoch_has_a_record() -> None:

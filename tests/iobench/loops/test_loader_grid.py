@@ -33,6 +33,22 @@ def test_what_stands_at_its_default_has_no_word() -> None:
     assert [point["augment"] for point in told] == [True, False]
 
 
+def test_one_process_has_no_word() -> None:
+    """It is the point that earlier versions measured; a loader without data has no others."""
+    found = points(loader=["torch-map", "null"], processes=[1, 2])
+    assert [(p["loader"], p.get("processes")) for p in found] == [
+        ("torch-map", None),
+        ("torch-map", 2),
+        ("null", None),
+    ]
+
+
+def test_several_processes_read_by_themselves() -> None:
+    """A download or a pipe of each of several is nothing that was asked for."""
+    with pytest.raises(ValidationError, match="access pipe is for one process"):
+        points(loader="torch-iterable", data="shards@s3", access="pipe", processes=2)
+
+
 def test_loaders_without_data_are_run_once() -> None:
     """Neither data nor cache multiply what reads nothing."""
     found = points(loader=["null", "mock"], data=["shards@disk", "files@disk"], cache=["cold"])

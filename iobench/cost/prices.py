@@ -1,0 +1,103 @@
+"""PURE. Prices that a result knows: of the config, else of the dated file as the run read it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dataprep.prices import Price
+from dataprep.requests import Requests
+from iobench.result import Result
+
+HOURS_A_MONTH = 365 * 24 / 12
+
+_GB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """None is a price that nobody told; ``missing`` says which key would."""
+
+    hour_usd: float | None
+    store: Price | None
+    disk_gb_month_usd: float | None
+    currency: str
+    basis: tuple[str, ...]
+    missing: tuple[str, ...]
+    is_amazon: bool
+
+    def hours(self, hours: float) -> float | None:
+        """Of the machine."""
+        return None if self.hour_usd is None else hours * self.hour_usd
+
+    def requests(self, *, gets: float = 0.0, puts: float = 0.0) -> float | None:
+        """At the store."""
+        if not self.is_amazon:
+            return 0.0
+        return (
+            None
+            if self.store is None
+            else self.store.of_requests(Requests(puts=round(puts), gets=round(gets)))
+        )
+
+    def stored(self, side: str, stored_bytes: float, hours: float) -> float | None:
+        """Bytes kept for so many hours, at the store or on a disk."""
+        months = hours / HOURS_A_MONTH
+        if side == "store":
+            if not self.is_amazon:
+                return 0.0
+            return (
+                None if self.store is None else self.store.of_a_month(round(stored_bytes)) * months
+            )
+        if self.disk_gb_month_usd is None:
+            return None
+        return stored_bytes / _GB * self.disk_gb_month_usd * months
+
+
+def known(result: Result, asked: Mapping[str, Any], sides: Collection[str]) -> Known:
+    """What ``asked`` (the keys of ``CostSettings``) and the result's references tell.
+
+    ``sides``: where data were read, ``disk`` or ``store``; of others no price is missing.
+    """
+    told = result.references.get("prices")
+    prices: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+    own = asked.get("instance_usd_per_h")
+    hour = own if own is not None else prices.get("instance_usd_per_h")
+    basis, missing = [], []
+    if own is not None:
+        basis.append("an hour of the machine: cost.instance_usd_per_h")
+    elif hour is not None:
+        basis.append(f"an hour of the machine: {prices.get('instance_about')}")
+    else:
+        why = prices.get("instance_about") or "no prices were read"
+        missing.append(f"an hour of the machine ({why}): give cost.instance_usd_per_h")
+    content = prices.get("s3")
+    store = Price.model_validate(content) if isinstance(content, Mapping) else None
+    amazon = _is_amazon(result)
+    if "store" not in sides:
+        pass
+    elif amazon and store is not None:
+        basis.append(f"requests and storage: {prices.get('s3_about')}")
+    elif amazon:
+        missing.append(f"S3 ({prices.get('s3_about') or 'no prices were read'}): give prices")
+    else:
+        basis.append("no store of Amazon's was read: requests and storage there cost nothing")
+    disk = asked.get("disk_usd_per_gb_month")
+    if disk is None and "disk" in sides:
+        missing.append("a disk for the data: give cost.disk_usd_per_gb_month (0 for the machine's)")
+    return Known(
+        hour_usd=None if hour is None else float(hour),
+        store=store,
+        disk_gb_month_usd=None if disk is None else float(disk),
+        currency=str(prices.get("currency") or "USD"),
+        basis=tuple(basis),
+        missing=tuple(missing),
+        is_amazon=amazon,
+    )
+
+
+def _is_amazon(result: Result) -> bool:
+    stores = result.environment.get("stores")
+    store = stores.get("data") if isinstance(stores, Mapping) else None
+    return isinstance(store, Mapping) and str(store.get("kind", "")).startswith("aws-s3")

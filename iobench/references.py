@@ -1,0 +1,104 @@
+"""Figures of others that a run's are held against: limits and prices, as their files say.
+
+They are kept with the result, so that a report drawn again says the same as before, whatever
+became of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dataprep.config_file import read_config
+from dataprep.prices import Prices, price_at, read_prices, region_of
+from iobench.config import BenchConfig
+from iobench.errors import ResultError
+from iobench.limits import Limits, read_limits
+from iobench.planning import CostSettings
+from iobench.result import Result
+
+
+def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """``limits``: of this machine's type, of volumes and stores, each with source and date.
+    ``prices``: of its hours and of the store that data lie on, where costs are asked for.
+
+    Raises:
+        ConfigError: no such file.
+    """
+    found = {"limits": _limits(config, environment, read_limits(_path(config.limits.file)))}
+    if config.cost is not None:
+        found["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
+    return found
+
+
+def priced(
+    result: Result, cost: Mapping[str, Any], prices: Path | None
+) -> tuple[Result, dict[str, Any]]:
+    """A saved run with prices of today's file, and the whole of ``cost`` for it.
+
+    Keys that ``cost`` lacks are those of the run's own config.
+
+    Raises:
+        ConfigError: no such file of prices, or a key is wrong.
+        ResultError: the run's config is none of ``iobench run``.
+    """
+    asked = read_config(CostSettings, None, {**(result.config.get("cost") or {}), **cost})
+    content = {**result.config, "cost": asked.model_dump(), "limits": {}}
+    if prices is not None:
+        content["prices"] = str(prices)
+    try:
+        config = BenchConfig.model_validate(content)
+    except ValidationError:
+        raise ResultError("its config is none that iobench run of this version takes") from None
+    known = references(config, result.environment)
+    told = {**result.references, "prices": known["prices"]}
+    return replace(result, references=told), asked.model_dump()
+
+
+def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
+    """A price that is not known is None, with a word of what does not know it."""
+    file = config.prices or "configs/prices.yaml"
+    remote = "://" in (config.data.shards or config.data.source or "")
+    options = config.data.store if remote else config.data.bucket.store
+    price, about = price_at(prices, options)
+    machine = environment.get("machine") or {}
+    kind = (config.cost.instance if config.cost else None) or machine.get("instance_type")
+    region = region_of(prices, options)
+    known = prices.instances
+    rate = known.usd_per_h.get(region, {}).get(kind) if known and kind else None
+    return {
+        "file": file,
+        "currency": prices.currency,
+        "s3": price.model_dump() if price else None,
+        "s3_about": about,
+        "instance_type": kind,
+        "instance_usd_per_h": rate,
+        "instance_about": f"{kind} in {region}, as of {known.as_of}, {known.source}"
+        if known and rate is not None
+        else f"{file} knows no hour of {kind or 'this machine'} in {region}",
+    }
+
+
+def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    machine = environment.get("machine") or {}
+    kind = config.limits.instance or machine.get("instance_type")
+    found: dict[str, Any] = {
+        "as_of": limits.as_of,
+        "source": limits.source,
+        "file": config.limits.file or "configs/limits.yaml",
+        "volumes": {name: each.mib_per_s for name, each in limits.volumes.items()},
+        "stores": {name: each.model_dump() for name, each in limits.stores.items()},
+    }
+    if kind:
+        known = limits.instances.get(kind)
+        found["instance_type"] = kind
+        found["instance"] = known.model_dump(exclude_none=True) if known else None
+    return found
+
+
+def _path(value: str | None) -> Path | None:
+    return Path(value).expanduser() if value else None
