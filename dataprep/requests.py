@@ -64,12 +64,18 @@ def of_output(shards: Sequence[int], objects_a_shard: int, there: int, rule: Put
         objects_a_shard: shards of every format with their indexes, and the receipt.
         there: how many keys lie in the output beforehand.
         rule: how objects are stored.
+
+    That a lease is put anew each half minute is not counted: nobody knows yet for how long.
     """
     splits = len(shards)
     # HEAD bucket; each split's job file looked for twice; what lies there, for all and for each.
     total = Requests(gets=1 + 2 * splits) + listing(there) * (1 + splits)
     present = there + 1 + 2 * splits
     total += rule.stored() * (1 + 2 * splits)
+    # A lease a split: taken, others looked for; and after each split those of the dead looked for.
+    total += (rule.stored() + Requests(gets=2, lists=1)) * splits
+    total += Requests(gets=splits, lists=2) * splits
+    present += splits
     for count in shards:
         total += listing(present)
         total += rule.stored() * (count * objects_a_shard)

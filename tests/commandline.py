@@ -15,7 +15,7 @@ from typing import Any
 
 from dataprep.stores import Store, open_store
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 FORMATS = ("tfrecord", "recordio")
 JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
 """Both formats and shards as small as they may be: ten of them for the drawn tree."""

@@ -11,6 +11,7 @@ A process of this machine that is gone has lost its lease at once, and one that 
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
 from dataprep.stores.protocol import Holder, ObjectInfo
@@ -222,9 +223,14 @@ def _holder(key: str, found: Dated, lifetime_s: float) -> Holder | None:
     return Holder(key, written.said, found.etag, left_s)
 
 
-def age_s(modified: Any, date: str) -> float:
-    """Seconds from ``LastModified`` to the ``Date`` header of the same answer."""
-    return max(0.0, float((parsedate_to_datetime(date) - modified).total_seconds()))
+def age_s(modified: datetime.datetime, date: str | None) -> float:
+    """Seconds from ``LastModified`` to the ``Date`` header of the same answer.
+
+    A server that dates no answers (RFC 9110 asks for it of those that have a clock) is taken to
+    have this machine's.
+    """
+    now = parsedate_to_datetime(date) if date else datetime.datetime.now(datetime.UTC)
+    return max(0.0, (now - modified).total_seconds())
 
 
 @lru_cache(maxsize=1)

@@ -124,7 +124,7 @@ class S3Reader:
         answer: Any = self._client().get_object(**self._bucket.object(key))
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
-        date = answer["ResponseMetadata"]["HTTPHeaders"]["date"]
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
 
 

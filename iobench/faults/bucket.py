@@ -75,7 +75,10 @@ class Bucket:
         return stored
 
     def _put(self, name: str, head: Head, data: bytes) -> Answer:
-        if head.get("if-none-match") == "*" and name in self._objects:
+        there, wanted = self._objects.get(name), head.get("if-match")
+        if head.get("if-none-match") == "*" and there is not None:
+            return s3_error(Status(412, "PreconditionFailed"), "PUT")
+        if wanted is not None and (there is None or wanted.strip('"') != there.etag):
             return s3_error(Status(412, "PreconditionFailed"), "PUT")
         stored = self._keep(name, data)
         told = head.get("content-md5")
@@ -92,7 +95,8 @@ class Bucket:
         start, end = _span(asked, size) if asked else (0, size)
         if asked and start >= size:
             return s3_error(Status(416, "InvalidRange"), method)
-        fields = {"ETag": f'"{stored.etag}"', "Last-Modified": _WHEN, "Accept-Ranges": "bytes"}
+        fields = {"ETag": f'"{stored.etag}"', "Last-Modified": _WHEN, "Date": _WHEN}
+        fields["Accept-Ranges"] = "bytes"
         if asked:
             fields["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
         answer, _empty = _answer(206 if asked else 200, length=end - start, **fields)

@@ -140,7 +140,7 @@ def test_a_table_is_copied_with_its_exact_values(chromium: Browser, pages: dict[
         "Object.defineProperty(navigator, 'clipboard', { value: undefined });"
     )
     page.locator("#training .copy").first.click()
-    page.get_by_text("Copied").wait_for()
+    page.get_by_role("button", name="Copied").wait_for()
     rows = [line.split("\t") for line in page.evaluate("window.copied").split("\n")]
     run = dict(results.shapes())["one-repeat"]
     consumes = run.summary["training"][0]["consumes"]["median"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from iobench.summary.verdict import sentence
 from tests.browser.opened import inked_charts, opened
 from tests.commandline import Finished, iobench
 
@@ -48,7 +49,8 @@ def test_it_ends_with_a_verdict_and_a_report(finished: Finished, folder: Path) -
     assert {trial["kind"] for trial in result["trials"]} == {
         *("disk", "layout", "object", "loader", "train")
     }
-    assert result["summary"]["verdict"] == verdict
+    assert verdict == sentence(result["summary"])
+    assert verdict.startswith(result["summary"]["verdict"])
 
 
 def test_the_report_opens(chromium: Browser, finished: Finished, folder: Path) -> None:
@@ -57,7 +59,9 @@ def test_the_report_opens(chromium: Browser, finished: Finished, folder: Path) -
     page = found.page
     # Figures keep their units by spaces that do not break.
     shown = " ".join(page.locator("#verdict").inner_text().split())
-    assert shown == finished.out.splitlines()[0]
+    # Badges stand beside the sentence there.
+    assert finished.out.splitlines()[0].startswith(shown)
+    assert shown.startswith("The training loop gets ")
     inked = inked_charts(page)
     assert len(inked) == page.locator("figure.chart").count() > 3
     assert all(pixels > 500 for pixels in inked), inked

@@ -112,7 +112,7 @@ def test_an_unknown_loader_fails(third_party: ThirdParty) -> None:
     """With those that are known, third parties' included."""
     _, _, reason = tried("nobody")
     assert reason.startswith("no loader 'odd-nobody': use one of ")
-    assert "odd-steady" in reason
+    assert "odd-copied" in reason
 
 
 def test_an_interrupt_ends_the_trial(third_party: ThirdParty) -> None:

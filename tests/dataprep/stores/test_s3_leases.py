@@ -197,3 +197,10 @@ def test_age_is_between_two_times_of_the_server() -> None:
     modified = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
     assert age_s(modified, "Fri, 02 Jan 2026 03:04:35 GMT") == 30.0
     assert age_s(modified, "Fri, 02 Jan 2026 03:04:00 GMT") == 0.0
+
+
+def test_without_a_date_this_machine_says_how_old_it_is() -> None:
+    """Not every server has a clock."""
+    now = datetime.datetime.now(datetime.UTC)
+    assert age_s(now + datetime.timedelta(hours=1), None) == 0.0
+    assert age_s(now - datetime.timedelta(hours=1), None) >= 3600.0

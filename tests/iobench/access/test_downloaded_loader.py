@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from dataprep.stores.s3 import S3Store
 from iobench.access.downloaded_loader import DownloadedLoader
 from iobench.loaders.protocol import Batch, Framework
 from iobench.trial import Place
@@ -89,13 +91,13 @@ def test_a_download_that_fails_leaves_nothing(
 ) -> None:
     """Half of it is removed with the rest."""
 
-    def broken(path: Path, data: bytes) -> int:
-        path.touch()
+    def broken(store: S3Store, key: str, file: BinaryIO) -> int:
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
     loader = loader_of(places["shards@s3"], tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", broken)
+        patch.setattr(S3Store, "get_to", broken)
         with pytest.raises(OSError, match="No space left"):
             list(loader.epoch(0))
     assert list(tmp_path.rglob("*")) != []
