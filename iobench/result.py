@@ -38,6 +38,7 @@ class Finding:
         title: what its rule says, in a few words; empty in older results.
         threshold: when its rule fires.
         share: the part of a loop's time that it explains, 0 to 1; None where that has no meaning.
+        share_low: where the interval of that begins; None where repeats tell none.
     """
 
     code: str
@@ -48,6 +49,7 @@ class Finding:
     title: str = ""
     threshold: str = ""
     share: float | None = None
+    share_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ def _by_rung(loop: Loop) -> Iterator[Finding]:
         if share is not None and share.counts:
             said = f"{loop.name}: {doing} takes {share} of its time{_processors(loop)}"
             advice = _advice(loop) if rule is SLOW_DECODE else ""
-            yield rule.costing(said, share.median, advice)
+            yield rule.costing(said, share, advice)
 
 
 def _copying(loop: Loop) -> Iterator[Finding]:
@@ -157,9 +157,9 @@ def _copying(loop: Loop) -> Iterator[Finding]:
         return
     said = f"{loop.name}: copying to the device takes {share} of its time"
     if loop.on_gpu and not loop.param.get("pin_memory"):
-        yield UNPINNED.costing(f"{said}, from memory that is not pinned", share.median)
+        yield UNPINNED.costing(f"{said}, from memory that is not pinned", share)
     else:
-        yield SLOW_COPY.costing(said, share.median)
+        yield SLOW_COPY.costing(said, share)
 
 
 def _as_a_whole(loop: Loop) -> Iterator[Finding]:
@@ -168,9 +168,9 @@ def _as_a_whole(loop: Loop) -> Iterator[Finding]:
         return
     said = f"{loop.name}: preparing takes {share} of its time{_processors(loop)}"
     if _too_much(loop):
-        yield SLOW_PREPARATION.costing(said, share.median, _advice(loop))
+        yield SLOW_PREPARATION.costing(said, share, _advice(loop))
     elif not loop.rungs.keys() & _OF_PREPARING and not _of_workers(loop):
-        yield PREPARING.costing(said, share.median)
+        yield PREPARING.costing(said, share)
 
 
 def _of_workers(loop: Loop) -> bool:

@@ -48,9 +48,14 @@ class Rule:
         advice: str = "",
         *,
         share: float | None = None,
+        share_low: float | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """What it says of one case; ``share`` is the part of a loop's time that it explains."""
+        """What it says of one case.
+
+        ``share`` is the part of a loop's time that it explains, ``share_low`` where its interval
+        begins.
+        """
         return Finding(
             self.code,
             severity or self.severity,
@@ -59,12 +64,14 @@ class Rule:
             title=self.title,
             threshold=self.fires,
             share=share,
+            share_low=share_low,
         )
 
-    def costing(self, evidence: str, share: float, advice: str = "") -> Finding:
+    def costing(self, evidence: str, share: Share, advice: str = "") -> Finding:
         """Of a cause: a problem where it takes more than ``HIGH`` of the time, else a warning."""
-        graded: Severity = "problem" if share > HIGH else "warning"
-        return self.found(evidence, advice, share=share, severity=graded)
+        graded: Severity = "problem" if share.median > HIGH else "warning"
+        low = share.low if share.repeats > 1 else None
+        return self.found(evidence, advice, share=share.median, share_low=low, severity=graded)
 
 
 class Share(NamedTuple):

@@ -119,28 +119,28 @@ def _named_causes(loop: Loop, share: Share) -> Iterator[Finding]:
         yield THROTTLED.costing(
             f"{_waits(loop, share)}; {refused:,.0f} of {refused + requests:,.0f} answers were 503 "
             "or 429",
-            share.median,
+            share,
         )
     read_bytes = _read_bytes(loop)
     if read_bytes is not None and read_bytes < SMALL_BYTES:
         yield TINY_FILES.costing(
-            f"{_waits(loop, share)}; each read brings {read_bytes / 1e3:,.0f} kB", share.median
+            f"{_waits(loop, share)}; each read brings {read_bytes / 1e3:,.0f} kB", share
         )
 
 
 def _slow(loop: Loop, share: Share, summary: Mapping[str, Any]) -> Finding:
     said = _waits(loop, share)
     if not loop.remote:
-        return SLOW_DISK.costing(said + _of_disk(loop, summary), share.median)
+        return SLOW_DISK.costing(said + _of_disk(loop, summary), share)
     first_s, whole_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
     if first_s is None or not whole_s:
-        return SLOW_STORE.costing(said, share.median)
+        return SLOW_STORE.costing(said, share)
     rule = LATENCY_BOUND if first_s / whole_s > LATENCY else BANDWIDTH_BOUND
     said += (
         f"; a GET takes {whole_s * 1e3:,.0f} ms, of that {first_s * 1e3:,.0f} ms "
         f"({percent(first_s / whole_s)}) to its first byte"
     )
-    return rule.costing(said + _of_store(loop, summary), share.median)
+    return rule.costing(said + _of_store(loop, summary), share)
 
 
 def _waits(loop: Loop, share: Share) -> str:

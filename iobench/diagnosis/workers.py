@@ -84,7 +84,7 @@ def _preparing(loop: Loop, share: Share) -> Iterator[Finding]:
             yield OTHERS_BUSY.costing(
                 f"{said}; processors are busy {percent(busy)}, and other programs leave "
                 f"{left:,.2g} of them",
-                share.median,
+                share,
             )
             return
     elif busy is not None:
@@ -96,7 +96,7 @@ def _preparing(loop: Loop, share: Share) -> Iterator[Finding]:
         said += f" on {there:,.4g} processors"
     if busy is not None:
         said += f"; processors were busy {percent(busy)}"
-    yield TOO_FEW.costing(said, share.median, _advice(loop))
+    yield TOO_FEW.costing(said, share, _advice(loop))
 
 
 def _left(loop: Loop, there: float) -> float | None:

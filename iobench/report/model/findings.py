@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iobench.report.model.numbers import percent
 from iobench.report.model.shapes import Badge, Beginning, Definition, Definitions, Section, Tone
 from iobench.result import Finding, Result
 
@@ -11,6 +12,9 @@ _QUALIFYING = (
     *("few-repeats", "not-shown-cold", "not-all-warm", "ranks-differ"),
     *("instrumentation", "emulated"),
 )
+_WIDE = 0.5
+"""Of a share: where its interval begins below so much of it, that is said."""
+
 _SURE = "nothing was found that qualifies it"
 _BEGIN, _LIMITS = "Begin here", "What limits"
 
@@ -25,7 +29,7 @@ def beginning(result: Result) -> Beginning | None:
         badge=_badge(first),
         title=_title(first),
         evidence=first.evidence,
-        sure=_sure(result),
+        sure=_sure(result, first),
         threshold=first.threshold,
         advice=first.advice,
     )
@@ -41,10 +45,18 @@ def section(result: Result) -> Section | None:
     return Section("findings", title, (Definitions(tuple(map(_entry, ranked))),))
 
 
-def _sure(result: Result) -> str:
-    """What was found about how the figures came about that bears on how far they carry."""
+def _sure(result: Result, first: Finding) -> str:
+    """How far its figures carry: their interval, and what was found of how they came about."""
     told = {finding.code: finding.evidence for finding in result.findings}
-    return "; ".join(told[code] for code in _QUALIFYING if code in told) or _SURE
+    said = [told[code] for code in _QUALIFYING if code in told]
+    share, low = first.share, first.share_low
+    if share and low is not None and low < share * _WIDE:
+        said.insert(
+            0,
+            f"repeats differ: it may take as little as {percent(low)}. More repeats, with nothing "
+            "beside them, tell it closer",
+        )
+    return "; ".join(said) or _SURE
 
 
 def _entry(finding: Finding) -> Definition:

@@ -61,6 +61,14 @@ def test_how_sure_it_is_is_what_was_found_of_the_measurement() -> None:
     assert sure.sure == "nothing was found that qualifies it"
 
 
+def test_an_interval_that_reaches_far_down_is_said() -> None:
+    """Below half of what it takes at the median, and not from there on."""
+    for low, words in ((0.19, "it may take as little as 19.0 %"), (0.2, "nothing was found")):
+        first = beginning(made(replace(FIRST, share_low=low)))
+        assert first is not None
+        assert words in " ".join(first.sure.split())
+
+
 def test_a_loop_whose_device_limits_needs_no_beginning() -> None:
     """It is said what limits."""
     first = beginning(made(replace(FIRST, severity="info")))
