@@ -45,13 +45,18 @@ def _sentence(advice: Sequence[Mapping[str, Any]]) -> str:
     single = [entry for entry in changes if entry.get("setting") != "together"]
     if not single:
         return f"Of {of}: nothing that was measured is worth a change."
-    told = ", ".join(f"{_name(entry)} to {_value(entry, 'value')}" for entry in single)
+    told = ", ".join(map(_change, single))
     whole = next((entry for entry in changes if entry.get("setting") == "together"), None)
     gain = as_estimate(whole.get("gain")) if whole else None
     if whole is None or gain is None:
         return f"Of {of}: {told}."
     basis = _BASES.get(str(whole.get("basis")), "")
     return f"Of {of}: {told}. Together {number(gain.median)} times the rate, {basis}."
+
+
+def _change(entry: Mapping[str, Any]) -> str:
+    value = _value(entry, "value")
+    return _name(entry) if value == "yes" else f"{_name(entry)} to {value}"
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[Entry, ...]:

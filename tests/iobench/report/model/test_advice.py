@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iobench.report.model import build
+from iobench.report.model import advice, build
 from iobench.report.model.drawings import Curves
 from iobench.report.model.shapes import Chart, Section, Table, Words
 from iobench.result import Result
@@ -60,6 +60,12 @@ def test_one_sentence_says_it_all() -> None:
         "Of g: resize beforehand to 256 pixels, shard size to 50 MB. Together 1.67 times the rate, "
         "predicted by the model.",
     )
+    stored = {"state": "change", "of": "g", "setting": "sharding", "value": True}
+    page = replace(RUN, summary={"advice": [stored]})
+    told = advice.section(page)
+    assert told is not None
+    assert isinstance(told.blocks[0], Words)
+    assert told.blocks[0].lines == ("Of g: pack into shards.",)
     still = section(run(loader(300.0, 2)), "advice")
     assert still is not None
     assert isinstance(still.blocks[0], Words)
