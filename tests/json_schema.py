@@ -20,7 +20,7 @@ KEYWORDS = frozenset(
         *("$schema", "$defs", "$ref", "title", "description", "default", "type", "properties"),
         *("additionalProperties", "required", "items", "anyOf", "allOf", "enum", "const"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern", "format"),
-        *("minLength", "maxLength", "minItems", "maxItems"),
+        *("minLength", "maxLength", "minItems", "maxItems", "propertyNames"),
     }
 )
 
@@ -91,7 +91,11 @@ def _of_object(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
     known = schema.get("properties", {})
     for key in set(schema.get("required", ())) - set(value):
         yield f"{at}: {key} is missing"
+    names = schema.get("propertyNames", {})
+    shortest, longest = names.get("minLength", 0), names.get("maxLength", float("inf"))
     for key, inner in value.items():
+        if not shortest <= len(key) <= longest:
+            yield f"{at}: {key!r} is no name of {shortest} to {longest} characters"
         if key in known:
             yield from _problems(inner, known[key], root, f"{at}.{key}")
         elif schema.get("additionalProperties") is False:
