@@ -63,6 +63,7 @@ def test_a_printed_config_keeps_to_it_too(path: Path) -> None:
         ({"disk": {"operations": ["read", "erase"]}}, "config.disk.operations"),
         ({"disk": {"file_bytes": "much"}}, "does not match"),
         ({"loaders": [{"workers": 2}]}, "loader is missing"),
+        ({"limits": {"stores": {"": 100}}}, "is no name of 1 to 64 characters"),
     ],
 )
 def test_what_is_wrong_is_underlined(values: dict[str, Any], word: str) -> None:
