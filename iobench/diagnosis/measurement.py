@@ -97,7 +97,8 @@ def findings(result: Result) -> Iterator[Finding]:
     if not_warm:
         loop = any(trial.kind == "train" for trial in not_warm)
         yield NOT_ALL_WARM.found(
-            f"{len(not_warm)} trials were to be warm and were not quite: {_why(not_warm[0])}",
+            f"{counted(len(not_warm), 'trial')} asked for warm and not quite so: "
+            f"{_why(not_warm[0])}",
             NOT_ALL_WARM.advice + ("; the loop's stall is not split" if loop else ""),
         )
     emulated = {trial.params["group"] for trial in done if trial.metrics.get("emulated")}

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 
-from iobench.report.charts.look import (
-    FONT,
-    SIZE,
-    canvas,
-    columns,
-    hover,
-    palette,
-    plain,
-    round_ticks,
-    shortened,
-    ticked,
-    tinted,
-)
+from iobench.report.charts.look import columns, hover, palette, tinted
+from iobench.report.charts.rows import row_canvas, written
 from iobench.report.model.drawings import Part, Piles, Tip
 
 _ROW = 48
@@ -32,31 +20,15 @@ def draw(piles: Piles) -> figure:
     ends = [_reached(pile.parts) for pile in piles.rows]
     high = max([*(value for reached in ends for value in reached), 1e-9]) * 1.2
     low = min(0.0, *(value for reached in ends for value in reached))
-    made = canvas(len(piles.rows) * _ROW + 56, x_range=(low, high), y_range=(len(piles.rows), 0))
-    made.yaxis.visible = False
-    made.ygrid.visible = False
-    made.xaxis.axis_label = plain(piles.unit)
-    ticked(made.xaxis, made.xgrid, *round_ticks(low, high))
+    made = row_canvas(len(piles.rows), _ROW, piles.unit, low, high)
     _parts(made, piles)
-    labels = made.text(
-        x=[low] * len(piles.rows),
-        y=[place + 0.28 for place in range(len(piles.rows))],
-        text=[plain(shortened(pile.label)) for pile in piles.rows],
-        text_font=value(FONT),
-        text_font_size=SIZE,
-        text_baseline="middle",
+    written(
+        made,
+        low,
+        [pile.label for pile in piles.rows],
+        [max(reached) for reached in ends],
+        [pile.total for pile in piles.rows],
     )
-    tinted(labels.glyph, text_color="ink")
-    totals = made.text(
-        x=[max(reached) for reached in ends],
-        y=[place + 0.7 for place in range(len(piles.rows))],
-        text=[plain(pile.total) for pile in piles.rows],
-        text_font=value(FONT),
-        text_font_size=SIZE,
-        text_baseline="middle",
-        x_offset=6,
-    )
-    tinted(totals.glyph, text_color="quiet")
     return made
 
 

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from itertools import product
 
-from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 
-from iobench.report.charts.look import (
-    FONT,
-    SIZE,
-    canvas,
-    columns,
-    hover,
-    palette,
-    plain,
-    round_ticks,
-    shortened,
-    ticked,
-    tinted,
-)
+from iobench.report.charts.look import columns, hover, palette, tinted
+from iobench.report.charts.rows import MIDDLE, row_canvas, written
 from iobench.report.model.drawings import Fall, Waterfall
 
 _ROW = 42
-_MIDDLE, _LABEL = 0.7, 0.28  # of a row's height, from its top
 _PALE = 0.4
 
 
@@ -34,15 +21,12 @@ def draw(fall: Waterfall) -> figure:
     reached = [x for row in rows for x in (row.start, row.end, row.low, row.high)]
     high = max([*reached, 1e-9]) * 1.25
     low = min(0.0, *reached)
-    made = canvas(len(rows) * _ROW + 56, x_range=(low, high), y_range=(len(rows), 0))
-    made.yaxis.visible = False
-    made.ygrid.visible = False
-    made.xaxis.axis_label = plain(fall.unit)
-    ticked(made.xaxis, made.xgrid, *round_ticks(low, high))
+    made = row_canvas(len(rows), _ROW, fall.unit, low, high)
     _joined(made, rows)
     _bars(made, rows)
     _whiskers(made, rows)
-    _texts(made, rows, low)
+    ends = [max(row.start, row.end, row.high) for row in rows]
+    written(made, low, [row.label for row in rows], ends, [row.said for row in rows])
     return made
 
 
@@ -59,7 +43,7 @@ def _bars(made: figure, rows: tuple[Fall, ...]) -> None:
             continue
         source = ColumnDataSource(
             {
-                "y": [place + _MIDDLE for place, _ in chosen],
+                "y": [place + MIDDLE for place, _ in chosen],
                 "left": [row.start for _, row in chosen],
                 "right": [row.end for _, row in chosen],
                 **columns([row.tip for _, row in chosen]),
@@ -90,8 +74,8 @@ def _joined(made: figure, rows: tuple[Fall, ...]) -> None:
     line = made.segment(
         x0=[x for x, _, _ in steps],
         x1=[x for x, _, _ in steps],
-        y0=[above + _MIDDLE for _, above, _ in steps],
-        y1=[place + _MIDDLE for _, _, place in steps],
+        y0=[above + MIDDLE for _, above, _ in steps],
+        y1=[place + MIDDLE for _, _, place in steps],
         line_width=1,
         line_dash="dotted",
     )
@@ -100,7 +84,7 @@ def _joined(made: figure, rows: tuple[Fall, ...]) -> None:
 
 def _whiskers(made: figure, rows: tuple[Fall, ...]) -> None:
     shown = [(place, row) for place, row in enumerate(rows) if row.high > row.low]
-    middles = [place + _MIDDLE for place, _ in shown]
+    middles = [place + MIDDLE for place, _ in shown]
     lows, highs = [row.low for _, row in shown], [row.high for _, row in shown]
     above, below = [y - 0.1 for y in middles], [y + 0.1 for y in middles]
     for x0, x1, y0, y1 in (
@@ -110,28 +94,3 @@ def _whiskers(made: figure, rows: tuple[Fall, ...]) -> None:
     ):
         line = made.segment(x0=x0, x1=x1, y0=y0, y1=y1, line_width=1.5)
         tinted(line.glyph, line_color="ink")
-
-
-def _texts(made: figure, rows: tuple[Fall, ...], low: float) -> None:
-    for x, at, words, colour, away in (
-        ([low] * len(rows), _LABEL, [shortened(row.label) for row in rows], "ink", 0),
-        (
-            [max(row.start, row.end, row.high) for row in rows],
-            _MIDDLE,
-            [row.said for row in rows],
-            "quiet",
-            6,
-        ),
-    ):
-        made_text = made.text(
-            x=x,
-            y=[place + at for place in range(len(rows))],
-            text=[plain(word) for word in words],
-            text_font=value(FONT),
-            text_font_size=SIZE,
-            text_baseline="middle",
-            x_offset=away,
-            level="annotation",
-        )
-        made_text.glyph.update(padding=1)
-        tinted(made_text.glyph, text_color=colour, background_fill_color="paper")
