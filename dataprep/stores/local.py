@@ -19,6 +19,7 @@ from dataprep.stores.local_errors import reading, translated
 from dataprep.stores.local_listing import files_below
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.past_cache import write_all
+from dataprep.stores.processes import started
 from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo
 
 PARTIAL = ".partial"
@@ -155,7 +156,8 @@ class LocalStore:
     def _partial(self) -> Path:
         folder = self.root / PARTIAL
         folder.mkdir(exist_ok=True)
-        return folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}"
+        process = f"{os.getpid()}.{started(os.getpid())}"
+        return folder / f"{platform.node()}-{process}-{secrets.token_hex(8)}"
 
     def _write(self, data: Buffer) -> Path:
         partial = self._partial()
@@ -207,10 +209,13 @@ def _opened(path: Path, key: str) -> io.FileIO:
 
 
 def _is_abandoned(partial: Path) -> bool:
-    host, _, rest = partial.name.rpartition("-")[0].rpartition("-")
-    if host == platform.node() and rest.isdigit():
+    host, _, process = partial.name.rpartition("-")[0].rpartition("-")
+    number, _, began = process.partition(".")
+    if host == platform.node() and number.isdigit():
+        if began and started(int(number)) != began:  # gone, whoever has its number now
+            return True
         try:
-            os.kill(int(rest), 0)
+            os.kill(int(number), 0)
         except ProcessLookupError:
             return True
         except PermissionError:

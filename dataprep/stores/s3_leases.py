@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
+from dataprep.stores.processes import started
 from dataprep.stores.protocol import Holder, ObjectInfo
 
 FOLDER = "leases/"
@@ -170,7 +171,7 @@ def take(
     Raises:
         StoreError: the bucket does not answer, or may not be written to.
     """
-    written = _Written(said, secrets.token_hex(8), _machine(), os.getpid(), _started(os.getpid()))
+    written = _Written(said, secrets.token_hex(8), _machine(), os.getpid(), started(os.getpid()))
     name = f"{FOLDER}{key}"
     while True:
         if bucket.create(name, written.encoded()):
@@ -218,7 +219,7 @@ def _holder(key: str, found: Dated, lifetime_s: float) -> Holder | None:
     if written is None:
         return Holder(key, "something that wrote no lease", found.etag, left_s)
     if written.machine == _machine():
-        lives = _started(written.process) == written.started
+        lives = started(written.process) == written.started
         return Holder(key, written.said, found.etag, None) if lives and left_s else None
     return Holder(key, written.said, found.etag, left_s)
 
@@ -242,13 +243,3 @@ def _machine() -> str:
     except OSError:
         return secrets.token_hex(8)  # like nobody else: such a lease lapses
     return hashlib.sha256(f"{boot}{space}".encode()).hexdigest()[:16]
-
-
-def _started(process: int) -> str:
-    """When a process of this machine began, in clock ticks after boot (proc(5)); empty if gone."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return ""
-    state, *fields = stat.rpartition(")")[2].split()
-    return "" if state in ("Z", "X") else fields[18]

@@ -20,6 +20,7 @@ from dataprep.errors import (
 )
 from dataprep.stores import open_store
 from dataprep.stores.local import PARTIAL, LocalStore
+from dataprep.stores.processes import started
 from tests.dataprep.stores.listed import entries
 from tests.permissions import reachable_folder, unprivileged
 
@@ -247,6 +248,35 @@ def test_leftovers_are_never_listed_and_tidied(store: LocalStore) -> None:
     store.tidy()
     assert files_below(store.root) == {"key"}
     assert not leftover.parent.exists()
+
+
+def test_a_process_number_used_again_protects_nothing(store: LocalStore) -> None:
+    """What a writer left whose number another process has now is tidied; the living one's stays."""
+    folder = store.root / PARTIAL
+    folder.mkdir(exist_ok=True)
+    left, growing = (
+        folder / f"{platform.node()}-{os.getpid()}.{began}-abc"
+        for began in ("1", started(os.getpid()))
+    )
+    left.write_bytes(b"half")
+    growing.write_bytes(b"half")
+    store.tidy()
+    assert [*folder.iterdir()] == [growing]
+
+
+def test_a_file_that_grows_is_named_for_its_writer(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run that tidies meanwhile leaves it alone."""
+    fsync = os.fsync
+
+    def tidying(descriptor: int) -> None:
+        LocalStore(store.uri).tidy()
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", tidying)
+    store.put("key", b"data")
+    assert store.get("key") == b"data"
 
 
 @pytest.mark.parametrize("host", [platform.node(), "elsewhere"])

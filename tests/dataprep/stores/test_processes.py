@@ -1,0 +1,24 @@
+"""Tests of dataprep.stores.processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dataprep.stores.processes import started
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="proc(5) is Linux's")
+def test_a_process_is_told_from_its_predecessors() -> None:
+    """The same answer as long as it lives, a number; nothing once it is gone or a zombie."""
+    assert started(os.getpid()) == started(os.getpid())
+    assert started(os.getpid()).isdigit()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        assert started(child.pid)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert started(child.pid) == ""
+    assert started(child.pid) == ""
