@@ -63,6 +63,7 @@ def finalize(
     if complete is not None:
         if note:
             note(f"{split}: complete already, nothing to do ({store.uri})")
+        store.tidy()  # of the lease of a run that was killed at its very end
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
     with Leases(store, None, note or _unheard) as leases:

@@ -12,6 +12,7 @@ from dataprep.counted import counted
 from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFailures
 from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
+from dataprep.job.leftovers import sweep
 from dataprep.job.plans import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, TableEntry
@@ -140,8 +141,8 @@ def finish(
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
     store.put(keys.samples(job.split), stored_table)
+    sweep(store, [job.split])  # what is complete has nothing left to sweep, wherever it is killed
     store.put(keys.manifest(job.split), finished.to_json())
-    store.tidy()
     return finished
 
 

@@ -14,6 +14,7 @@ from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
 from dataprep.job.jobfile import JobFile
 from dataprep.job.leases import Leases
+from dataprep.job.leftovers import SweptIfStopped
 from dataprep.job.parts import Part
 from dataprep.job.planning import planned
 from dataprep.job.plans import SplitPlan, sample_rows
@@ -78,6 +79,7 @@ def prepare(
     _ready(store)
     leases = running.enter_context(Leases(store, part, note))
     leases.take(request.splits)
+    running.enter_context(SweptIfStopped(store, request.splits, part))
     for _ in range(_ROUNDS):
         try:
             return _found(request, store, leases, note, retry_failed, overwrite) or _new(

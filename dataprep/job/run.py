@@ -55,7 +55,7 @@ def each_split(
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
     require_reachable(checked(config).dask)
-    with Engines(config.dask, display.advance, display.note) as engines, ExitStack() as running:
+    with ExitStack() as running, Engines(config.dask, display.advance, display.note) as engines:
         prepared = prepare(
             config,
             overwrite=overwrite,
@@ -87,7 +87,7 @@ def shard_part(
 def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
     require_reachable(checked(config).dask)
-    with Engines(config.dask, display.advance, display.note) as engines, ExitStack() as running:
+    with ExitStack() as running, Engines(config.dask, display.advance, display.note) as engines:
         prepared = prepare(
             config,
             part=part,

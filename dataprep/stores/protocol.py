@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -138,6 +138,18 @@ class KeepsLeases(Protocol):
 
     def holders(self, prefix: str) -> Iterator[Holder]:
         """Of every lease whose key begins with ``prefix``, this process's own among them."""
+        ...
+
+
+@runtime_checkable
+class AbortsUploads(Protocol):
+    """Keeps the parts of an object until its upload is completed or aborted; no store has to."""
+
+    def abort_uploads(self, ours: Callable[[str], bool]) -> None:
+        """Abort the uploads of the keys of which ``ours`` is true; only when nobody writes them.
+
+        Nothing happens where that is not allowed.
+        """
         ...
 
 

@@ -28,6 +28,7 @@ from dataprep.stores.s3_leases import holders as lease_holders
 from dataprep.stores.s3_leases import sweep as sweep_leases
 from dataprep.stores.s3_leases import take as take_lease
 from dataprep.stores.s3_reading import S3Reader, log_refusal
+from dataprep.stores.s3_uploads import abort
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -82,8 +83,12 @@ class S3Store:
         return None
 
     def tidy(self) -> None:
-        """Remove leases of the dead. An object is there or not, failed uploads are aborted."""
+        """Remove leases of the dead. An object is there or not."""
         sweep_leases(self)
+
+    def abort_uploads(self, ours: Callable[[str], bool]) -> None:
+        """Those in parts that a killed writer left; see ``s3_uploads``."""
+        abort(self._bucket, self._client(), ours)
 
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""
@@ -234,7 +239,11 @@ class S3Store:
                 **self._bucket.put_arguments(),
                 **self._bucket.payer(),
             },
-            Config=TransferConfig(multipart_chunksize=PART_BYTES, max_concurrency=4),
+            Config=TransferConfig(
+                multipart_threshold=MULTIPART_FROM_BYTES,
+                multipart_chunksize=PART_BYTES,
+                max_concurrency=4,
+            ),
         )
 
     def _confirmed(self, key: str, data: Buffer, md5: str) -> ObjectInfo | None:
