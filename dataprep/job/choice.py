@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dataprep.execution import DaskOptions
+from dataprep.job import socket_folder
 from dataprep.job.cluster import Cluster
 from dataprep.job.engine import Engine
 from dataprep.job.forking import refuse_while_main_is_imported
@@ -40,6 +41,7 @@ class Engines:
     def __enter__(self) -> Engines:
         """Raises ConfigError in a worker that begins: its caller's script has no guard."""
         refuse_while_main_is_imported()
+        socket_folder.sweep()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from multiprocessing import forkserver, process, resource_tracker
 
 from dataprep.errors import ConfigError, JobError
+from dataprep.job import socket_folder
 
 _IMPORTED = "dataprep.forked"
 # Its environment is that of its workers. Dask tells glibc to give every freed block back to the
@@ -33,6 +34,7 @@ def begin_imports() -> None:
     """Start that process, unless this one has such a process already; nothing is waited for."""
     multiprocessing.set_forkserver_preload([_IMPORTED])
     resource_tracker.ensure_running()  # up to Python 3.12 its start lets interrupts through
+    socket_folder.hold()
     with interrupts_held(), _environment({**_ONE_THREAD, **os.environ, **MALLOC}):
         forkserver.ensure_running()
 
