@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dataprep.command_line import Commands, application, start
-from dataprep.commands.jobs import finalize, plan, shard
-from dataprep.commands.looking import inspect, verify
-from dataprep.commands.starting import init, sample, schema
+try:
+    from dataprep.command_line import Commands, application, start
+    from dataprep.commands.jobs import finalize, plan, shard
+    from dataprep.commands.looking import inspect, verify
+    from dataprep.commands.starting import init, sample, schema
+except KeyboardInterrupt:  # nothing has begun that could be told of
+    raise SystemExit(130) from None
 
 
 class DataprepCommands(Commands):

@@ -87,7 +87,6 @@ def start(app: typer.Typer, commands: type[Commands]) -> None:
 
     SIGTERM (spot instances, Slurm, Batch) and SIGHUP (a closed terminal) are taken as Ctrl-C is.
     """
-    _collect_after_imports()
 
     def interrupt(signum: int, frame: object) -> NoReturn:
         """The first signal ends the command in order, a second one at once."""
@@ -98,15 +97,19 @@ def start(app: typer.Typer, commands: type[Commands]) -> None:
         os.write(2, f"{commands.farewell()}\n".encode())
         os._exit(130)
 
-    _on_signals(interrupt)
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
-    if len(arguments) < len(sys.argv) - 1:
-        arguments.insert(0, "--debug")
     try:
+        _on_signals(interrupt)
+        _collect_after_imports()
+        arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+        if len(arguments) < len(sys.argv) - 1:
+            arguments.insert(0, "--debug")
         app(arguments)
     except SystemExit as ending:
         _end(ending.code)
         raise
+    except KeyboardInterrupt:  # before a command was chosen
+        os.write(2, f"{commands.farewell()}\n".encode())
+        os._exit(130)
 
 
 def _collect_after_imports() -> None:
@@ -131,6 +134,12 @@ def _end(code: object) -> None:
     others = {*threading.enumerate()} - {threading.main_thread()}
     if not isinstance(code, int | None) or not all(thread.daemon for thread in others):
         return
+
+    def end_now(signum: int, frame: object) -> NoReturn:
+        """What was asked for is done, or has failed: an interrupt changes nothing of that."""
+        os._exit(code or 0)
+
+    _on_signals(end_now)
     atexit._run_exitfuncs()
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):

@@ -86,6 +86,55 @@ class TestErrors:
         assert (done.exit_code, done.stderr) == (130, f"toy: {said}\n")
 
 
+INTERRUPTED = """
+import os, signal, sys
+def interrupt(event, arguments):
+    if event == "import" and arguments[0] == "{module}":
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(interrupt)
+sys.argv = ["dataprep", *{arguments!r}]
+from dataprep.cli import main
+main()
+"""
+AT_THE_END = """
+import atexit, os, signal, sys
+from dataprep.cli import main
+atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+sys.argv = ["dataprep", "--version"]
+main()
+"""
+
+
+def script(source: str) -> subprocess.CompletedProcess[str]:
+    """Run to its end."""
+    return subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=False
+    )
+
+
+class TestSignalsBeforeAndAfter:
+    @pytest.mark.parametrize("module", ["typer", "dataprep.commands.looking"])
+    def test_before_there_is_a_command(self, module: str) -> None:
+        """While the program itself is imported: 130, and no traceback."""
+        done = script(INTERRUPTED.format(module=module, arguments=["--version"]))
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+    def test_while_a_command_imports(self) -> None:
+        """What it needs is imported when it is chosen: told as any other interrupt."""
+        arguments = ["shard", "--source", "x", "--output", "y"]
+        done = script(INTERRUPTED.format(module="dataprep.job", arguments=arguments))
+        assert done.returncode == 130
+        assert done.stderr == (
+            "dataprep: interrupted: what is stored is kept, the same command resumes\n"
+        )
+
+    def test_when_all_is_done(self) -> None:
+        """A signal that comes too late ends the program, and changes nothing of its answer."""
+        done = script(AT_THE_END)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("dataprep ")
+
+
 class TestSettings:
     def test_values_are_yaml(self) -> None:
         """Numbers, lists and mappings are what they look like; the first ``=`` divides."""
