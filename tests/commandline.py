@@ -111,9 +111,16 @@ class Running:
 
     def workers(self) -> list[int]:
         """The process ids of its worker processes, which are forks of one that imports for them."""
-        group = self._group()
-        servers = [pid for pid, parent, _ in group if parent == self.pid]
+        group, servers = self._group(), self.servers()
         return [pid for pid, parent, _ in group if parent in servers]
+
+    def servers(self) -> list[int]:
+        """The process id of that one, once there is one."""
+        return [
+            pid
+            for pid, parent, args in self._group()
+            if parent == self.pid and "forkserver" in args
+        ]
 
     def survivors(self) -> list[str]:
         """What of its process group still runs, the driver included."""
