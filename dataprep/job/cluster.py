@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
+from multiprocessing import util
 from typing import Any
 
 from dataprep import keys
@@ -153,7 +154,10 @@ class Cluster:
             return _custom_cluster(self._options, self._options.cluster)
         import dask
 
-        with dask.config.set(_LEAN_WORKERS), started_processes():
+        # Workers keep what they keep on a disk in a folder that the next run removes, if need be.
+        disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
+        options = {**_LEAN_WORKERS, "temporary-directory": disk}
+        with dask.config.set(options), started_processes():
             import distributed.utils
             from distributed import LocalCluster
 

@@ -1,8 +1,8 @@
 """The folder in which a process meets its worker processes, and those that dead ones left.
 
 multiprocessing makes it among temporary files, for a socket, and removes it at the end of its
-process, to which a killed one never comes. Here it is marked by a locked file: the lock ends with
-the process, whatever ends that.
+process, to which a killed one never comes; Dask's workers have their own folders in it. It is
+marked by a locked file: the lock ends with the process, whatever ends that.
 """
 
 from __future__ import annotations

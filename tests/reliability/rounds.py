@@ -20,9 +20,6 @@ ORPHANS_S = 30.0
 """How long after its driver's end a process may be seen; it takes about a second."""
 _TRIES = 4
 
-KEPT = {"dask-scratch-space", "dask-scratch-space/global.lock", "dask-scratch-space/purge.lock"}
-"""What Dask leaves after every undisturbed run: a folder with two empty files."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -135,11 +132,7 @@ class Rounds:
 
     def leftovers(self) -> list[str]:
         """At the place, in the folder for temporary files, and among kept indexes."""
-        temporary = [
-            str(path.relative_to(self._temporary))
-            for path in self._temporary.rglob("*")
-            if str(path.relative_to(self._temporary)) not in KEPT
-        ]
+        temporary = [str(path.relative_to(self._temporary)) for path in self._temporary.rglob("*")]
         kept = [str(path) for path in (self._folder / "cache").rglob("*.partial")]
         return self.place.leftovers() + temporary + kept
 
