@@ -183,47 +183,58 @@ def row(kind: Kind, where: str, found: Sequence[Seen]) -> Row:
     """What became of all rounds of a kind at a place."""
     codes = [code for seen in found for code in seen.codes]
     ended = ", ".join(f"{codes.count(code)} × {code}" for code in sorted({*codes}))
-    lost = sum(bool(seen.problems) for seen in found)
+    problems = [problem for seen in found for problem in seen.problems]
     orphans_s = max(seen.died_s for seen in found)
     end_s = max(seen.end_s for seen in found)
     command = {"shard": "shard", "overwrite": "shard --overwrite", "part": "shard --part 0/2"}
-    what = f"{kind.fault}: {command.get(kind.job, kind.job)}, {kind.engine}"
+    what = f"{kind.fault}: {command.get(kind.job, kind.job)}"
+    if kind.job != "finalize":
+        what += f", {kind.engine}"
     said = (
         f"exit codes {ended}; the driver ended within {end_s:.1f} s, every other process within "
-        f"{orphans_s:.1f} s more; run again: the same bytes, nothing left behind"
+        f"{orphans_s:.1f} s more; run again: "
+        f"{'; '.join(problems[:3]) or 'the same bytes, nothing left behind'}"
     )
+    lost = sum(bool(seen.problems) for seen in found)
     return Row(what, where, sum(seen.kills for seen in found), said, lost)
 
 
 def main() -> int:
     """Every round; 1 where something was lost, wrong or left behind."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--times", type=int, default=TIMES)
+    options.add_argument("--times", type=int, default=TIMES, help="rounds; some have two kills")
     options.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     options.add_argument("--images", type=int, default=120)
     options.add_argument("--only", type=int)
-    options.add_argument("--save", action="store_true")
+    options.add_argument("--save", action="store_true", help="after every round")
     given = options.parse_args()
     heed_interrupts()
     found: dict[tuple[Kind, str], list[Seen]] = {}
-    rows: list[Row] = []
+    tried = _tried(given.seed, found)
     with bench(given.images) as rounds:
         for number, (kind, where) in enumerate(planned(given.times)):
-            if given.only is not None and number != given.only:
-                continue
-            seen = rounds.round(kind, where, random.Random(f"{given.seed} {number}"))
-            found.setdefault((kind, where), []).append(seen)
-            sys.stderr.write(f"{number} {kind} {where} {seen}\n")
+            if given.only in (None, number):
+                seen = rounds.round(kind, where, random.Random(f"{given.seed} {number}"))
+                sys.stderr.write(f"{number} {kind} {where} {seen}\n")
+                found.setdefault((kind, where), []).append(seen)
+                tried = _kept(_tried(given.seed, found), given.save)
         if given.only is None:
-            rows.append(rounds.elsewhere())
-    rows[:0] = [row(kind, where, seen) for (kind, where), seen in found.items()]
-    command = f"PYTHONPATH=. python -m tests.reliability.killed --seed {given.seed}"
-    day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    tried = Tried("Killed", command, day, given.seed, rows)
+            tried = _kept(_tried(given.seed, found, rounds.elsewhere()), given.save)
     sys.stdout.write(f"{table([tried])}\n")
-    if given.save:
-        sys.stdout.write(f"{save('killed', tried)}\n")
-    return int(any(row.lost for row in rows))
+    return int(any(row.lost for row in tried.rows))
+
+
+def _tried(seed: int, found: Mapping[tuple[Kind, str], Sequence[Seen]], *more: Row) -> Tried:
+    rows = [row(kind, where, seen) for (kind, where), seen in found.items()]
+    command = f"PYTHONPATH=. python -m tests.reliability.killed --seed {seed}"
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Tried("Killed", command, day, seed, (*rows, *more))
+
+
+def _kept(tried: Tried, wanted: bool) -> Tried:
+    if wanted:
+        save("killed", tried)
+    return tried
 
 
 if __name__ == "__main__":

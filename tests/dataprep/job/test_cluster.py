@@ -10,6 +10,7 @@ import socket
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,20 @@ class TestProcesses:
         assert runner.announced[0].startswith("Dask dashboard: http://127.0.0.1:")
         assert sorted(result.shard for result in runner.results) == list(range(6))
         assert shards(store) == expected
+
+    def test_what_workers_keep_on_a_disk(self, images: Path, store: LocalStore) -> None:
+        """Lies in the folder that the next run removes where this one is killed."""
+        runner = Runner(workers=1, dashboard="127.0.0.1:0")
+        found: list[str] = []
+
+        def look(result: ShardResult) -> None:
+            client = runner.engine.begin().result()
+            workers = client.scheduler_info()["workers"].values()
+            found.extend(worker["local_directory"] for worker in workers)
+
+        runner.run(make_tasks(images, FolderSource(images), store, 2), look)
+        assert found
+        assert all(Path(folder).is_relative_to(util.get_temp_dir()) for folder in found)
 
     def test_a_taken_dashboard_port(self, images: Path, store: LocalStore) -> None:
         """Where the dashboard's port is taken, the job runs with another one."""
