@@ -13,6 +13,7 @@ import pytest
 import dataprep
 from dataprep.config import ShardConfig
 from dataprep.job import run as job_run
+from dataprep.job.choice import Engines
 from dataprep.stores.local import PARTIAL, LocalStore
 from iobench.s3_server import MotoServer
 from tests.commandline import JOB, comparable, files, objects
@@ -79,7 +80,7 @@ def test_a_split_is_held_until_its_workers_are_gone(
     """Nobody else may begin before, and what they leave when stopped is removed after."""
     output = tmp_path / "out"
     held: list[str] = []
-    end: Any = job_run.Engines.__exit__
+    end: Any = Engines.__exit__
 
     def ending(engines: object, *error: object) -> None:
         held.extend(holder.key for holder in LocalStore(str(output)).holders(""))
@@ -89,7 +90,7 @@ def test_a_split_is_held_until_its_workers_are_gone(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job_run.Engines, "__exit__", ending)
+    monkeypatch.setattr(Engines, "__exit__", ending)
     config = ShardConfig.model_validate({"source": str(tree), "output": str(output)})
     if stopped:
         monkeypatch.setattr(job_run, "read_back", stop)
