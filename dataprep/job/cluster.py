@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import logging
 import os
 import secrets
@@ -15,10 +16,14 @@ from functools import partial
 from typing import Any
 
 from dataprep import keys
-from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
+from dataprep.errors import ConfigError, DataprepError, JobError, SampleLost, WorkerLost
 from dataprep.execution import DaskOptions
+from dataprep.in_hand import UNNOTED
+from dataprep.job.attempts import attempt, attempts_lost, key_of
 from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
+from dataprep.job.journal import ISOLATED
+from dataprep.job.overdue import Overdue
 from dataprep.job.storing import beside_dask_tasks
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 
@@ -105,36 +110,55 @@ class Cluster:
 
         slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name=self._name)
         waiting = iter(tasks)
+        numbers = itertools.count()
+        built: dict[str, ShardTask] = {}
 
-        def submit(count: int) -> list[Any]:
-            built = [build() for _, build in zip(range(count), waiting, strict=False)]
-            return [
-                client.submit(
-                    partial(_on_worker, task, slots, self._name),
-                    pure=False,
-                    retries=self._options.retries,
-                    key=f"{keys.numbered(task.split, task.shard, task.shards)}-{self._name}",
-                )
-                for task in built
-            ]
+        def submit(task: ShardTask) -> Any:
+            shard = keys.numbered(task.split, task.shard, task.shards)
+            key = f"{shard}-{self._name}-{next(numbers)}"
+            built[key] = task
+            return client.submit(
+                partial(_on_worker, task, slots, self._name),
+                pure=False,
+                retries=self._options.retries,
+                key=key,
+            )
+
+        def submit_next(count: int) -> list[Any]:
+            return [submit(build()) for _, build in zip(range(count), waiting, strict=False)]
 
         in_flight = max(2, 3 * self._workers(client))  # one stored, one converted, one to begin
-        running = as_completed(submit(in_flight))
+        running = as_completed(submit_next(in_flight))
         try:
             for future in running:
+                task = built.pop(future.key)
+                if self._lost_beside_others(client, future, task):
+                    running.add(submit(task))
+                    continue
                 on_result(_result(future))
                 future.release()
-                running.update(submit(1))
+                running.update(submit_next(1))
         except BaseException:
             client.cancel([*running.futures], force=True)
             raise
         slots.close()
 
+    def _lost_beside_others(self, client: Any, future: Any, task: ShardTask) -> bool:
+        """Whether Dask gave it up for deaths of its workers that were over other shards."""
+        from distributed import KilledWorker
+
+        if not isinstance(future.exception(), KilledWorker):
+            return False
+        return attempts_lost(client, self._name, key_of(task)) <= self._options.retries
+
     def _workers(self, client: Any) -> int:
         return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
 
-    def _receive(self, event: tuple[float, tuple[int, int, int]]) -> None:
-        self._report(Progress(*event[1]))
+    def _receive(self, event: tuple[float, tuple[int, int, int] | str]) -> None:
+        if isinstance(event[1], str):
+            self._announce(event[1])
+        else:
+            self._report(Progress(*event[1]))
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -227,8 +251,12 @@ def cluster_class(path: str) -> Callable[..., Any]:
     return found
 
 
-def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult:
-    """Runs in a worker: progress goes to the driver as Dask events."""
+def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult | SampleLost:
+    """Runs in a worker: progress goes to the driver as Dask events.
+
+    A shard over which a worker was lost is converted in isolation. What that cannot help is an
+    answer, not an error: Dask would try again.
+    """
     from distributed import get_worker
 
     worker = get_worker()
@@ -236,14 +264,25 @@ def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult:
     def report(progress: Progress) -> None:
         worker.log_event(topic, (progress.samples, progress.source_bytes, progress.failed))
 
-    return make_shard_or_take_back(task, report, beside_dask_tasks(worker, slots))
+    # Without a nanny nobody would start another worker.
+    in_hand = Overdue(task.limit.seconds) if worker.nanny else UNNOTED
+    storing = beside_dask_tasks(worker, slots)
+    with attempt(worker, topic, key_of(task)) as lost:
+        if not lost:
+            return make_shard_or_take_back(task, report, storing, in_hand=in_hand)
+        shard = keys.numbered(task.split, task.shard, task.shards)
+        worker.log_event(topic, f"a worker was lost over {shard}: its {ISOLATED}")
+        try:
+            return make_shard_or_take_back(task, report, storing, isolated=True)
+        except SampleLost as error:
+            return error
 
 
 def _result(future: Any) -> ShardResult:
     from distributed import KilledWorker
 
     try:
-        result: ShardResult = future.result()
+        result: ShardResult | SampleLost = future.result()
     except KilledWorker as error:
         shard = str(error.task).partition("-dataprep-")[0]
         raise WorkerLost(
@@ -254,6 +293,8 @@ def _result(future: Any) -> ShardResult:
         raise
     except Exception as error:
         raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
+    if isinstance(result, SampleLost):
+        raise result
     return result
 
 
