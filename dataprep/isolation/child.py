@@ -58,18 +58,19 @@ def _answer(
             data = read_one(source, item, policy.max_source_bytes)
         digest = digest_of(data)
     except Exception as error:  # noqa: BLE001  raised by who asked
-        connection.send(_sendable(error))
+        connection.send(sendable(error))
         return
     connection.send(digest)
     answer: Outcome | Exception
     try:
         answer = Outcome(converted_or_why(data, policy, item.name), digest)
     except Exception as error:  # noqa: BLE001  raised by who asked
-        answer = _sendable(error)
+        answer = sendable(error)
     connection.send(answer)
 
 
-def _sendable(error: Exception) -> Exception:
+def sendable(error: Exception) -> Exception:
+    """The error itself, or its words where another process could not make it."""
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301  our own
     except Exception:  # noqa: BLE001  what cannot be sent is told

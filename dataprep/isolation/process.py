@@ -11,6 +11,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
+import cloudpickle
+
 from dataprep.errors import ImageError, JobError
 from dataprep.image import ImagePolicy
 from dataprep.isolation.endings import Ending, ending_of
@@ -54,6 +56,7 @@ class IsolatedProcess:
                 )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.pid = self._process.pid
         try:
             self._begin(source, policy)
         except BaseException:
@@ -89,9 +92,7 @@ class IsolatedProcess:
         self._ended()
 
     def _begin(self, source: Source | None, policy: ImagePolicy) -> None:
-        from distributed.protocol import pickle  # by value what is of the script that runs
-
-        content = pickle.dumps((source, policy))
+        content = cloudpickle.dumps((source, policy))  # by value what is of the script that runs
         try:
             self._connection.send_bytes(content)
             if not self._connection.poll(_START_S):

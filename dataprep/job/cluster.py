@@ -55,6 +55,7 @@ class Cluster:
         self._announce = announce
         self._name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
         self._client: Future[Any] | None = None
+        self._told: dict[str, Progress] = {}
         self._open = contextlib.ExitStack()
 
     @property
@@ -154,11 +155,15 @@ class Cluster:
     def _workers(self, client: Any) -> int:
         return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
 
-    def _receive(self, event: tuple[float, tuple[int, int, int] | str]) -> None:
-        if isinstance(event[1], str):
-            self._announce(event[1])
-        else:
-            self._report(Progress(*event[1]))
+    def _receive(self, event: tuple[float, tuple[str, tuple[int, int, int] | None]]) -> None:
+        shard, told = event[1]
+        if told is None:  # what its lost attempt had told is not there
+            self._report(-self._told.pop(shard, Progress()))
+            self._announce(f"a worker was lost over {shard}: its {ISOLATED}")
+            return
+        progress = Progress(*told)
+        self._told[shard] = self._told.get(shard, Progress()) + progress
+        self._report(progress)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -260,9 +265,11 @@ def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult | SampleL
     from distributed import get_worker
 
     worker = get_worker()
+    shard = keys.numbered(task.split, task.shard, task.shards)
 
     def report(progress: Progress) -> None:
-        worker.log_event(topic, (progress.samples, progress.source_bytes, progress.failed))
+        told = (progress.samples, progress.source_bytes, progress.failed)
+        worker.log_event(topic, (shard, told))
 
     # Without a nanny nobody would start another worker.
     in_hand = Overdue(task.limit.seconds) if worker.nanny else UNNOTED
@@ -270,8 +277,7 @@ def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult | SampleL
     with attempt(worker, topic, key_of(task)) as lost:
         if not lost:
             return make_shard_or_take_back(task, report, storing, in_hand=in_hand)
-        shard = keys.numbered(task.split, task.shard, task.shards)
-        worker.log_event(topic, f"a worker was lost over {shard}: its {ISOLATED}")
+        worker.log_event(topic, (shard, None))
         try:
             return make_shard_or_take_back(task, report, storing, isolated=True)
         except SampleLost as error:

@@ -27,9 +27,7 @@ from dataprep.errors import StoreError
 from dataprep.names import escape, to_bytes
 from dataprep.stores.local_leases import FileLease, take
 
-ISOLATED = (
-    "its samples are converted in a process of their own, and one that crashes it fails alone"
-)
+ISOLATED = "samples are converted in a process of their own, where one that crashes fails alone"
 _SLOT_BYTES = 256  # a name that is longer is cut
 _SLOTS = 256
 _SHOWN = 3
