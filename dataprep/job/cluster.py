@@ -16,16 +16,13 @@ from functools import partial
 from typing import Any
 
 from dataprep import keys
-from dataprep.errors import ConfigError, DataprepError, JobError, SampleLost, WorkerLost
+from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
-from dataprep.in_hand import UNNOTED
-from dataprep.job.attempts import attempt, attempts_lost, key_of
-from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
+from dataprep.job.attempts import lost_beside_others, on_worker, result_of
+from dataprep.job.engine import OnResult, nothing
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
 from dataprep.job.journal import ISOLATED
-from dataprep.job.overdue import Overdue
-from dataprep.job.storing import beside_dask_tasks
-from dataprep.worker import Progress, Report, ShardResult, ShardTask
+from dataprep.worker import Progress, Report, ShardTask
 
 _ANSWER_TIMEOUT_S = 15
 # Whose client is gone before its last event is told by Dask as critical, with a traceback.
@@ -119,7 +116,7 @@ class Cluster:
             key = f"{shard}-{self._name}-{next(numbers)}"
             built[key] = task
             return client.submit(
-                partial(_on_worker, task, slots, self._name),
+                partial(on_worker, task, slots, self._name),
                 pure=False,
                 retries=self._options.retries,
                 key=key,
@@ -133,24 +130,16 @@ class Cluster:
         try:
             for future in running:
                 task = built.pop(future.key)
-                if self._lost_beside_others(client, future, task):
+                if lost_beside_others(client, future, self._name, task, self._options.retries):
                     running.add(submit(task))
                     continue
-                on_result(_result(future))
+                on_result(result_of(future))
                 future.release()
                 running.update(submit_next(1))
         except BaseException:
             client.cancel([*running.futures], force=True)
             raise
         slots.close()
-
-    def _lost_beside_others(self, client: Any, future: Any, task: ShardTask) -> bool:
-        """Whether Dask gave it up for deaths of its workers that were over other shards."""
-        from distributed import KilledWorker
-
-        if not isinstance(future.exception(), KilledWorker):
-            return False
-        return attempts_lost(client, self._name, key_of(task)) <= self._options.retries
 
     def _workers(self, client: Any) -> int:
         return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
@@ -254,54 +243,6 @@ def cluster_class(path: str) -> Callable[..., Any]:
             f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
         ) from None
     return found
-
-
-def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult | SampleLost:
-    """Runs in a worker: progress goes to the driver as Dask events.
-
-    A shard over which a worker was lost is converted in isolation. What that cannot help is an
-    answer, not an error: Dask would try again.
-    """
-    from distributed import get_worker
-
-    worker = get_worker()
-    shard = keys.numbered(task.split, task.shard, task.shards)
-
-    def report(progress: Progress) -> None:
-        told = (progress.samples, progress.source_bytes, progress.failed)
-        worker.log_event(topic, (shard, told))
-
-    # Without a nanny nobody would start another worker.
-    in_hand = Overdue(task.limit.seconds) if worker.nanny else UNNOTED
-    storing = beside_dask_tasks(worker, slots)
-    with attempt(worker, topic, key_of(task)) as lost:
-        if not lost:
-            return make_shard_or_take_back(task, report, storing, in_hand=in_hand)
-        worker.log_event(topic, (shard, None))
-        try:
-            return make_shard_or_take_back(task, report, storing, isolated=True)
-        except SampleLost as error:
-            return error
-
-
-def _result(future: Any) -> ShardResult:
-    from distributed import KilledWorker
-
-    try:
-        result: ShardResult | SampleLost = future.result()
-    except KilledWorker as error:
-        shard = str(error.task).partition("-dataprep-")[0]
-        raise WorkerLost(
-            f"workers died again and again over {shard}: out of memory (see --set "
-            "dask.memory_limit) or a crash in a codec. What is stored stays; run again to resume"
-        ) from None
-    except (DataprepError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
-    if isinstance(result, SampleLost):
-        raise result
-    return result
 
 
 @contextlib.contextmanager

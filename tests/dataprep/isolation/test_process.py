@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from dataprep.errors import JobError
+from dataprep.execution import USUAL_LIMIT
 from dataprep.image import ImagePolicy
-from dataprep.isolation import outcomes as isolation
+from dataprep.isolation import isolated_outcomes
 from dataprep.isolation.child import sendable
 from dataprep.isolation.process import IsolatedProcess
 from dataprep.outcomes import Outcome
@@ -36,9 +37,7 @@ def test_it_goes_first_and_leaves_no_core() -> None:
 
 def test_it_ends_with_the_generator() -> None:
     """However that ends; nobody has to wait for it."""
-    found = isolation.isolated_outcomes(
-        Files({ITEM.name: PHOTO}), [ITEM, ITEM], ImagePolicy(), isolation.SampleLimit()
-    )
+    found = isolated_outcomes(Files({ITEM.name: PHOTO}), [ITEM, ITEM], ImagePolicy(), USUAL_LIMIT)
     assert isinstance(next(found), Outcome)
     (child,) = children()
     found.close()
