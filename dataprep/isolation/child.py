@@ -1,7 +1,8 @@
 """The process that converts samples one at a time for another, and may die of one.
 
-It is told a source and a policy once, then one sample after the other. Of each it answers the
-SHA-256 of its file as soon as that is read, then the outcome; or the error in place of either.
+It is a fork of a server that has imported for it and does nothing else, so that the next one is
+there within milliseconds. Of each sample it answers the SHA-256 of its file as soon as that is
+read, then the outcome; or the error in place of either.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import pickle
 import resource
 import signal
+from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,22 +29,39 @@ _FIRST_TO_GO = "1000"  # proc(5), oom_score_adj
 
 
 def serve(descriptor: int, parent: int) -> None:
-    """Answer until nobody asks any more."""
-    _expendable(parent)
-    connection: Connection[Any, Any] = Connection(descriptor)
-    source: Source | None
-    policy: ImagePolicy
-    source, policy = pickle.loads(connection.recv_bytes())  # noqa: S301  our own parent's
-    connection.send("ready")
-    while True:
-        try:
+    """Start a child for each end of a pipe that is sent: its process id, then its exit code."""
+    _end_with(parent)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    control: Connection[Any, Any] = Connection(descriptor)
+    source, policy = pickle.loads(control.recv_bytes())  # noqa: S301  our own parent's
+    control.send("ready")
+    server = os.getpid()
+    with contextlib.suppress(EOFError, OSError):  # nobody asks any more
+        while True:
+            control.recv()
+            end = reduction.recv_handle(control)
+            child = os.fork()
+            if not child:
+                control.close()
+                _convert_all(Connection(end), source, policy, server)
+            os.close(end)
+            control.send(child)
+            control.send(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    os._exit(0)
+
+
+def _convert_all(
+    connection: Connection[Any, Any], source: Source | None, policy: ImagePolicy, server: int
+) -> None:
+    """Answer until nobody asks any more. Where memory runs out this process goes first."""
+    with contextlib.suppress(EOFError, OSError):
+        _end_with(server)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
+        while True:
             item, data = connection.recv()
-        except EOFError:
-            os._exit(0)
-        try:
             _answer(connection, source, policy, item, data)
-        except OSError:  # nobody hears it
-            os._exit(0)
+    os._exit(0)
 
 
 def _answer(
@@ -78,12 +97,8 @@ def sendable(error: Exception) -> Exception:
     return error
 
 
-def _expendable(parent: int) -> None:
-    """End with the parent, before it where memory runs out, and leave no core behind."""
-    with contextlib.suppress(AttributeError, OSError):
+def _end_with(parent: int) -> None:
+    with contextlib.suppress(AttributeError, OSError):  # systems without it
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)  # it was gone before we asked
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -44,7 +44,7 @@ def isolated_outcomes(
 
 
 class _Isolated:
-    """One process, and the next one when that has died."""
+    """One process after the other."""
 
     def __init__(self, source: Source, policy: ImagePolicy, limit: SampleLimit) -> None:
         self._source, self._policy, self._limit = source, policy, limit
@@ -69,9 +69,9 @@ class _Isolated:
 
     def _tried(self, item: Located) -> Outcome | Ending:
         data = read_one(self._source, item, self._policy.max_source_bytes) if self._here else None
+        if self._process is not None and not self._process.alive:
+            self._process.end()
+            self._process = None
         if self._process is None:
             self._process = IsolatedProcess(None if self._here else self._source, self._policy)
-        found = self._process.convert(item, data, self._limit.seconds)
-        if isinstance(found, Ending):
-            self._process = None
-        return found
+        return self._process.convert(item, data, self._limit.seconds)

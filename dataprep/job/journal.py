@@ -37,12 +37,13 @@ class Journal:
     """One run's; ``path`` None keeps nothing.
 
     Attributes:
+        path: where it is kept.
         isolated: whether samples are to be converted in processes of their own.
         died_over: names that the last run had in hand when it died.
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
+        self.path = path
         self._lease: FileLease | None = None
         self._map: mmap.mmap | None = None
         self._free: list[int] = []
@@ -70,14 +71,14 @@ class Journal:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        if self._map is None or self._path is None or self._lease is None:
+        if self._map is None or self.path is None or self._lease is None:
             return
         self._free.clear()
         self._mine.clear()
         self._map = None  # a thread that lives on may write to it
         # A run that was isolated and did not end well: the next one is, too.
         if kind is None or not self.died_over:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
         self._lease.release()
 
     def announce(self, note: Callable[[str], None]) -> None:
@@ -105,14 +106,14 @@ class Journal:
             self._free.append(slot)
 
     def _open(self) -> None:
-        if self._path is None:
+        if self.path is None:
             return
-        lease = take(self._path.with_suffix(".lock"), "")
+        lease = take(self.path.with_suffix(".lock"), "")
         if not isinstance(lease, FileLease):
             return
         size = _SLOTS * _SLOT_BYTES
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 os.ftruncate(descriptor, size)
                 self._map = mmap.mmap(descriptor, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from dataprep.execution import USUAL_LIMIT
 from dataprep.image import ImagePolicy
 from dataprep.isolation import isolated_outcomes
 from dataprep.isolation.child import sendable
+from dataprep.isolation.endings import Ending
 from dataprep.isolation.process import IsolatedProcess
 from dataprep.outcomes import Outcome
 from dataprep.sources import Located
@@ -27,6 +29,7 @@ def test_it_goes_first_and_leaves_no_core() -> None:
     """Where memory ends the kernel takes it before its parent; a crash writes no core file."""
     process = IsolatedProcess(Files({ITEM.name: PHOTO}), ImagePolicy())
     try:
+        assert isinstance(process.convert(ITEM, None, 60.0), Outcome)
         own = Path(f"/proc/{process.pid}")
         assert (own / "oom_score_adj").read_text().strip() == "1000"
         (line,) = [one for one in (own / "limits").read_text().splitlines() if "core" in one]
@@ -48,6 +51,20 @@ def children() -> set[int]:
     """Process ids of those that this one started."""
     tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     return {int(pid) for task in tasks for pid in task.read_text().split()}
+
+
+def test_a_server_that_is_killed() -> None:
+    """It is as if its child had been: killed from outside, over a sample that is tried again."""
+    process = IsolatedProcess(Files({ITEM.name: PHOTO}), ImagePolicy())
+    try:
+        process.convert(ITEM, None, 60.0)
+        (server,) = children()
+        assert process.alive
+        os.kill(server, signal.SIGKILL)
+        wait_until(lambda: not process.alive, "the server to end")
+        assert process.convert(ITEM, None, 60.0) == Ending("killed", "SIGKILL")
+    finally:
+        process.end()
 
 
 class Unknown:
