@@ -41,7 +41,7 @@ class Place:
     """A folder to work in, with a drawn tree of which copies are marked."""
 
     root: Path
-    images: int = 60
+    images: int = 40
     _made: int = 0
     names: list[str] = field(default_factory=list)
 

@@ -266,16 +266,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
+    command = f"PYTHONPATH=. python -m tests.reliability.crashes --times {given.times}"
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    title = "Crashes, hangs and kills in native code"
+    found: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
-        place = Place(Path(folder))
-        found = tuple(rows(place, random.Random(given.seed), given.times))
-    for row in found:
-        _say(str(row))
-    if given.save:
-        command = f"PYTHONPATH=. python -m tests.reliability.crashes --times {given.times}"
-        day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        title = "Crashes, hangs and kills in native code"
-        save("crashes", Tried(title, command, day, given.seed, found))
+        for row in rows(Place(Path(folder)), random.Random(given.seed), given.times):
+            _say(str(row))
+            found.append(row)
+            if given.save:
+                save("crashes", Tried(title, command, day, given.seed, found))
 
 
 if __name__ == "__main__":

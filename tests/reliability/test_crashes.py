@@ -17,7 +17,7 @@ SEED = int(os.environ.get("DATAPREP_SEED", "7"))
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Images enough for three shards."""
-    return Place(tmp_path_factory.mktemp("crashes"), images=40)
+    return Place(tmp_path_factory.mktemp("crashes"))
 
 
 @pytest.fixture
