@@ -16,7 +16,6 @@ from dataprep.execution import USUAL_LIMIT, SampleLimit
 from dataprep.formats import IMAGENET, Box, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy
 from dataprep.in_hand import UNNOTED, InHand
-from dataprep.isolation import isolated_outcomes
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import escape, to_bytes
 from dataprep.outcomes import Outcome, outcomes
@@ -131,11 +130,12 @@ def make_shard(
     ]
     rows = []
     located = [item.located for item in task.items]
-    converted = (
-        isolated_outcomes(task.source, located, task.policy, task.limit, in_hand)
-        if isolated
-        else outcomes(task.source, located, task.policy, threads, in_hand)
-    )
+    if isolated:
+        from dataprep.isolation import isolated_outcomes
+
+        converted = isolated_outcomes(task.source, located, task.policy, task.limit, in_hand)
+    else:
+        converted = outcomes(task.source, located, task.policy, threads, in_hand)
     with _Ticker(report) as ticker, closing(converted):
         for number, (outcome, item) in enumerate(zip(converted, task.items, strict=True)):
             row = _one(task, spools, task.first_number + number, outcome, item)

@@ -14,7 +14,6 @@ from dataprep.config import ShardConfig
 from dataprep.errors import ImageError
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
-from dataprep.isolation import isolated_outcomes
 from dataprep.job.journal import Journal
 from dataprep.names import to_bytes
 from dataprep.outcomes import convert_sample
@@ -43,6 +42,8 @@ def calibrate(
     chosen = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))].tolist()
     measure = _Measure(listing, config)
     if journal.isolated:
+        from dataprep.isolation import isolated_outcomes
+
         items = [listing.located(row) for row in chosen]
         found = isolated_outcomes(source, items, config.image, config.sample_limit, journal)
         images = (outcome.converted for outcome in found)
