@@ -17,7 +17,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
-from dataprep.execution import DaskOptions, PlanOptions
+from dataprep.execution import DaskOptions, Hung, PlanOptions, SampleLimit
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
@@ -95,6 +95,11 @@ class ShardConfig(BaseModel):
 
     max_failures: int | str = "1%"
     """Samples that may fail: a number, a share, or `none`."""
+
+    hung_samples: Hung = "stop"
+    """What becomes of a sample that takes longer than `dask.sample_timeout_s`, in a process of its
+    own too: `stop` ends the job, resumable, and names it; `fail` records it as failed, so that
+    the speed of the machine has a say in what is written."""
 
     ilsvrc: ILSVRCOptions = ILSVRCOptions()
     """How tar archives are read (docs/tars.md)."""
@@ -212,6 +217,11 @@ class ShardConfig(BaseModel):
     def record_options(self) -> RecordOptions:
         """How records are written, label offsets aside."""
         return RecordOptions(layout=Layout.of(self.layout))
+
+    @property
+    def sample_limit(self) -> SampleLimit:
+        """How long one sample may take, and what becomes of one that takes longer."""
+        return SampleLimit(self.dask.sample_timeout_s, self.hung_samples)
 
     def source_section(self) -> object | None:
         """The part that is called as ``kind`` is, for kinds that have one."""

@@ -20,6 +20,8 @@ are translated once, where the foreign library is called.
     │   ├── UnsupportedImage                      known, but nothing honest can be made of it
     │   ├── RefusedImage                          the policy refuses images of this kind
     │   ├── UnreadableImage                       this one file may not be read
+    │   ├── DecoderCrashed                        native code dies of it, each time
+    │   ├── DecoderHung                           native code does not come back, each time
     │   ├── ImageTooLarge                         over a limit
     │   └── ImageTooSmall                         under a limit: skipped, no failure
     ├── RecordError            ValueError         a record file does not follow its format
@@ -41,6 +43,7 @@ are translated once, where the foreign library is called.
         ├── ShardsMissing                         not all shards of a split are stored
         ├── TooManyFailures                       more failed samples than allowed
         └── WorkerLost                            workers die over one shard
+            └── SampleLost                        or over one sample, not by its content
 """
 
 from __future__ import annotations
@@ -124,6 +127,18 @@ class UnreadableImage(ImageError):
     """This one file may not be read."""
 
     kind = "unreadable"
+
+
+class DecoderCrashed(ImageError):
+    """Native code that was given this file ended its process by a fault, each time."""
+
+    kind = "crashed"
+
+
+class DecoderHung(ImageError):
+    """Native code that was given this file did not come back within the limit, each time."""
+
+    kind = "hung"
 
 
 class ImageTooLarge(ImageError):
@@ -231,3 +246,7 @@ class TooManyFailures(JobError):
 
 class WorkerLost(JobError):
     """Workers die over one shard, again and again."""
+
+
+class SampleLost(WorkerLost):
+    """Processes that convert one sample are killed or hang, again and again."""

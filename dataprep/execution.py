@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field
+
+Hung = Literal["stop", "fail"]
+
+
+class SampleLimit(NamedTuple):
+    """How long one conversion may last, and what becomes of a sample that lasts longer."""
+
+    seconds: float = 600.0
+    hung: Hung = "stop"
+
+
+USUAL_LIMIT = SampleLimit()
 
 
 class DaskOptions(BaseModel):
@@ -37,6 +49,10 @@ class DaskOptions(BaseModel):
 
     max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
     """Shards that all workers store at a time."""
+
+    sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
+    """Seconds that one image may take to be converted, far beyond what any should. A worker process
+    that takes longer is ended; see `hung_samples`."""
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
     """Of a shard after a store error or a lost worker."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dataprep.errors import ImageError, ImageTooLarge
 from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.in_hand import UNNOTED, InHand
 from dataprep.ordered import in_order
 from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.read_ahead import AHEAD_BYTES, read_ahead
@@ -25,9 +26,15 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    source: Source, items: Sequence[Located], policy: ImagePolicy, threads: int = 0
+    source: Source,
+    items: Sequence[Located],
+    policy: ImagePolicy,
+    threads: int = 0,
+    in_hand: InHand = UNNOTED,
 ) -> Generator[Outcome, None, None]:
     """Of every item, in order. ``threads`` convert, with 0 the caller's; they bound what is held.
+
+    ``in_hand`` is told of each while it is converted.
 
     Raises:
         SourceChanged: a file is gone or has another size than planned.
@@ -35,7 +42,7 @@ def outcomes(
     """
     contents = read_ahead(source, items, policy.max_source_bytes)
     return in_order(
-        partial(_outcome, policy),
+        partial(_outcome, policy, in_hand),
         zip(contents, (item.name for item in items), strict=True),
         threads,
         ahead=2 * threads,
@@ -58,10 +65,25 @@ def convert_sample(data: bytes | ImageError, policy: ImagePolicy, name: str = ""
     return converted
 
 
-def _outcome(policy: ImagePolicy, read: tuple[bytes | ImageError, str]) -> Outcome:
-    data, name = read
-    digest = "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
+def converted_or_why(
+    data: bytes | ImageError, policy: ImagePolicy, name: str
+) -> Converted | ImageError:
+    """``convert_sample``, its error in place of an image."""
     try:
-        return Outcome(convert_sample(data, policy, name), digest)
+        return convert_sample(data, policy, name)
     except ImageError as error:
-        return Outcome(error, digest)
+        return error
+
+
+def digest_of(data: bytes | ImageError) -> str:
+    """SHA-256 of a file that was read."""
+    return "" if isinstance(data, ImageError) else hashlib.sha256(data).hexdigest()
+
+
+def _outcome(policy: ImagePolicy, in_hand: InHand, read: tuple[bytes | ImageError, str]) -> Outcome:
+    data, name = read
+    in_hand.take(name)
+    try:
+        return Outcome(converted_or_why(data, policy, name), digest_of(data))
+    finally:
+        in_hand.lay_down()

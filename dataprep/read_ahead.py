@@ -25,7 +25,7 @@ def read_ahead(
     """
 
     def read(item: Located) -> bytes | ImageError:
-        return _read(source, item, max_bytes)
+        return read_one(source, item, max_bytes)
 
     # One read at a time hides nothing: it needs no thread either.
     threads = source.concurrency if source.concurrency > 1 else 0
@@ -38,8 +38,12 @@ def read_ahead(
     )
 
 
-def _read(source: Source, item: Located, max_bytes: int) -> bytes | ImageError:
-    """A file's bytes, or why its content cannot be had; store errors are raised."""
+def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageError:
+    """A file's bytes, or why its content cannot be had.
+
+    Raises:
+        SourceChanged, StoreError: as ``read_ahead``.
+    """
     if item.bytes > max_bytes:
         return ImageTooLarge(
             f"{item.bytes:,} bytes are more than max_source_bytes allows ({max_bytes:,})"

@@ -12,8 +12,10 @@ from typing import NamedTuple
 from dataprep import keys
 from dataprep.boxes import Annotated, BoxOptions, Shown, follow
 from dataprep.errors import ImageError, ImageTooSmall, NotAnImage
+from dataprep.execution import USUAL_LIMIT, SampleLimit
 from dataprep.formats import IMAGENET, Box, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy
+from dataprep.in_hand import UNNOTED, InHand
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import escape, to_bytes
 from dataprep.outcomes import Outcome, outcomes
@@ -46,7 +48,7 @@ class ShardTask:
 
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
-    how boxes follow their images, where the job has any.
+    how boxes follow their images, where the job has any. ``limit`` is that of one sample.
     """
 
     fingerprint: str
@@ -63,6 +65,7 @@ class ShardTask:
     store: Store
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
+    limit: SampleLimit = USUAL_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +108,20 @@ def make_shard(
     report: Report,
     upload_slot: AbstractContextManager[object] | None = None,
     threads: int = 0,
+    *,
+    isolated: bool = False,
+    in_hand: InHand = UNNOTED,
 ) -> ShardResult:
     """Make one shard in every format, store it, and write its receipt last.
 
     ``report`` is called about four times a second and may raise to stop the work.
-    ``upload_slot`` is held while storing. ``threads`` convert its images; with 0 the caller's does.
+    ``upload_slot`` is held while storing. ``threads`` convert its images; with 0 the caller's does,
+    and with ``isolated`` a process of its own, one after the other. ``in_hand`` is told of each.
 
     Raises:
         SourceChanged: a sample is gone or has another size than planned.
         StoreError: the source could not be read or the shard not be stored.
+        SampleLost: isolated, a sample again and again kills who converts it, or does not end.
     """
     require_versions(task.versions)
     spools = [
@@ -122,7 +130,12 @@ def make_shard(
     ]
     rows = []
     located = [item.located for item in task.items]
-    converted = outcomes(task.source, located, task.policy, threads)
+    if isolated:
+        from dataprep.isolation import isolated_outcomes
+
+        converted = isolated_outcomes(task.source, located, task.policy, task.limit, in_hand)
+    else:
+        converted = outcomes(task.source, located, task.policy, threads, in_hand)
     with _Ticker(report) as ticker, closing(converted):
         for number, (outcome, item) in enumerate(zip(converted, task.items, strict=True)):
             row = _one(task, spools, task.first_number + number, outcome, item)

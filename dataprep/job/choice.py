@@ -9,6 +9,7 @@ from dataprep.job import socket_folder
 from dataprep.job.cluster import Cluster
 from dataprep.job.engine import Engine
 from dataprep.job.forking import refuse_while_main_is_imported
+from dataprep.job.journal import Journal
 from dataprep.job.threads import Threads
 from dataprep.worker import Report
 
@@ -20,10 +21,14 @@ class Engines:
     """The engine of each split of a job. Worker processes serve all splits that are left."""
 
     def __init__(
-        self, options: DaskOptions, report: Report, announce: Callable[[str], None]
+        self,
+        options: DaskOptions,
+        report: Report,
+        announce: Callable[[str], None],
+        journal: Journal | None = None,
     ) -> None:
         self._options = options
-        self._threads = Threads(options, report)
+        self._threads = Threads(options, report, journal)
         self._cluster = Cluster(options, report, announce)  # begins when it is wanted
 
     def expect(self, source_bytes: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import logging
 import os
 import secrets
@@ -16,12 +17,13 @@ from multiprocessing import util
 from typing import Any
 
 from dataprep import keys
-from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
+from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
-from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
+from dataprep.job.attempts import lost_beside_others, on_worker, result_of
+from dataprep.job.engine import OnResult, nothing
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
-from dataprep.job.storing import beside_dask_tasks
-from dataprep.worker import Progress, Report, ShardResult, ShardTask
+from dataprep.job.journal import ISOLATED
+from dataprep.worker import Progress, Report, ShardTask
 
 _ANSWER_TIMEOUT_S = 15
 # Whose client is gone before its last event is told by Dask as critical, with a traceback.
@@ -51,6 +53,7 @@ class Cluster:
         self._announce = announce
         self._name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
         self._client: Future[Any] | None = None
+        self._told: dict[str, Progress] = {}
         self._open = contextlib.ExitStack()
 
     @property
@@ -106,26 +109,34 @@ class Cluster:
 
         slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name=self._name)
         waiting = iter(tasks)
+        numbers = itertools.count()
+        built: dict[str, ShardTask] = {}
 
-        def submit(count: int) -> list[Any]:
-            built = [build() for _, build in zip(range(count), waiting, strict=False)]
-            return [
-                client.submit(
-                    partial(_on_worker, task, slots, self._name),
-                    pure=False,
-                    retries=self._options.retries,
-                    key=f"{keys.numbered(task.split, task.shard, task.shards)}-{self._name}",
-                )
-                for task in built
-            ]
+        def submit(task: ShardTask) -> Any:
+            shard = keys.numbered(task.split, task.shard, task.shards)
+            key = f"{shard}-{self._name}-{next(numbers)}"
+            built[key] = task
+            return client.submit(
+                partial(on_worker, task, slots, self._name),
+                pure=False,
+                retries=self._options.retries,
+                key=key,
+            )
+
+        def submit_next(count: int) -> list[Any]:
+            return [submit(build()) for _, build in zip(range(count), waiting, strict=False)]
 
         in_flight = max(2, 3 * self._workers(client))  # one stored, one converted, one to begin
-        running = as_completed(submit(in_flight))
+        running = as_completed(submit_next(in_flight))
         try:
             for future in running:
-                on_result(_result(future))
+                task = built.pop(future.key)
+                if lost_beside_others(client, future, self._name, task, self._options.retries):
+                    running.add(submit(task))
+                    continue
+                on_result(result_of(future))
                 future.release()
-                running.update(submit(1))
+                running.update(submit_next(1))
         except BaseException:
             client.cancel([*running.futures], force=True)
             raise
@@ -134,8 +145,15 @@ class Cluster:
     def _workers(self, client: Any) -> int:
         return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
 
-    def _receive(self, event: tuple[float, tuple[int, int, int]]) -> None:
-        self._report(Progress(*event[1]))
+    def _receive(self, event: tuple[float, tuple[str, tuple[int, int, int] | None]]) -> None:
+        shard, told = event[1]
+        if told is None:  # what its lost attempt had told is not there
+            self._report(-self._told.pop(shard, Progress()))
+            self._announce(f"a worker was lost over {shard}: its {ISOLATED}")
+            return
+        progress = Progress(*told)
+        self._told[shard] = self._told.get(shard, Progress()) + progress
+        self._report(progress)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -229,36 +247,6 @@ def cluster_class(path: str) -> Callable[..., Any]:
             f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
         ) from None
     return found
-
-
-def _on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult:
-    """Runs in a worker: progress goes to the driver as Dask events."""
-    from distributed import get_worker
-
-    worker = get_worker()
-
-    def report(progress: Progress) -> None:
-        worker.log_event(topic, (progress.samples, progress.source_bytes, progress.failed))
-
-    return make_shard_or_take_back(task, report, beside_dask_tasks(worker, slots))
-
-
-def _result(future: Any) -> ShardResult:
-    from distributed import KilledWorker
-
-    try:
-        result: ShardResult = future.result()
-    except KilledWorker as error:
-        shard = str(error.task).partition("-dataprep-")[0]
-        raise WorkerLost(
-            f"workers died again and again over {shard}: out of memory (see --set "
-            "dask.memory_limit) or a crash in a codec. What is stored stays; run again to resume"
-        ) from None
-    except (DataprepError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
-    return result
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from dataprep.in_hand import UNNOTED, InHand
 from dataprep.worker import Progress, Report, ShardResult, ShardTask, make_shard
 
 OnResult = Callable[[ShardResult], None]
@@ -35,7 +36,13 @@ class Engine(Protocol):
 
 
 def make_shard_or_take_back(
-    task: ShardTask, report: Report, slots: Any, threads: int = 0
+    task: ShardTask,
+    report: Report,
+    slots: Any,
+    threads: int = 0,
+    *,
+    isolated: bool = False,
+    in_hand: InHand = UNNOTED,
 ) -> ShardResult:
     """``make_shard``; if it fails, the progress it reported is taken back."""
     reported = Progress()
@@ -46,7 +53,7 @@ def make_shard_or_take_back(
         reported = reported + progress
 
     try:
-        return make_shard(task, counted, slots, threads)
+        return make_shard(task, counted, slots, threads, isolated=isolated, in_hand=in_hand)
     except Exception:
         report(-reported)
         raise

@@ -27,10 +27,12 @@ from dataprep.forecast import (
     working_s,
 )
 from dataprep.job.box_plans import find_boxes
+from dataprep.job.calibration import calibrate
 from dataprep.job.charges import cost_of, requests_of
 from dataprep.job.choice import takes_processes
 from dataprep.job.claims import stored_splits
-from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
+from dataprep.job.journal import Journal
+from dataprep.job.plans import SplitPlan, label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
 from dataprep.job.request import Request, checked, requested
 from dataprep.job.shared_labels import label_space_for
@@ -71,9 +73,11 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     begun_s = time.perf_counter()
     boxes = find_boxes(config, request.listing, label_space, note or _silent)
     boxes_s = time.perf_counter() - begun_s
-    trial = timed_trial(request, label_space, boxes)
-    begun_s = time.perf_counter()
-    plans = _planned(request, label_space, boxes)
+    with Journal.of(config, "plan") as journal:
+        journal.announce(note or _silent)
+        trial = timed_trial(request, label_space, boxes, journal)
+        begun_s = time.perf_counter()
+        plans = _planned(request, label_space, boxes, journal)
     planning_s = boxes_s + time.perf_counter() - begun_s
 
     samples = sum(plan.samples for plan in plans.values())
@@ -140,11 +144,11 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
 
 
 def _planned(
-    request: Request, label_space: LabelSpace, boxes: BoxColumns | None
+    request: Request, label_space: LabelSpace, boxes: BoxColumns | None, journal: Journal
 ) -> dict[str, SplitPlan]:
     """The plan that ``shard`` would store, with all the work that it would be."""
     listing, config = request.listing, request.config
-    calibration = calibrate(listing, sample_rows(listing), request.source, config)
+    calibration = calibrate(listing, sample_rows(listing), request.source, config, journal)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     listing.digest()
     for plan in plans.values():

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from dataprep.counted import counted
 from dataprep.job.box_plans import find_boxes
+from dataprep.job.calibration import calibrate
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import SplitPlan, calibrate, label_offsets, make_plans, sample_rows
+from dataprep.job.journal import Journal
+from dataprep.job.plans import SplitPlan, label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import oddities
 from dataprep.job.request import Request
 from dataprep.job.stored import content_of_split
@@ -26,7 +28,12 @@ class Planned(NamedTuple):
     encoded: dict[str, bytes]
 
 
-def planned(request: Request, label_space: LabelSpace, note: Callable[[str], None]) -> Planned:
+def planned(
+    request: Request,
+    label_space: LabelSpace,
+    note: Callable[[str], None],
+    journal: Journal | None = None,
+) -> Planned:
     """What will be made of what; nothing is written."""
     config, listing, source = request.config, request.listing, request.source
     note(
@@ -35,7 +42,7 @@ def planned(request: Request, label_space: LabelSpace, note: Callable[[str], Non
     )
     for said in oddities(request, label_space):
         note(said)
-    calibration = calibrate(listing, sample_rows(listing), source, config)
+    calibration = calibrate(listing, sample_rows(listing), source, config, journal)
     boxes = find_boxes(config, listing, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     labels_json = label_space.to_json()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,13 +18,12 @@ from dataprep.arrow_bytes import readable
 from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
-from dataprep.errors import ConfigError, ImageError
-from dataprep.formats import Sample, get_format
+from dataprep.errors import ConfigError
+from dataprep.formats import get_format
 from dataprep.labels import LabelSpace
-from dataprep.names import escape, to_bytes, unescape
-from dataprep.outcomes import convert_sample
+from dataprep.names import escape, unescape
 from dataprep.receipt import Row
-from dataprep.sources import Listing, Located, Source
+from dataprep.sources import Listing, Located
 from dataprep.worker import Item
 
 VALIDATION = "validation"
@@ -153,43 +151,6 @@ class SplitPlan:
         )
 
 
-def calibrate(
-    listing: Listing, rows: NDArray[np.int64], source: Source, config: ShardConfig
-) -> estimate.Calibration:
-    """Convert a few samples to learn how large records of this source become."""
-    sizes = listing.sizes[rows]
-    chosen = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))]
-    formats = [get_format(name) for name in config.format]
-    options = config.record_options
-
-    def measure(row: int) -> tuple[int, int]:
-        name, size = listing.names[row], int(listing.sizes[row])
-        if size > config.image.max_source_bytes:
-            return size, 0
-        try:
-            converted = convert_sample(source.read(listing.located(row)), config.image, name)
-        except ImageError:
-            return size, 0
-        group = to_bytes(listing.classes[row])
-        sample = Sample(
-            image=converted.data,
-            label=0,
-            width=converted.width,
-            height=converted.height,
-            channels=converted.channels,
-            colorspace=converted.colorspace,
-            encoding=converted.encoding,
-            filename=to_bytes(name.rpartition("/")[2]),
-            synset=group,
-            text=group,
-        )
-        return size, max(form.writer(_Nowhere(), options).write(sample)[1] for form in formats)
-
-    workers = max(config.dask.worker_count, source.concurrency)
-    with ThreadPoolExecutor(min(workers, 16)) as pool:
-        return estimate.Calibration.fit(list(pool.map(measure, chosen.tolist())))
-
-
 def make_plans(
     listing: Listing,
     label_space: LabelSpace,
@@ -271,13 +232,6 @@ def _split_plan(
         offsets=listing.offsets[rows] if listing.containers else listing.offsets,
         values=None if listing.values is None else listing.values[rows],
     )
-
-
-class _Nowhere:
-    """A sink that keeps nothing."""
-
-    def write(self, data: Any, /) -> None:
-        """Forget ``data``."""
 
 
 def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:

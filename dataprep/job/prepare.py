@@ -13,6 +13,7 @@ from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
 from dataprep.job.jobfile import JobFile
+from dataprep.job.journal import Journal
 from dataprep.job.leases import Leases
 from dataprep.job.leftovers import SweptIfStopped
 from dataprep.job.parts import Part
@@ -66,6 +67,7 @@ def prepare(
     running: ExitStack,
     note: Note,
     expect: Expect,
+    journal: Journal | None = None,
 ) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
 
@@ -76,14 +78,15 @@ def prepare(
     """
     request = requested(config, note)
     store = open_store(config.output, config.store)
+    journal = journal or Journal(None)
     _ready(store)
     leases = running.enter_context(Leases(store, part, note))
     leases.take(request.splits)
     running.enter_context(SweptIfStopped(store, request.splits, part))
     for _ in range(_ROUNDS):
         try:
-            return _found(request, store, leases, note, retry_failed, overwrite) or _new(
-                request, store, leases, note, expect, overwrite
+            return _found(request, store, leases, note, retry_failed, overwrite, journal) or _new(
+                request, store, leases, note, expect, overwrite, journal
             )
         except claims.Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
@@ -101,6 +104,7 @@ def _found(
     note: Note,
     retry_failed: bool,
     overwrite: bool,
+    journal: Journal,
 ) -> Prepared | None:
     """The job that is there already, if all of it is."""
     if overwrite:
@@ -115,7 +119,7 @@ def _found(
     if not found:
         return None
     if lost := lost_plans(store, found):
-        _put_back(request, store, found, lost, note)
+        _put_back(request, store, found, lost, note, journal)
     label_space = stored_labels(store, found)
     plans = {split: stored_plan(store, split, found[split]) for split in found}
     again = {
@@ -130,6 +134,7 @@ def _found(
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
     if retry_failed:
         require_limit(store, again, config.max_failures)
+    journal.isolated |= any(each.crashed for each in again.values())
     for split, job in found.items() if retry_failed else ():
         forget(store, job, again[split], request.listing, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
@@ -146,7 +151,13 @@ def _ready(store: Store) -> None:
 
 
 def _new(
-    request: Request, store: Store, leases: Leases, note: Note, expect: Expect, overwrite: bool
+    request: Request,
+    store: Store,
+    leases: Leases,
+    note: Note,
+    expect: Expect,
+    overwrite: bool,
+    journal: Journal,
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     remove = splits_to_remove(store, request.splits) if overwrite else []
@@ -156,7 +167,7 @@ def _new(
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
     expect(int(request.listing.sizes[sample_rows(request.listing)].sum()))
-    made = planned(request, label_space, note)
+    made = planned(request, label_space, note, journal)
     _require_space(store, made.plans, request.config, note)
     if remove:
         note_removal(store, request.splits, remove, note)
@@ -174,13 +185,18 @@ def _new(
 
 
 def _put_back(
-    request: Request, store: Store, found: Mapping[str, JobFile], lost: Sequence[str], note: Note
+    request: Request,
+    store: Store,
+    found: Mapping[str, JobFile],
+    lost: Sequence[str],
+    note: Note,
+    journal: Journal,
 ) -> None:
     """Write labels and plans again that are gone, if they come out as the jobs know them."""
     note(f"gone from {store.uri}: {' and '.join(lost)}; planning again, to put that back")
     own = keys.LABELS in lost
     label_space = request.own_labels() if own else label_space_for(request, store, note)
-    made = planned(request, label_space, note)
+    made = planned(request, label_space, note, journal)
     for split, job in found.items():
         digests = [hashlib.sha256(d).hexdigest() for d in (made.labels, made.encoded[split])]
         if digests != [job.labels_sha256, job.plan_sha256]:

@@ -19,13 +19,20 @@ import numpy as np
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.errors import CorruptRecord, DatasetError, ObjectNotFound, TooManyFailures
+from dataprep.errors import (
+    CorruptRecord,
+    DatasetError,
+    DecoderCrashed,
+    DecoderHung,
+    ObjectNotFound,
+    TooManyFailures,
+)
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
 from dataprep.manifest import Manifest
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
-from dataprep.receipt import Receipt
+from dataprep.receipt import Receipt, Row
 from dataprep.schema import malformed_as, parse
 from dataprep.shares import allowed_failures
 from dataprep.sources import Listing
@@ -33,6 +40,7 @@ from dataprep.stores import Store
 
 SCHEMA = 1
 _THREADS = 16
+_FATAL = (DecoderCrashed.kind, DecoderHung.kind)
 
 
 @dataclass(frozen=True)
@@ -44,12 +52,14 @@ class Retries:
         shards: the shards to make again.
         names: the samples in them that failed, and those that were refused when it was planned.
         refused: how many were; no shard has a place for them.
+        crashed: whether one of them failed since it crashes, or hangs, native code.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[int, ...] = ()
     names: frozenset[str] = frozenset()
     refused: int = 0
+    crashed: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.sizes or self.names)
@@ -60,15 +70,17 @@ def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Ret
     sizes = noted(store, job)
     if not failed:
         return Retries(sizes)
-    shards, names = [], set()
+    shards, crashed = [], False
+    names: set[str] = set()
     for shard, lost in enumerate(in_order(_failed_of(store, job), range(job.shards), _THREADS)):
         if lost:
             shards.append(shard)
-            names.update(lost)
+            names.update(unescape(row.source) for row in lost)
+            crashed |= any(row.kind in _FATAL for row in lost)
     refused = {
         plan.names[i] for i in range(plan.samples, len(plan.names)) if plan.statuses[i] == "failed"
     }
-    return Retries(sizes, tuple(shards), frozenset(names | refused), len(refused))
+    return Retries(sizes, tuple(shards), frozenset(names | refused), len(refused), crashed)
 
 
 def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) -> None:
@@ -134,14 +146,14 @@ def located(plan: SplitPlan, listing: Listing) -> SplitPlan:
     )
 
 
-def _failed_of(store: Store, job: JobFile) -> Callable[[int], list[str]]:
-    def read(shard: int) -> list[str]:
+def _failed_of(store: Store, job: JobFile) -> Callable[[int], list[Row]]:
+    def read(shard: int) -> list[Row]:
         key = keys.receipt(job.split, shard, job.shards)
         try:
             rows = Receipt.from_json(store.get(key), key).rows
         except (ObjectNotFound, CorruptRecord):  # that shard is made again anyway
             return []
-        return [unescape(row.source) for row in rows if row.status == "failed"]
+        return [row for row in rows if row.status == "failed"]
 
     return read
 

@@ -14,6 +14,7 @@ from dataprep.job import progress
 from dataprep.job.choice import Engines
 from dataprep.job.cluster import require_reachable
 from dataprep.job.finish import finish, read_back, stored_shards, too_many
+from dataprep.job.journal import Journal
 from dataprep.job.parts import Part
 from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
@@ -55,9 +56,14 @@ def each_split(
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
     require_reachable(checked(config).dask)
-    with ExitStack() as running, Engines(config.dask, display.advance, display.note) as engines:
+    with (
+        ExitStack() as running,  # leases end last, after those who work under them
+        Journal.of(config, "shard") as journal,
+        _engines(config, display, journal) as engines,
+    ):
         prepared = prepare(
             config,
+            journal=journal,
             overwrite=overwrite,
             retry_failed=retry_failed,
             running=running,
@@ -87,9 +93,14 @@ def shard_part(
 def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
     require_reachable(checked(config).dask)
-    with ExitStack() as running, Engines(config.dask, display.advance, display.note) as engines:
+    with (
+        ExitStack() as running,  # leases end last, after those who work under them
+        Journal.of(config, f"part {part}") as journal,
+        _engines(config, display, journal) as engines,
+    ):
         prepared = prepare(
             config,
+            journal=journal,
             part=part,
             running=running,
             note=display.note,
@@ -97,6 +108,11 @@ def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Ite
         )
         for split in prepared.jobs:
             yield _run_part(prepared, split, part, engines, display)
+
+
+def _engines(config: ShardConfig, display: progress.Display, journal: Journal) -> Engines:
+    journal.announce(display.note)
+    return Engines(config.dask, display.advance, display.note, journal)
 
 
 def _run_split(
@@ -236,6 +252,7 @@ class _Work:
             store=prepared.store,
             layout=prepared.config.record_options.layout,
             boxes=prepared.config.boxes,
+            limit=prepared.config.sample_limit,
         )
 
 

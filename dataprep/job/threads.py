@@ -10,6 +10,7 @@ from functools import partial
 from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreFull
 from dataprep.execution import DaskOptions
 from dataprep.job.engine import OnResult, make_shard_or_take_back, nothing
+from dataprep.job.journal import Journal
 from dataprep.job.storing import Places
 from dataprep.worker import Progress, Report, ShardResult, ShardTask
 
@@ -21,9 +22,12 @@ class Cancelled(BaseException):
 class Threads:
     """Dask's threaded scheduler, in this process."""
 
-    def __init__(self, options: DaskOptions, report: Report) -> None:
+    def __init__(
+        self, options: DaskOptions, report: Report, journal: Journal | None = None
+    ) -> None:
         self._options = options
         self._report = report
+        self._journal = journal or Journal(None)
         self._stop = threading.Event()
 
     def run(
@@ -74,7 +78,14 @@ class Threads:
         while True:
             try:
                 with places.converting(slots) as storing:
-                    return make_shard_or_take_back(build(), self._checked_report, storing, within)
+                    return make_shard_or_take_back(
+                        build(),
+                        self._checked_report,
+                        storing,
+                        within,
+                        isolated=self._journal.isolated,
+                        in_hand=self._journal,
+                    )
             except DataprepError as error:
                 if attempt == self._options.retries or not worth_retrying(error):
                     raise

@@ -194,6 +194,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "source_store": None,
             "dask": DaskOptions(workers=3),
             "max_failures": 3,
+            "hung_samples": "fail",
             "labels": LabelOptions(texts="z"),
             "listing": ListingOptions(path="z"),
             "records": RecordsOptions(split="z"),
@@ -204,6 +205,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
     assert elsewhere.content() == config.content()
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
+        "hung_samples",
         *("listing", "records", "ilsvrc", "source_concurrency", "plan"),
     }
     for change in ({"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}, {"split": "x-y"}):

@@ -81,7 +81,7 @@ def test_record_errors_keep_their_place(kind: type[RecordError]) -> None:
 def test_image_errors_have_kinds_of_their_own() -> None:
     """Every image error is counted under a kind of its own."""
     kinds = [value.kind for value in CLASSES.values() if issubclass(value, ImageError)]
-    assert len(kinds) == len(set(kinds)) == 8
+    assert len(kinds) == len(set(kinds)) == 10
 
 
 def test_exit_codes() -> None:

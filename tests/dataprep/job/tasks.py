@@ -73,6 +73,15 @@ class DeadlySource(FolderSource):
         raise StoreUnreachable("not dead yet")
 
 
+class DeadlyStore(LocalStore):
+    """Ends the process that stores a shard."""
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Never returns."""
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise StoreUnreachable("not dead yet")
+
+
 class CrowdedStore(LocalStore):
     """Notes in ``crowd`` how many puts are under way at once, in any process.
 

@@ -19,7 +19,7 @@ from distributed import LocalCluster
 from typer.testing import CliRunner
 
 from dataprep.cli import app
-from dataprep.errors import ConfigError, StoreUnreachable, TooManyFailures, WorkerLost
+from dataprep.errors import ConfigError, SampleLost, StoreUnreachable, TooManyFailures, WorkerLost
 from dataprep.execution import DaskOptions
 from dataprep.job import cluster as cluster_module
 from dataprep.job.cluster import Cluster, cluster_class, require_reachable
@@ -30,6 +30,7 @@ from tests.dataprep.job import tasks as shared
 from tests.dataprep.job.tasks import (
     CrowdedStore,
     DeadlySource,
+    DeadlyStore,
     FailingSource,
     FolderSource,
     SmallCluster,
@@ -138,11 +139,21 @@ class TestProcesses:
         assert "seen-1" in seen
         assert "seen-3" not in seen
 
-    def test_a_worker_that_dies_again_and_again(self, images: Path, store: LocalStore) -> None:
-        """A shard that kills every worker ends the job with what to do about it."""
+    def test_a_sample_over_which_all_are_killed(self, images: Path, store: LocalStore) -> None:
+        """It ends the job, which names it and says what to do; nothing is recorded as failed."""
+        runner = Runner(workers=1, dashboard="127.0.0.1:0")
+        with pytest.raises(SampleLost, match=r"'n\w+/n\w+\.JPEG': .* more memory, .* to resume"):
+            runner.run(make_tasks(images, DeadlySource(images), store, 1))
+        assert objects(store) == {}
+        assert any("worker was lost over train-00000-of-00001" in x for x in runner.announced)
+
+    def test_a_worker_that_dies_again_and_again(self, images: Path, tmp_path: Path) -> None:
+        """A shard that kills every worker, by none of its samples, ends the job as well."""
+        store = DeadlyStore(str(tmp_path / "out"))
+        store.prepare()
         runner = Runner(workers=1, dashboard="127.0.0.1:0")
         with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
-            runner.run(make_tasks(images, DeadlySource(images), store, 1))
+            runner.run(make_tasks(images, FolderSource(images), store, 1))
         assert objects(store) == {}
 
     def test_interrupts_are_for_the_driver(self) -> None:
