@@ -92,7 +92,12 @@ def flipped(data: bytes, offset: int) -> bytes:
 @pytest.mark.parametrize("method", ["put", "create"])
 @pytest.mark.parametrize("offset", [0, 1234, -1], ids=["first", "middle", "last"])
 def test_an_upload_damaged_once_is_stored_again(
-    through: S3Store, direct: S3Store, proxy: FaultProxy, s3_server: Server, method: str, offset: int
+    through: S3Store,
+    direct: S3Store,
+    proxy: FaultProxy,
+    s3_server: Server,
+    method: str,
+    offset: int,
 ) -> None:
     """A byte flipped on the way up is noticed, also where the server took it, and put right."""
     use(proxy, Rule(Match("PUT", times=1), FlipByte(offset, "upload")))
@@ -110,8 +115,7 @@ def test_an_upload_damaged_always_is_never_reported_as_stored(
     s3_server: Server,
     method: str,
 ) -> None:
-    """A network that damages every upload ends with an error that names the object, stored or not.
-    """
+    """A network that damages every upload ends with an error that names the object."""
     use(proxy, Rule(Match("PUT"), FlipByte(7, "upload")))
     if checks(s3_server):
         with pytest.raises(StoreError, match=f"s3://{bucket}/p/key: what reaches the store is not"):

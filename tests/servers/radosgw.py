@@ -75,9 +75,12 @@ class RadosGateway:
             raise RuntimeError(said.get("problem", "radosgw: ended before it answered"))
         self.url: str = said["url"]
         self.folder = Path(said["folder"])
+        self._client = self.client()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if hasattr(self, "_client"):
+            self._client.close()
         self.process.terminate()
         self.process.wait()
         assert self.process.stdout is not None
@@ -85,8 +88,7 @@ class RadosGateway:
 
     def create_bucket(self, name: str) -> None:
         """Make an empty bucket; whatever the environment says of proxies and profiles."""
-        with contextlib.closing(self.client()) as s3:
-            s3.create_bucket(Bucket=name)
+        self._client.create_bucket(Bucket=name)
 
     def client(self, *, secret: str = SECRET, **config: Any) -> Any:
         """A client of boto3 that tries each request once; ``config`` is for botocore's Config."""
@@ -236,14 +238,14 @@ def _serve(parent: int | None, buckets: Sequence[str]) -> int:
     try:
         with _running() as (cluster, folder):
             if parent is not None:
-                print(json.dumps({"url": cluster.url, "folder": str(folder)}), flush=True)
+                _out(json.dumps({"url": cluster.url, "folder": str(folder)}))
             else:
                 _say(cluster.url, buckets)
             cluster.watch()
-            print("radosgw: a daemon has ended", file=sys.stderr)
+            sys.stderr.write("radosgw: a daemon has ended\n")
             return 1
     except _Failed as error:
-        print(json.dumps({"problem": str(error)}) if parent is not None else error, flush=True)
+        _out(json.dumps({"problem": str(error)}) if parent is not None else str(error))
         return 1
 
 
@@ -251,10 +253,15 @@ def _say(url: str, buckets: Sequence[str]) -> None:
     with contextlib.closing(_client(url)) as s3:
         for bucket in buckets:
             s3.create_bucket(Bucket=bucket)
-    print(f"export AWS_ENDPOINT_URL={url}")
+    _out(f"export AWS_ENDPOINT_URL={url}")
     for name, value in RadosGateway.ENVIRONMENT.items():
-        print(f"export {name}={value}")
-    print(f"# it runs until Ctrl-C; buckets: {', '.join(buckets) or 'none'}", flush=True)
+        _out(f"export {name}={value}")
+    _out(f"# it runs until Ctrl-C; buckets: {', '.join(buckets) or 'none'}")
+
+
+def _out(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _stop(number: int, _: object) -> None:
@@ -269,7 +276,7 @@ def main() -> int:
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if why := missing():
-        print(json.dumps({"problem": why}) if given.parent is not None else why)
+        _out(json.dumps({"problem": why}) if given.parent is not None else why)
         return 2
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)

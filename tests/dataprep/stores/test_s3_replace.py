@@ -26,9 +26,16 @@ def store(s3_server: Server, bucket: str) -> S3Store:
     return S3Store(f"s3://{bucket}/p", StoreOptions(endpoint_url=s3_server.url))
 
 
+def first(store: S3Store) -> str:
+    """The ETag of an object under ``key``."""
+    etag = store.put("key", b"0").etag
+    assert etag
+    return etag
+
+
 def test_what_is_as_it_was_is_replaced(store: S3Store) -> None:
     """Again and again, each time under the ETag that the time before gave."""
-    etag = store.put("key", b"0").etag
+    etag = first(store)
     for content in (b"1", b"2"):
         found = store.replace("key", content, etag)
         assert found is not None
@@ -40,7 +47,7 @@ def test_what_is_as_it_was_is_replaced(store: S3Store) -> None:
 @pytest.mark.parametrize("known", [False, True], ids=["first", "later"])
 def test_what_changed_is_left_alone(store: S3Store, known: bool) -> None:
     """Also once it is known how the server wants to be asked."""
-    etag = store.put("key", b"0").etag
+    etag = first(store)
     if known:
         assert store.replace("key", b"1", etag) is not None
     store.put("key", b"another one's")
@@ -50,7 +57,7 @@ def test_what_changed_is_left_alone(store: S3Store, known: bool) -> None:
 
 def test_what_is_gone_stays_gone(store: S3Store) -> None:
     """Nothing is made."""
-    etag = store.put("key", b"0").etag
+    etag = first(store)
     store.delete("key")
     assert store.replace("key", b"1", etag) is None
     assert list(store.list()) == []
@@ -58,7 +65,7 @@ def test_what_is_gone_stays_gone(store: S3Store) -> None:
 
 def test_a_server_that_always_refuses_is_an_error(s3_server: Server, store: S3Store) -> None:
     """Nobody waits for a lease that can never be taken over."""
-    etag = store.put("key", b"0").etag
+    etag = first(store)
     refused = Rule(Match("PUT"), Status(412, "PreconditionFailed"))
     with FaultProxy(s3_server.url) as proxy:
         proxy.replace_rules([refused])
