@@ -132,10 +132,16 @@ class S3Reader:
         return data, None if "Range" in arguments else md5_of(answer)
 
     def dated(self, key: str) -> Dated:
-        """A small object, and its age by the server's clock."""
-        answer: Any = self._client().get_object(**self._bucket.object(key))
-        with contextlib.closing(answer["Body"]) as body:
-            data: bytes = body.read()
+        """A small object, and its age by the server's clock; asked again where the answer broke."""
+        for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
+            try:
+                answer: Any = self._client().get_object(**self._bucket.object(key))
+                with contextlib.closing(answer["Body"]) as body:
+                    data: bytes = body.read()
+                break
+            except Exception as error:
+                if last or not is_passing(error):
+                    raise
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
 

@@ -12,6 +12,7 @@ import pytest
 from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
 from dataprep.stores import StoreOptions, s3, s3_reading
 from dataprep.stores.s3 import S3Store
+from dataprep.stores.s3_leases import ObjectLease
 from iobench.faults import (
     Fault,
     FaultProxy,
@@ -349,6 +350,15 @@ def test_a_file_holds_what_a_second_reading_brought(
     use(proxy, Rule(Match("GET"), Truncate(1000)))
     with pytest.raises(StoreUnreachable, match="no complete answer"):
         to_a_file(through, "key")
+
+
+def test_a_lease_is_read_again_where_the_answer_broke(through: S3Store, proxy: FaultProxy) -> None:
+    """A job does not end before it begins because one answer was cut."""
+    use(proxy, Rule(Match("GET", times=1), Truncate(10)))
+    lease = through.lease("train", "me")
+    assert isinstance(lease, ObjectLease)
+    lease.release()
+    assert calls(proxy, "GET") == [("GET", 200), ("GET", 200)]
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -25,49 +22,9 @@ from tests.commandline import wait_until
 from tests.servers import radosgw as module
 from tests.servers.ceph_conf import ceph_conf
 from tests.servers.radosgw import RadosGateway
+from tests.servers.refused import REFUSED, digest
 
 MIB = 2**20
-Ask = Callable[[Any, str], object]
-
-
-def digest(data: bytes, name: str = "md5") -> str:
-    """As headers have it."""
-    return base64.b64encode(hashlib.new(name, data).digest()).decode()
-
-
-def wrong_md5(s3: Any, bucket: str) -> None:
-    """Another body's."""
-    s3.put_object(Bucket=bucket, Key="key", Body=b"sent", ContentMD5=digest(b"meant"))
-
-
-def second_put(s3: Any, bucket: str) -> None:
-    """Only if there is none, of which there is one."""
-    for _ in range(2):
-        s3.put_object(Bucket=bucket, Key="key", Body=b"x", IfNoneMatch="*")
-
-
-def short_parts(s3: Any, bucket: str) -> None:
-    """Of a thousand bytes, where each but the last has 5 MiB."""
-    place = {"Bucket": bucket, "Key": "key"}
-    upload = s3.create_multipart_upload(**place)["UploadId"]
-    parts = [
-        {
-            "PartNumber": number,
-            "ETag": s3.upload_part(**place, UploadId=upload, PartNumber=number, Body=bytes(1000))[
-                "ETag"
-            ],
-        }
-        for number in (1, 2)
-    ]
-    s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts})
-
-
-REFUSED: dict[str, tuple[Ask, str]] = {
-    "BadDigest": (wrong_md5, ""),
-    "PreconditionFailed": (second_put, ""),
-    "EntityTooSmall": (short_parts, ""),
-    "SignatureDoesNotMatch": (lambda s3, bucket: s3.list_objects_v2(Bucket=bucket), "another"),
-}
 
 
 @pytest.mark.parametrize("code", REFUSED)
