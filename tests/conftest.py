@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from iobench.s3_server import MotoServer
+from tests.servers.radosgw import RadosGateway, missing
 
 # A suite in the background of a shell ignores Ctrl-C, and so would every command that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -30,20 +31,52 @@ def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[MotoServer]:
+def moto() -> Iterator[MotoServer]:
     """One S3 endpoint over real HTTP for the whole session."""
     with MotoServer() as server:
         yield server
 
 
+@pytest.fixture(scope="session")
+def s3_server(moto: MotoServer) -> MotoServer:
+    """What tests use that need not know which: a module may name another."""
+    return moto
+
+
+@pytest.fixture(scope="session")
+def radosgw() -> Iterator[RadosGateway]:
+    """Ceph's gateway, stricter than moto: one for each process of tests that asks for it."""
+    if why := missing():
+        pytest.skip(why)
+    with RadosGateway() as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["moto", "radosgw"])
+def each_s3_server(request: pytest.FixtureRequest) -> MotoServer | RadosGateway:
+    """Both. A module whose ``s3_server`` is this one is run on each."""
+    server: MotoServer | RadosGateway = request.getfixturevalue(request.param)
+    return server
+
+
 @pytest.fixture
-def bucket(s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch) -> str:
+def bucket(s3_server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
     """A new bucket at ``s3_server``; credentials in the environment, as boto3 finds them."""
-    for name, value in MotoServer.ENVIRONMENT.items():
+    return _bucket(s3_server, monkeypatch)
+
+
+@pytest.fixture
+def radosgw_bucket(radosgw: RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same at ``radosgw``."""
+    return _bucket(radosgw, monkeypatch)
+
+
+def _bucket(server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in server.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     name = f"test-{secrets.token_hex(6)}"
-    s3_server.create_bucket(name)
+    server.create_bucket(name)
     return name
 
 

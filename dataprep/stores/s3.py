@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dataprep.errors import ObjectNotFound, StoredBytesDiffer
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo
@@ -54,6 +54,7 @@ class S3Store:
         self._bucket = S3Bucket(uri, options)
         self.options = self._bucket.options
         self._reader = S3Reader(self._bucket, self._client)
+        self._takes_bare_tags = False
         self._forget()
 
     def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
@@ -204,16 +205,40 @@ class S3Store:
         """Put ``data`` if the object still has that ETag (``If-Match``); the new one.
 
         None where it has another by now, or is gone. Asked once: whose answer is lost must look.
+        Ceph's gateway (16.2) compares the quotes along: a server that refuses although the ETag
+        is still the same is asked without them.
+
+        Raises:
+            StoreError: it refuses that too, so that nothing can be replaced there.
         """
+        for tag in (etag,) if self._takes_bare_tags else (f'"{etag}"', etag):
+            new = self._put_if(key, data, tag)
+            if new is not None:
+                self._takes_bare_tags = tag == etag
+                return new
+            if not self._still_has(key, etag):
+                return None
+        raise StoreError(
+            f"{self._bucket.shown(key)}: the store refuses If-Match although the object has that "
+            "ETag: it cannot keep leases"
+        )
+
+    def _put_if(self, key: str, data: bytes, tag: str) -> str | None:
         md5 = hashlib.md5(data, usedforsecurity=False).digest()
         with translated(self._bucket.shown(key), self.options):
             try:
-                answer = self._put_object(key, data, md5, IfMatch=f'"{etag}"')
+                answer = self._put_object(key, data, md5, IfMatch=tag)
             except Exception as error:
                 if error_code(error) in (*_EXISTS, *_GONE):
                     return None
                 raise
         return str(answer.get("ETag", "")).strip('"')
+
+    def _still_has(self, key: str, etag: str) -> bool:
+        try:
+            return self.head(key).etag == etag
+        except ObjectNotFound:
+            return False
 
     def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: Any) -> Any:
         body: Any = bytes(data) if isinstance(data, memoryview) else data
@@ -251,7 +276,10 @@ class S3Store:
         info = self.head(key)
         if info.bytes != len(data):
             return None
-        return info if info.etag == md5 or self._reader.holds(key, data) else None
+        if info.etag == md5:
+            self._reader.etags_are_md5s = True
+            return info
+        return info if self._reader.holds(key, data) else None
 
     def _forget(self) -> None:
         self._process = os.getpid()

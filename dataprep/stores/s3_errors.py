@@ -23,8 +23,11 @@ _REFUSED = {
     *("ExpiredToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled"),
 }
 _FULL = {"QuotaExceeded", "InsufficientStorage", "507"}
-_DAMAGED_ON_THE_WAY = {"BadDigest", "IncompleteBody", "InvalidDigest", "RequestTimeout"}
-_DAMAGED_ON_THE_WAY |= {"XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"}
+_NOT_AS_SENT = {
+    *("BadDigest", "IncompleteBody", "InvalidDigest"),
+    *("XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"),
+}
+_DAMAGED_ON_THE_WAY = {*_NOT_AS_SENT, "RequestTimeout"}
 
 
 def is_passing(error: BaseException) -> bool:
@@ -100,6 +103,11 @@ def _from_answer(error: object, name: str) -> StoreError:
     if code in _REFUSED:
         return PermissionRefused(
             f"{name}: permission refused ({said}): check the credentials and the bucket's policy"
+        )
+    if code in _NOT_AS_SENT:
+        return StoreError(
+            f"{name}: what reaches the store is not what was sent ({said}): something between here "
+            "and there changes data"
         )
     if code in _FULL:
         return StoreFull(f"{name}: the store is full ({said})")

@@ -139,14 +139,14 @@ class ObjectLease:
         content = {**asdict(self._written), "released": released}
         self._written = _Written(**{**content, "renewals": self._written.renewals + 1})
         etag = self._bucket.replace(self._key, self._written.encoded(), self._etag)
-        if etag is None and not self._is_own():
+        if etag is not None:
+            self._etag, self._renewed_s = etag, began_s
+        elif not self._is_own():
             self._why_lost = "another run has taken it over"
-            return
-        self._etag = etag or self._etag
-        self._renewed_s = began_s
 
     def _is_own(self) -> bool:
-        """Whether a renewal whose answer was lost was done nevertheless."""
+        """Whether a renewal whose answer was lost was done nevertheless; renewed it was then."""
+        asked_s = time.monotonic()
         try:
             found = self._bucket.dated(self._key)
         except ObjectNotFound:
@@ -154,7 +154,7 @@ class ObjectLease:
         there = _Written.decoded(found.data)
         if there is None or there.token != self._written.token:
             return False
-        self._etag = found.etag
+        self._etag, self._renewed_s = found.etag, asked_s - found.age_s
         return True
 
 

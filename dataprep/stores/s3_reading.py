@@ -35,10 +35,14 @@ _TOO_MANY = (429, 503)
 
 
 class S3Reader:
-    """Reads by ``client()``, which may be another in each process."""
+    """Reads by ``client()``, which may be another in each process.
+
+    ``etags_are_md5s`` once one was seen to be: then one that looks like an MD5 is taken for one.
+    """
 
     def __init__(self, bucket: S3Bucket, client: Callable[[], S3Client]) -> None:
         self._bucket, self._client = bucket, client
+        self.etags_are_md5s = False
 
     def holds(self, key: str, data: Buffer) -> bool:
         """Whether the object reads back as ``data``."""
@@ -52,7 +56,8 @@ class S3Reader:
     def read(self, key: str, arguments: Mapping[str, Any]) -> bytes:
         """Read, and again after a broken connection or a body that is not what the ETag says.
 
-        An ETag that looks like an MD5 and is none shows by two readings that agree.
+        An ETag that looks like an MD5 and is none shows by two readings that agree, in a bucket
+        that has shown no other kind.
         """
         before: bytes | None = None
         with translated(self._bucket.shown(key), self._bucket.options):
@@ -63,9 +68,9 @@ class S3Reader:
                     if last or not is_passing(error):
                         raise
                     continue
-                if md5 is None or data == before:
-                    return data
-                if hashlib.md5(data, usedforsecurity=False).hexdigest() == md5:
+                if md5 is None or self._is_whole(
+                    md5, hashlib.md5(data, usedforsecurity=False).hexdigest(), data == before
+                ):
                     return data
                 before = data
         raise self._changing(key)
@@ -91,15 +96,22 @@ class S3Reader:
                     continue
                 whole_s = time.monotonic() - asked_s
                 _log.debug(GOT, key, found.bytes, begun_s - asked_s, whole_s)
-                if md5_of(answer) in (None, found.md5) or found.md5 == before:
+                md5 = md5_of(answer)
+                if md5 is None or self._is_whole(md5, found.md5, found.md5 == before):
                     return
                 before = found.md5
         raise self._changing(key)
 
+    def _is_whole(self, etag: str, md5: str, as_before: bool) -> bool:
+        """Whether a reading is what was stored, by its ETag or by the reading before."""
+        if md5 == etag:
+            self.etags_are_md5s = True
+        return md5 == etag or (as_before and not self.etags_are_md5s)
+
     def _changing(self, key: str) -> StoreError:
         return StoreError(
-            f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other and from "
-            "the ETag: something between here and the store changes data"
+            f"{self._bucket.shown(key)}: {_READ_ATTEMPTS} readings differ from each other or from "
+            "the ETag: it is damaged in the store, or something on the way changes data"
         )
 
     def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
@@ -120,10 +132,16 @@ class S3Reader:
         return data, None if "Range" in arguments else md5_of(answer)
 
     def dated(self, key: str) -> Dated:
-        """A small object, and its age by the server's clock."""
-        answer: Any = self._client().get_object(**self._bucket.object(key))
-        with contextlib.closing(answer["Body"]) as body:
-            data: bytes = body.read()
+        """A small object, and its age by the server's clock; asked again where the answer broke."""
+        for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
+            try:
+                answer: Any = self._client().get_object(**self._bucket.object(key))
+                with contextlib.closing(answer["Body"]) as body:
+                    data: bytes = body.read()
+                break
+            except Exception as error:
+                if last or not is_passing(error):
+                    raise
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
 

@@ -11,6 +11,7 @@ import pytest
 
 from dataprep.stores import Store, StoreOptions, open_store
 from iobench.s3_server import MotoServer
+from tests.servers.radosgw import RadosGateway
 
 SCHEMES = sorted(entry_points(group="dataprep.stores").names)
 
@@ -30,6 +31,10 @@ def open_fresh(scheme: str, request: pytest.FixtureRequest) -> Store:
         bucket: str = request.getfixturevalue("bucket")
         server: MotoServer = request.getfixturevalue("s3_server")
         uri, options = f"s3://{bucket}/some/prefix", StoreOptions(endpoint_url=server.url)
+    elif scheme == "s3-radosgw":
+        gateway: RadosGateway = request.getfixturevalue("radosgw")
+        bucket = request.getfixturevalue("radosgw_bucket")
+        uri, options = f"s3://{bucket}/some/prefix", StoreOptions(endpoint_url=gateway.url)
     elif scheme == "file":
         folder: Path = request.getfixturevalue("tmp_path")
         uri = str(folder / "store")
@@ -42,7 +47,7 @@ def open_fresh(scheme: str, request: pytest.FixtureRequest) -> Store:
     return store
 
 
-@pytest.fixture(params=SCHEMES)
+@pytest.fixture(params=[*SCHEMES, "s3-radosgw"])
 def store(request: pytest.FixtureRequest) -> Store:
-    """An empty store, once for each registered scheme."""
+    """An empty store, once for each registered scheme, and for a second S3 server."""
     return open_fresh(request.param, request)

@@ -14,7 +14,6 @@ import pytest
 
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.protocol import Holder, KeepsLeases, Lease
-from iobench.s3_server import MotoServer
 
 HOLDING = """
 import sys, time
@@ -45,15 +44,17 @@ class Place:
         return [info.key for info in store.list()]
 
 
-@pytest.fixture(params=["folder", "s3"])
-def place(
-    request: pytest.FixtureRequest, tmp_path: Path, bucket: str, s3_server: MotoServer
-) -> Place:
+@pytest.fixture(params=["folder", "s3", "s3-radosgw"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Each kind."""
     if request.param == "folder":
         (tmp_path / "out").mkdir()
         return Place(str(tmp_path / "out"))
-    return Place(f"s3://{bucket}/out", s3_server.url)
+    server, bucket = {"s3": ("s3_server", "bucket"), "s3-radosgw": ("radosgw", "radosgw_bucket")}[
+        request.param
+    ]
+    url = request.getfixturevalue(server).url
+    return Place(f"s3://{request.getfixturevalue(bucket)}/out", url)
 
 
 @pytest.fixture

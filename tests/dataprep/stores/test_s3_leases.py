@@ -140,6 +140,20 @@ def test_a_renewal_whose_answer_was_lost_counts(bucket: Bucket) -> None:
     held.release()
 
 
+def test_a_renewal_that_is_refused_for_no_reason_does_not_count(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object is its own, but as old as it was: to others the lease lapses."""
+    held = lease(bucket)
+    bucket.objects["leases/train"] = bucket.objects["leases/train"][0], "unheard"
+    bucket.age_s = 80.0
+    held._put(released=False)
+    assert held.lost() == ""
+    now_s = time.monotonic() + 11.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    assert "could not be renewed for 90 s" in held.lost()
+
+
 def test_who_cannot_renew_gives_up_before_it_lapses(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

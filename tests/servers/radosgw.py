@@ -1,0 +1,289 @@
+"""Ceph's S3 gateway (radosgw) as a server of one's own: on loopback, in memory, gone at the end.
+
+``python -m tests.servers.radosgw [BUCKET ...]`` starts one, makes the buckets, prints how to
+reach it, and stops it at Ctrl-C or SIGTERM. It needs Debian's packages ``ceph-mon ceph-osd
+radosgw ceph-common``, and no rights. ``RadosGateway`` is the same as a context manager: that
+command, in a process which ends with the one that started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from iobench.lifetime import end_with
+from iobench.s3_server import MotoServer, _free_port
+from tests.servers.ceph_conf import OSD, ceph_conf
+
+PACKAGES = "ceph-mon ceph-osd radosgw ceph-common"
+PROGRAMS = ("ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "ceph")
+KEY, SECRET = "testing", "testing"
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE_S = 120.0
+_STARTS = 3  # a free port may be another's by the time that it is wanted
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def missing() -> str:
+    """Why no gateway can be started here; empty if it can."""
+    lacking = [name for name in PROGRAMS if shutil.which(name) is None]
+    if not lacking:
+        return ""
+    return f"no {', '.join(lacking)}: apt-get install --no-install-recommends {PACKAGES}"
+
+
+class RadosGateway:
+    """Starts with the ``with`` block and ends with it. One user, whose keys are ``testing``.
+
+    Start it from the main thread: it ends with the thread that started it.
+
+    Raises:
+        RuntimeError: the programs are not installed, or it does not come up.
+    """
+
+    ENVIRONMENT = MotoServer.ENVIRONMENT
+
+    def __enter__(self) -> RadosGateway:
+        if why := missing():
+            raise RuntimeError(why)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.servers.radosgw", "--parent", str(os.getpid())],
+            stdout=subprocess.PIPE,
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            start_new_session=True,  # Ctrl-C in a terminal is not for the server
+        )
+        assert self.process.stdout is not None
+        said = _first_line(self.process.stdout)
+        if "url" not in said:
+            self.__exit__()
+            raise RuntimeError(said.get("problem", "radosgw: ended before it answered"))
+        self.url: str = said["url"]
+        self.folder = Path(said["folder"])
+        self._client = self.client()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if hasattr(self, "_client"):
+            self._client.close()
+        self.process.terminate()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def create_bucket(self, name: str) -> None:
+        """Make an empty bucket; whatever the environment says of proxies and profiles."""
+        self._client.create_bucket(Bucket=name)
+
+    def client(self, *, secret: str = SECRET, **config: Any) -> Any:
+        """A client of boto3 that tries each request once; ``config`` is for botocore's Config."""
+        return _client(self.url, secret, **config)
+
+    def admin(self, *arguments: str) -> str:
+        """What ``radosgw-admin`` answers."""
+        return _run(self.folder, "radosgw-admin", "-n", "client.rgw", *arguments)
+
+
+def _client(url: str, secret: str = SECRET, **config: Any) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    return boto3.Session(KEY, secret, region_name="us-east-1").client(
+        "s3",
+        endpoint_url=url,
+        config=Config(
+            retries={"total_max_attempts": 1},
+            proxies={},
+            s3={"addressing_style": "path"},
+            read_timeout=_PATIENCE_S,
+            **config,
+        ),
+    )
+
+
+def _first_line(stream: IO[bytes]) -> dict[str, str]:
+    ready, _, _ = select.select([stream], [], [], 2 * _PATIENCE_S)
+    line = stream.readline() if ready else b""
+    found: dict[str, str] = json.loads(line) if line else {}
+    return found
+
+
+class _Failed(RuntimeError):
+    """A program ended that should not have, or did not become ready."""
+
+
+class _Cluster:
+    """The daemons, children of this process, which has one thread only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        mon_port, self.port = _free_port(), _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        (folder / "ceph.conf").write_text(ceph_conf(folder, mon_port, self.port))
+        (folder / "osd").mkdir()
+
+    def start(self) -> None:
+        """Until the gateway answers and has its user."""
+        _run(self._folder, "ceph-mon", "--mkfs", "-i", "a")
+        self._daemon("ceph-mon", "-i", "a")
+        _run(self._folder, "ceph-osd", "--mkfs", "-i", "0", "--no-mon-config", "--osd-uuid", OSD)
+        _run(self._folder, "ceph", "--connect-timeout", "60", "osd", "new", OSD, "0")
+        self._daemon("ceph-osd", "-i", "0", "--no-mon-config")
+        self._daemon("radosgw", "-n", "client.rgw", "--no-mon-config")
+        self._wait()
+        user = ("--uid=test", "--display-name=test", f"--access-key={KEY}", f"--secret={SECRET}")
+        _run(self._folder, "radosgw-admin", "-n", "client.rgw", "user", "create", *user)
+
+    def stop(self) -> None:
+        """At once: nothing that they hold is to last."""
+        for daemon in self._daemons.values():
+            daemon.kill()
+        for daemon in self._daemons.values():
+            daemon.wait()
+
+    def watch(self) -> None:
+        """Return when one of them has ended."""
+        while not self._ended():
+            time.sleep(0.5)
+
+    def _daemon(self, name: str, *arguments: str) -> None:
+        parent = os.getpid()
+        with (self._folder / f"{name}.out").open("wb") as out:
+            self._daemons[name] = subprocess.Popen(
+                _command(self._folder, name, *arguments, "-f"),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
+                preexec_fn=lambda: end_with(parent),
+            )
+
+    def _wait(self) -> None:
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline_s:
+            if name := self._ended():
+                raise _Failed(f"{name} ended: {self._last_words(name)}")
+            try:
+                with _DIRECT.open(self.url, timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.05)
+        raise _Failed(f"radosgw does not answer: {self._last_words('radosgw')}")
+
+    def _ended(self) -> str:
+        gone = (name for name, daemon in self._daemons.items() if daemon.poll() is not None)
+        return next(gone, "")
+
+    def _last_words(self, name: str) -> str:
+        said = (self._folder / f"{name}.out").read_text(errors="replace")
+        return " ".join(said.split())[-500:] or "it said nothing"
+
+
+def _command(folder: Path, program: str, *arguments: str) -> list[str]:
+    return [program, "-c", str(folder / "ceph.conf"), *arguments]
+
+
+def _run(folder: Path, program: str, *arguments: str) -> str:
+    done = subprocess.run(
+        _command(folder, program, *arguments),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        timeout=_PATIENCE_S,
+        check=False,
+    )
+    if done.returncode:
+        raise _Failed(f"{program}: {' '.join(done.stderr.split())[-500:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def _running() -> Iterator[tuple[_Cluster, Path]]:
+    """A cluster in a folder of its own, which is removed."""
+    for attempt in range(1, _STARTS + 1):
+        # Sockets' paths, should a daemon make one, have 107 bytes at most (unix(7)).
+        with tempfile.TemporaryDirectory(prefix="rgw-", ignore_cleanup_errors=True) as name:
+            cluster = _Cluster(Path(name))
+            try:
+                try:
+                    cluster.start()
+                except _Failed:
+                    if attempt == _STARTS:
+                        raise
+                    continue
+                yield cluster, Path(name)
+                return
+            finally:
+                cluster.stop()
+
+
+def _serve(parent: int | None, buckets: Sequence[str]) -> int:
+    try:
+        with _running() as (cluster, folder):
+            if parent is not None:
+                _out(json.dumps({"url": cluster.url, "folder": str(folder)}))
+            else:
+                _say(cluster.url, buckets)
+            cluster.watch()
+            sys.stderr.write("radosgw: a daemon has ended\n")
+            return 1
+    except _Failed as error:
+        _out(json.dumps({"problem": str(error)}) if parent is not None else str(error))
+        return 1
+
+
+def _say(url: str, buckets: Sequence[str]) -> None:
+    with contextlib.closing(_client(url)) as s3:
+        for bucket in buckets:
+            s3.create_bucket(Bucket=bucket)
+    _out(f"export AWS_ENDPOINT_URL={url}")
+    for name, value in RadosGateway.ENVIRONMENT.items():
+        _out(f"export {name}={value}")
+    _out(f"# it runs until Ctrl-C; buckets: {', '.join(buckets) or 'none'}")
+
+
+def _out(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _stop(number: int, _: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second one is not to disturb the tidying up
+    raise SystemExit(128 + number)
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.servers.radosgw", description=__doc__)
+    parser.add_argument("bucket", nargs="*", help="buckets to make")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if why := missing():
+        _out(json.dumps({"problem": why}) if given.parent is not None else why)
+        return 2
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+    if given.parent is not None:
+        end_with(given.parent, signal.SIGTERM)
+    return _serve(given.parent, given.bucket)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,161 @@
+"""The second S3 server: it comes, refuses what moto takes, and goes without a trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from botocore.exceptions import ClientError
+
+from dataprep.errors import PermissionRefused, StoreFull
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
+from iobench.faults import FaultProxy, FlipByte, Match, Rule
+from iobench.s3_server import MotoServer
+from tests.commandline import wait_until
+from tests.servers import radosgw as module
+from tests.servers.ceph_conf import ceph_conf
+from tests.servers.radosgw import RadosGateway
+from tests.servers.refused import REFUSED, digest
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_it_refuses(radosgw: RadosGateway, radosgw_bucket: str, code: str) -> None:
+    """Each by its code of S3."""
+    ask, secret = REFUSED[code]
+    s3 = radosgw.client(**({"secret": secret} if secret else {}))
+    with pytest.raises(ClientError) as caught:
+        ask(s3, radosgw_bucket)
+    assert caught.value.response["Error"]["Code"] == code
+    s3.close()
+
+
+def test_a_wrong_checksum_is_taken_but_not_by_the_store(
+    radosgw: RadosGateway, radosgw_bucket: str
+) -> None:
+    """The gateway knows no x-amz-checksum: Content-MD5 is what notices damage on the way up."""
+    s3 = radosgw.client()
+    place = {"Bucket": radosgw_bucket, "Key": "key"}
+    s3.put_object(**place, Body=b"sent", ChecksumSHA256=digest(b"meant", "sha256"))
+    assert s3.get_object(**place)["Body"].read() == b"sent"
+    s3.close()
+    with FaultProxy(radosgw.url) as proxy:
+        proxy.replace_rules([Rule(Match("PUT", times=1), FlipByte(2, "upload"))])
+        store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=proxy.url))
+        store.put("stored", b"sent")
+        assert store.get("stored") == b"sent"
+        assert [r.status for r in proxy.requests if r.method == "PUT"] == [400, 200]
+        store.close()
+
+
+def test_an_upload_in_parts_is_confirmed_by_head(
+    radosgw: RadosGateway, radosgw_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is answered without an ETag; the receipt has the one that HEAD gives."""
+    monkeypatch.setattr("dataprep.stores.s3.MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr("dataprep.stores.s3.PART_BYTES", 5 * MIB)
+    store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
+    data = os.urandom(MIB) * 9
+    info = store.put("key", data)
+    assert (info.etag or "").endswith("-2")
+    assert (info.bytes, store.head("key").etag) == (len(data), info.etag)
+    assert store.get("key") == data
+    store.close()
+
+
+def test_a_wrong_secret_is_permission_refused(
+    radosgw: RadosGateway, radosgw_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In words for a person."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
+    with pytest.raises(PermissionRefused, match="SignatureDoesNotMatch"):
+        store.put("key", b"x")
+    store.close()
+
+
+def test_a_quota_that_is_reached_is_a_full_store(
+    radosgw: RadosGateway, radosgw_bucket: str
+) -> None:
+    """The one way in which Ceph says so: without a quota a full cluster blocks."""
+    store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
+    quota = ("quota", "--quota-scope=bucket", f"--bucket={radosgw_bucket}")
+    radosgw.admin(quota[0], "set", *quota[1:], "--max-size=10000")
+    radosgw.admin(quota[0], "enable", *quota[1:])
+    with pytest.raises(StoreFull):
+        store.put("key", bytes(100_000))
+    store.close()
+
+
+@pytest.fixture
+def one_more() -> Iterator[subprocess.Popen[bytes]]:
+    """A gateway of a process of its own, which can be killed."""
+    code = (
+        "import sys; from tests.servers.radosgw import RadosGateway\n"
+        "with RadosGateway() as server:\n"
+        "    print(server.process.pid, server.folder, flush=True); sys.stdin.read()"
+    )
+    if why := module.missing():
+        pytest.skip(why)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=module._ROOT,
+        env={**os.environ, "PYTHONPATH": str(module._ROOT)},
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGKILL], ids=["leaves", "killed"])
+def test_nothing_is_left_of_it(
+    one_more: subprocess.Popen[bytes], number: signal.Signals | None
+) -> None:
+    """No process and no file: at the end of the block, and when who started it is killed."""
+    assert one_more.stdout is not None
+    said = one_more.stdout.readline().split()
+    server, folder = psutil.Process(int(said[0])), Path(said[1].decode())
+    there = [server, *server.children(recursive=True)]
+    assert sorted(one.name() for one in there[1:]) == ["ceph-mon", "ceph-osd", "radosgw"]
+    if number is None:
+        one_more.communicate()
+    else:
+        one_more.send_signal(number)
+    wait_until(lambda: not any(map(psutil.Process.is_running, there)), "every process to end")
+    assert not folder.exists()
+
+
+def test_without_the_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which tests are skipped by, too."""
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(RuntimeError, match=r"apt-get install .* radosgw"), RadosGateway():
+        pass
+
+
+def test_everything_lies_in_its_folder() -> None:
+    """And listens on loopback only."""
+    conf = ceph_conf(Path("/tmp/x"), 1111, 2222)
+    assert "mon host = [v2:127.0.0.1:1111]" in conf
+    assert "endpoint=127.0.0.1:2222 tcp_nodelay=1" in conf
+    places = [
+        line.partition("=")[2] for line in conf.splitlines() if "/" in line and "#" not in line
+    ]
+    assert places
+    assert all(place.strip().startswith("/tmp/x") for place in places)
+
+
+def test_moto_has_the_same_keys() -> None:
+    """One environment does for both."""
+    assert MotoServer.ENVIRONMENT is RadosGateway.ENVIRONMENT
+    assert {module.KEY, module.SECRET} == {"testing"}
+    assert MotoServer.ENVIRONMENT["AWS_SECRET_ACCESS_KEY"] == module.SECRET
