@@ -13,6 +13,7 @@ from iobench.summary.points import by_point
 from iobench.summary.supplies import object_stores
 from iobench.trial import Params, Trial
 from iobench.whatif.capacities import rate_of
+from iobench.whatif.setting import kind_of
 
 SHARDS_A_READER = 4
 """Shards that each worker of each rank should have at least, so that their ends come together."""
@@ -23,10 +24,10 @@ _USUAL_BYTES = 64 * 2**20  # what dataprep makes unless told
 _Sized = dict[int, Sequence[Trial]]
 
 
-def shard_size(found: Situation, *, packs: bool) -> Advice:
-    """The smallest that reaches 95 % of the peak, and leaves each reader a few shards."""
+def shard_size(found: Situation, *, packs: bool, readers: int) -> Advice:
+    """The smallest that reaches 95 % of the peak, and leaves each of ``readers`` a few shards."""
     of, now = found.of, _size_now(found)
-    most, bound = _most_bytes(found)
+    most, bound = _most_bytes(found, readers)
     gain = None
     if (swept := _sweep(found)) is not None:
         reader, points = swept
@@ -35,7 +36,8 @@ def shard_size(found: Situation, *, packs: bool) -> Advice:
         told = ", ".join(f"{size / 1e6:g} MB: {rates[size]:,.0f}" for size in sorted(rates))
         value, evidence = min(enough), f"samples/s by shard size {told} ({reader})"
         if now in enough and (most is None or now <= most):
-            why = f"{_bound(found)}{now / 1e6:g} MB reaches 95 % of the best: {evidence}"
+            small = f"; {bound}" if most == _LEAST_BYTES else ""
+            why = f"{_bound(found)}{now / 1e6:g} MB reaches 95 % of the best: {evidence}{small}"
             return Advice("shard_size", "keep", of, why, now, now, basis="measured")
         gain = paired(points[value], points[now]) if now in points and now != value else None
     elif (size := _of_objects(found)) is not None:
@@ -45,8 +47,8 @@ def shard_size(found: Situation, *, packs: bool) -> Advice:
         if not packs or most is None or most >= _USUAL_BYTES:
             return unknown("shard_size", of, why)
         value, evidence = _USUAL_BYTES, why
-    if most is not None and most < value:
-        value, gain = most, None
+    if most is not None and (most < value or most == _LEAST_BYTES):
+        value, gain = most, None if most < value else gain
         evidence += f"; {bound}"
     if value == now:
         return Advice("shard_size", "keep", of, evidence, value, now, basis="measured")
@@ -62,8 +64,9 @@ def shard_size(found: Situation, *, packs: bool) -> Advice:
 
 
 def _bound(found: Situation) -> str:
-    limited_by = found.predicted(found.now).limited_by
-    return "you are decode-bound, resharding will not help: " if limited_by == "decode" else ""
+    if found.limited_by != "decode":
+        return ""
+    return "you are decode-bound, resharding will not help: "
 
 
 def _size_now(found: Situation) -> int | None:
@@ -130,17 +133,23 @@ def _of_objects(found: Situation) -> tuple[int, str] | None:
     return None
 
 
-def _most_bytes(found: Situation) -> tuple[int | None, str]:
+def _most_bytes(found: Situation, readers: int) -> tuple[int | None, str]:
     """The largest shards of which every reader has a few, of all that the run's data hold."""
-    form = found.now.form if found.now.packing == "shards" else "shards"
-    total = _data_bytes(found.result.trials, form)
+    kind = found.now.kind if found.now.packing == "shards" else "shards"
+    total = _data_bytes(found.result.trials, kind)
     if total is None:
         return None, ""
-    wanted = SHARDS_A_READER * found.readers
-    most = min(max(_rounded(total / wanted), _LEAST_BYTES), _MOST_BYTES)
     each = "worker and rank" if found.now.devices > 1 else "worker"
+    fair = total / (SHARDS_A_READER * readers)
+    if fair < _LEAST_BYTES:
+        shards = max(round(total / _LEAST_BYTES), 1)
+        return _LEAST_BYTES, (
+            f"these {total / 1e6:,.1f} MB are {counted(shards, 'shard')} of {_LEAST_BYTES / 1e6:g} "
+            f"MB, the least there is: too few for {SHARDS_A_READER} for every {each} ({readers})"
+        )
+    most = min(_rounded(fair), _MOST_BYTES)
     return most, (
-        f"at most {most / 1e6:g} MB, so that every {each} ({found.readers}) has "
+        f"at most {most / 1e6:g} MB, so that every {each} ({readers}) has "
         f"{SHARDS_A_READER} shards of these {total / 1e6:,.0f} MB"
     )
 
@@ -151,12 +160,12 @@ def _rounded(size: float) -> int:
     return int(size // step * step)
 
 
-def _data_bytes(trials: Sequence[Trial], form: str) -> float | None:
-    """Of all shards of that kind: how many there are, times their mean size."""
+def _data_bytes(trials: Sequence[Trial], kind: str) -> float | None:
+    """Of all shards of those images: how many there are, times their mean size."""
     sizes = [
         float(trial.metrics["objects"]) * float(trial.metrics["mean_object_bytes"])
         for trial in trials
-        if str(trial.params.get("data", "")).startswith(form)
+        if kind_of(str(trial.params.get("data", "")).partition("@")[0]) == kind
         if trial.metrics.get("objects") and trial.metrics.get("mean_object_bytes")
     ]
     return max(sizes, default=None)

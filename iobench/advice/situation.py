@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iobench.advice.entry import WORTH
 from iobench.loaders.own import UNDECODED
 from iobench.result import Result
 from iobench.stats import Estimate, ratio
@@ -66,6 +67,18 @@ class Situation:
         return self.now.changed(loop="", devices=1)
 
     @property
+    def sated(self) -> str:
+        """That the loop gets what its device takes, to 2 %, in words; empty where it does not."""
+        taken = self.known.loops.get(self.now.loop)
+        rate = taken.rungs.get("synthetic") if taken is not None else None
+        if rate is None or self.rate.median * WORTH < rate.median:
+            return ""
+        return (
+            f"the loop gets {self.rate.median:,.0f} of the {rate.median:,.0f} samples/s that its "
+            "device takes"
+        )
+
+    @property
     def shares_processors(self) -> bool:
         """Whether a loop computes on the processors that its workers use."""
         taken = self.known.loops.get(self.now.loop)
@@ -80,6 +93,16 @@ class Situation:
     def has_gpu(self) -> bool:
         """Whether the machine has one."""
         return bool(self.result.environment.get("gpus"))
+
+    @property
+    def limited_by(self) -> str:
+        """The part that decides now; empty where the model does not hold or lacks a part.
+
+        A loader alone, from the page cache, decodes and does nothing else.
+        """
+        found = self.predicted(self.now)
+        alone = not self.now.loop and self.now.source == "warm"
+        return found.limited_by if found.is_whole and (alone or self.holds) else ""
 
     def predicted(self, setting: Setting) -> Prediction:
         """By the model, whether it holds or not."""

@@ -55,6 +55,11 @@ def model_words(model: Mapping[str, Any]) -> str:
         return "The model: no capacity was measured."
     if model["holds"]:
         return f"The model of least capacities holds here: {model['why']}."
+    if not any(scope.get("checks") for scope in model.get("scopes", ())):
+        return (
+            f"The model of least capacities is not tested here: {model['why']}. No advice is "
+            "derived from it."
+        )
     return (
         f"The model of least capacities does not hold everywhere here: {model['why']}. No advice "
         "is derived from it where it does not."

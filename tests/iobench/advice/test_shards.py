@@ -74,3 +74,28 @@ def test_shards_that_are_to_be_made_are_enough_for_their_readers() -> None:
     found = advice(run(few, over_photos()))["shard_size"]
     assert (found.state, found.value) == ("change", 5_000_000)
     assert "every worker (2) has 4 shards of these 40 MB" in found.evidence
+
+
+def test_resized_images_do_not_count_as_these_shards() -> None:
+    """80 MB of shards; the same images at 384 pixels are 160 MB."""
+    larger = loader(300.0, 2, data="shards-384px@disk", objects=40)
+    found = advice(run(sweep(CURVE, objects=20), larger))["shard_size"]
+    assert found.value == 10_000_000
+
+
+def test_workers_that_are_advised_are_to_have_their_shards_too() -> None:
+    """Eight of them, not the one of now: 800 MB are 25 MB for each of four shards."""
+    points = together(*(loader(100.0 * w, w, objects=200, object_bytes=4e6) for w in (1, 2, 4, 8)))
+    late = sweep({1: 100.0, 16: 200.0, 64: 800.0}, objects=200)
+    found = advice(run(points, late))
+    assert found["workers"].value == 8
+    assert found["shard_size"].value == 25_000_000
+    assert "every worker (8)" in found["shard_size"].evidence
+
+
+def test_data_too_small_for_its_readers_are_called_so() -> None:
+    """4 MB and two workers: shards have 1 MB at least."""
+    found = advice(run(sweep({1: 400.0, 4: 410.0}, objects=1)))["shard_size"]
+    assert found.value == 1_000_000
+    assert "these 4.0 MB are 4 shards of 1 MB" in found.evidence
+    assert "too few for 4 for every worker (2)" in found.evidence
