@@ -35,6 +35,7 @@ def scale(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
             lacking.append("what a loader gives: measure one that decodes under loaders")
         return {**found, "unknown": lacking}
     per_host, of_hosts = _per_host(result, asked)
+    per_host = min(per_host, devices)
     demand = each * devices
     known = parts(result, best)
     gb_per_s = demand * best.sample_bytes / 1e9

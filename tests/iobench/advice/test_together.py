@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.iobench.advice.made import advice, forms, run
 from tests.iobench.whatif.made import loader, loop, together
 
@@ -45,7 +47,7 @@ def test_shards_of_the_size_that_is_advised_are_meant() -> None:
 def test_other_data_want_other_workers() -> None:
     """Photographs want eight on a device of 900; resized ones give as much with four."""
     parts = [forms(workers) for workers in (1, 2, 4, 8)]
-    there = {"loader": "torch-folder", "form": "photos"}
+    there: dict[str, Any] = {"loader": "torch-folder", "form": "photos"}
     loops = together(loop("synthetic", 900.0, **there), loop("warm", 299.0, **there))
     found = advice(run(*parts, loops))
     assert found["workers"].value == 8
@@ -64,7 +66,7 @@ def test_fewer_workers_and_nothing_else_are_no_gain() -> None:
 
 def test_a_loop_that_gets_what_its_device_takes_needs_nothing() -> None:
     """Its loaders alone were slower, in a worse hour: the model does not hold, the loop is fine."""
-    there = {"loader": "torch-folder", "form": "photos"}
+    there: dict[str, Any] = {"loader": "torch-folder", "form": "photos"}
     loops = together(loop("synthetic", 900.0, **there), loop("warm", 899.0, **there))
     found = advice(run(forms(), loops))
     assert found["resize"].state == "keep"

@@ -46,6 +46,14 @@ def test_what_256_devices_need() -> None:
     assert found["gets_per_s"] == pytest.approx(855)
 
 
+def test_fewer_devices_than_a_host_holds_are_fed_by_it() -> None:
+    """Three of 1,000 on a machine of 4,000, which would not feed the eight that fit into it."""
+    found = scale(run(loader(4_000)), asked(devices=3, rate=3_000))
+    (only,) = found["ways"]
+    assert (only["hosts"], only["short"], only["fed_share"]) == (1, False, 1.0)
+    assert (found["hosts_for_devices"], found["devices_per_host"]) == (1, 3)
+
+
 def test_what_is_short_first_decides_how_many_hosts_there_are() -> None:
     """The disk does not matter to who reads a store."""
     slow = run(loader(4_000), disk(50), store(500))
