@@ -21,6 +21,7 @@ SHARDS_A_READER = 4
 _ENOUGH = 0.95
 _LEAST_BYTES, _MOST_BYTES = 1_000_000, 128_000_000
 _USUAL_BYTES = 64 * 2**20  # what dataprep makes unless told
+_SHARDED = ("shards", "originals")
 _Sized = dict[int, Sequence[Trial]]
 
 
@@ -35,25 +36,28 @@ def shard_size(found: Situation, *, packs: bool, readers: int) -> Advice:
         enough = [size for size, rate in rates.items() if rate >= _ENOUGH * max(rates.values())]
         told = ", ".join(f"{size / 1e6:g} MB: {rates[size]:,.0f}" for size in sorted(rates))
         value, evidence = min(enough), f"samples/s by shard size {told} ({reader})"
-        if now in enough and (most is None or now <= most):
-            small = f"; {bound}" if most == _LEAST_BYTES else ""
-            why = f"{_bound(found)}{now / 1e6:g} MB reaches 95 % of the best: {evidence}{small}"
-            return Advice("shard_size", "keep", of, why, now, now, basis="measured")
+        between = now is not None and now not in rates and value <= now <= max(enough)
+        reaches = now in enough or between
         gain = paired(points[value], points[now]) if now in points and now != value else None
     elif (size := _of_objects(found)) is not None:
         value, evidence = size
+        reaches = now is not None and now >= value
     else:
         why = "one size of shards was read: iobench run configs/bench/shard-size.yaml measures it"
         if not packs or most is None or most >= _USUAL_BYTES:
             return unknown("shard_size", of, why)
-        value, evidence = _USUAL_BYTES, why
+        value, evidence, reaches = _USUAL_BYTES, why, False
+    if now is not None and reaches and (most is None or now <= most):
+        small = f"; {bound}" if most == _LEAST_BYTES else ""
+        why = f"{_bound(found)}{_mb(now)} reaches 95 % of the best: {evidence}{small}"
+        return Advice("shard_size", "keep", of, why, now, now, basis="measured")
     if most is not None and (most < value or most == _LEAST_BYTES):
         value, gain = most, None if most < value else gain
         evidence += f"; {bound}"
     if value == now:
         return Advice("shard_size", "keep", of, evidence, value, now, basis="measured")
-    if now is None and not packs:
-        why = f"its data are no shards; if they were, {value / 1e6:g} MB: {evidence}"
+    if found.now.packing not in _SHARDED and not packs:
+        why = f"its data are no shards; if they were, {_mb(value)}: {evidence}"
         return Advice("shard_size", "keep", of, why, basis="measured")
     return Advice(
         *("shard_size", "change", of, evidence, value, now, gain),
@@ -70,13 +74,20 @@ def _bound(found: Situation) -> str:
 
 
 def _size_now(found: Situation) -> int | None:
-    if found.now.packing not in ("shards", "originals"):
+    """By their name, else as the run made them; shards that were given have the size they have."""
+    if found.now.packing not in _SHARDED:
         return None
-    named = _named_bytes(found.now.form)
+    if (named := _named_bytes(found.now.form)) is not None:
+        return named
     data = found.result.config.get("data") or {}
-    if named is None and not data.get("shards") and isinstance(data.get("shard_size"), int):
-        return int(data["shard_size"])
-    return named
+    if data.get("shards"):
+        size = found.known.object_bytes.get(found.now.form)
+        return round(size) if size else None
+    return int(data["shard_size"]) if isinstance(data.get("shard_size"), int) else None
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:.3g} MB"
 
 
 def _named_bytes(form: str) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iobench.trial import Trial
-from tests.iobench.advice.made import advice, forms, over_photos, run
+from tests.iobench.advice.made import DATA, advice, forms, over_photos, run
 from tests.iobench.whatif.made import fetched, loader, together
 
 CURVE = {1: 400.0, 4: 700.0, 16: 780.0, 64: 800.0}
@@ -44,10 +44,10 @@ def test_what_is_large_enough_stays() -> None:
 
 
 def test_an_object_store_tells_where_no_loader_was_swept() -> None:
-    """Its own 95 %, within what shards may have."""
+    """Its own 95 %, within what shards may have; now are 1 MB."""
     points = [fetched(size, 4, rate) for size, rate in ((10**5, 1e7), (8 * 10**6, 9.8e7))]
-    more = fetched(64 * 10**6, 4, 1e8)
-    found = advice(run(loader(300.0, 2), *points, more))["shard_size"]
+    more, data = fetched(64 * 10**6, 4, 1e8), {**DATA, "shard_size": 1_000_000}
+    found = advice(run(loader(300.0, 2), *points, more, data=data))["shard_size"]
     assert (found.state, found.value) == ("change", 8_000_000)
     assert "moto, boto3" in found.evidence
 
@@ -60,6 +60,27 @@ def test_files_that_stay_files_need_no_size() -> None:
     assert found.evidence.startswith("its data are no shards; if they were, 16 MB")
     packed = advice(run(forms(), over_photos(), sweep(CURVE)))["shard_size"]
     assert (packed.state, packed.value) == ("change", 16_000_000)
+
+
+@pytest.mark.parametrize(("mb", "state"), [(20.0, "keep"), (2.0, "change")])
+def test_shards_that_are_given_have_the_size_they_have(mb: float, state: str) -> None:
+    """20 MB lie between 16 and 64, which both are enough; 2 MB are too small."""
+    given = loader(300.0, 2, object_bytes=mb * 1e6)
+    data = {**DATA, "shards": "/shards", "source": None}
+    found = advice(run(given, sweep(CURVE), data=data))["shard_size"]
+    assert (found.state, found.value) == (state, 20_000_000 if state == "keep" else 16_000_000)
+    assert found.now == mb * 1e6
+    assert "no shards" not in found.evidence
+
+
+def test_shards_larger_than_a_store_needs_stay() -> None:
+    """16 MB where 8 reach 95 %: smaller ones bring nothing."""
+    points = [fetched(size, 4, rate) for size, rate in ((10**5, 1e7), (8 * 10**6, 9.8e7))]
+    found = advice(run(loader(300.0, 2), *points, fetched(64 * 10**6, 4, 1e8)))["shard_size"]
+    assert (found.state, found.value) == ("keep", 16_000_000)
+    small = {**DATA, "shard_size": 1_000_000}
+    found = advice(run(loader(300.0, 2), *points, fetched(64 * 10**6, 4, 1e8), data=small))
+    assert (found["shard_size"].state, found["shard_size"].value) == ("change", 8_000_000)
 
 
 def test_without_a_sweep_nothing_is_known() -> None:
