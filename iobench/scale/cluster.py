@@ -7,15 +7,16 @@ on a store that all hosts read, or on a disk of each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iobench.result import Result
-from iobench.scale.supply import Best, Part, best_loader, parts
+from iobench.scale.supply import Best, Part, Way, best_loader, from_there, parts
 from iobench.summary.training import leading, training
 
-_WAYS = ("disk", "store")
+_WAYS: tuple[Way, ...] = ("disk", "store")
 _S3 = "aws-s3"
+_AS_FAST = 0.9  # of what the parts give, from which on a loader is as fast as they are
 
 
 def scale(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +56,11 @@ def scale(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
         ]
         or [_way("any", known, each, devices, per_host)],
         **_requests(result, known, demand, best.sample_bytes),
-        "assumptions": [basis, of_hosts, *_assumptions(best, known), *_own_server(result, known)],
+        "assumptions": [
+            *(basis, of_hosts, *_assumptions(best, known)),
+            *_own_server(result, known),
+            *_slower(result, known),
+        ],
         "unknown": _unmeasured(known),
     }
 
@@ -162,6 +167,21 @@ def _assumptions(best: Best, known: Sequence[Part]) -> list[str]:
         found.append("data on disk lie on every host: what it takes to copy them is not in it")
     found.append("what is read again comes from where it lies, not from the page cache")
     return found
+
+
+def _slower(result: Result, known: Sequence[Part]) -> Iterator[str]:
+    """Where a loader was seen to get less from there than its parts would give side by side."""
+    for way in _WAYS:
+        needed = [part.samples_per_s for part in known if part.way in ("any", way)]
+        seen = from_there(result, way)
+        if len(needed) < 2 or seen is None or seen.samples_per_s >= _AS_FAST * min(needed):
+            continue
+        where = "a store" if way == "store" else "a disk"
+        yield (
+            f"a loader keeps enough requests at a time for {where} to give all of that: "
+            f"{seen.words} got {seen.samples_per_s:,.0f} samples/s, "
+            f"{seen.samples_per_s / min(needed):.0%} of it"
+        )
 
 
 def _own_server(result: Result, known: Sequence[Part]) -> list[str]:

@@ -46,6 +46,25 @@ def best_loader(result: Result) -> Best | None:
     None where no loader was measured that decodes, or what it read was not counted.
     """
     found: dict[bool, Best] = {}
+    for one, label, _ in _loaders(result):
+        warm = label == "warm"
+        if warm not in found or one.samples_per_s > found[warm].samples_per_s:
+            found[warm] = one
+    return found.get(True) or found.get(False)
+
+
+def from_there(result: Result, way: Way) -> Best | None:
+    """The loader that gave most of data on a store, or shown to come from a disk."""
+    there = [
+        one
+        for one, label, remote in _loaders(result)
+        if (remote if way == "store" else label == "cold")
+    ]
+    return max(there, key=lambda one: one.samples_per_s, default=None)
+
+
+def _loaders(result: Result) -> Iterator[tuple[Best, str, bool]]:
+    """Those that decode, what was shown of the cache, and whether a store was read."""
     for params, repeats in by_point(result.trials, "loader"):
         name, rate = params.get("loader"), figure(repeats, "samples_per_s")
         bytes_rate = figure(repeats, "mb_per_s")
@@ -53,16 +72,13 @@ def best_loader(result: Result) -> Best | None:
             continue
         if not rate or not bytes_rate or rate["median"] <= 0 or bytes_rate["median"] <= 0:
             continue
-        warm = cold_label(repeats) == "warm"
         one = Best(
             rate["median"],
             bytes_rate["median"] * 1e6 / rate["median"],
             params_words("loader", params).removeprefix("loader "),
             int(params.get("processes", 1)),
         )
-        if warm not in found or one.samples_per_s > found[warm].samples_per_s:
-            found[warm] = one
-    return found.get(True) or found.get(False)
+        yield one, cold_label(repeats), str(params.get("data", "")).endswith("@s3")
 
 
 def parts(result: Result, best: Best) -> list[Part]:

@@ -149,3 +149,16 @@ def test_a_faster_loader_never_needs_more_hosts(rate: float, faster: float) -> N
     """Hosts fall with what each gives."""
     slow, fast = (scale(run(loader(each)), asked()) for each in (rate, rate * faster))
     assert fast["ways"][0]["hosts"] <= slow["ways"][0]["hosts"]
+
+
+def test_a_loader_that_waits_for_its_store_is_told() -> None:
+    """The parts give 10,000; one that asks for a sample at a time got 500 of that."""
+    waits = replace(loader(500), params={**loader(500).params, "data": "shards@s3"})
+    far = replace(waits, id="far", cold=None)
+    found = scale(run(loader(10_000), far, store(500)), asked())
+    (line,) = [line for line in found["assumptions"] if "requests at a time" in line]
+    assert "for a store to give all of that" in line
+    assert line.endswith("got 500 samples/s, 5% of it")
+    fast = replace(far, metrics={**far.metrics, "samples_per_s": 9_500.0, "mb_per_s": 475.0})
+    found = scale(run(loader(10_000), fast, store(500)), asked())
+    assert not [line for line in found["assumptions"] if "requests at a time" in line]
