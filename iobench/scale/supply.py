@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.result import Result
 from iobench.roofline.ceilings import binding, network, of_target
 from iobench.summary.points import by_point, cold_label, figure
+from iobench.trial import Params
 from iobench.words import params_words
 
 Way = Literal["any", "disk", "store"]
@@ -53,18 +55,29 @@ def best_loader(result: Result) -> Best | None:
     return found.get(True) or found.get(False)
 
 
-def from_there(result: Result, way: Way) -> Best | None:
-    """The loader that gave most of data on a store, or shown to come from a disk."""
-    there = [
-        one
-        for one, label, remote in _loaders(result)
-        if (remote if way == "store" else label == "cold")
+def from_there(result: Result, way: Way) -> list[tuple[Best, Best]]:
+    """Loaders of data on a store, or shown to come from a disk; each beside what it gives of the
+    same samples from the page cache, all else alike."""
+    told = list(_loaders(result))
+    warm = {_alike(params): one for one, label, params in told if label == "warm"}
+    return [
+        (one, warm[_alike(params)])
+        for one, label, params in told
+        if (_is_remote(params) if way == "store" else label == "cold") and _alike(params) in warm
     ]
-    return max(there, key=lambda one: one.samples_per_s, default=None)
 
 
-def _loaders(result: Result) -> Iterator[tuple[Best, str, bool]]:
-    """Those that decode, what was shown of the cache, and whether a store was read."""
+def _alike(params: Params) -> str:
+    form = str(params.get("data", "")).partition("@")[0]
+    return json.dumps({**params, "data": form, "cache": ""}, sort_keys=True)
+
+
+def _is_remote(params: Params) -> bool:
+    return str(params.get("data", "")).endswith("@s3")
+
+
+def _loaders(result: Result) -> Iterator[tuple[Best, str, Params]]:
+    """Those that decode, and what was shown of the cache."""
     for params, repeats in by_point(result.trials, "loader"):
         name, rate = params.get("loader"), figure(repeats, "samples_per_s")
         bytes_rate = figure(repeats, "mb_per_s")
@@ -78,7 +91,7 @@ def _loaders(result: Result) -> Iterator[tuple[Best, str, bool]]:
             params_words("loader", params).removeprefix("loader "),
             int(params.get("processes", 1)),
         )
-        yield one, cold_label(repeats), str(params.get("data", "")).endswith("@s3")
+        yield one, cold_label(repeats), params
 
 
 def parts(result: Result, best: Best) -> list[Part]:
