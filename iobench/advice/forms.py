@@ -16,6 +16,7 @@ from iobench.whatif.capacities import rate_of
 _RESIZED = {"photos": ("files", "shards"), "originals": ("shards",)}  # what resizes, packs
 _PACKED = {"photos": ("originals",), "files": ("shards",)}
 _SMALLER = ("files", "shards")
+_NEAR = ("workers", "batch_size", "prefetch", "pin_memory")
 _MAYBE = 1.1  # times the rate up to which an interval must end for a firm no
 _MEASURE = "iobench run configs/bench/advise.yaml measures it"
 
@@ -224,18 +225,20 @@ def _words(setting: Setting) -> str:
 
 
 def best_form(found: Situation, kind: str, shard_bytes: int | None) -> Setting | None:
-    """The fastest loader of now's framework over data of that kind, with now's settings.
+    """The fastest loader of now's framework over data of that kind, with settings nearest to now's.
 
     Of its shards those of ``shard_bytes``, else those that the run makes; None without any.
     """
-    now, rates = found.loader, dict[Setting, float]()
+    now = found.loader
+    near: dict[tuple[bool, ...], dict[Setting, float]] = {}
     for setting, repeats in found.alone.items():
-        same = now.changed(loader=setting.loader, form=setting.form, source=setting.source)
-        if setting.kind == kind and setting == same and _follows(now.loader, setting.loader):
-            rate = rate_of(repeats)
-            rates[setting] = rate.median if rate else 0.0
-    if not rates:
+        follows = setting.kind == kind and _follows(now.loader, setting.loader)
+        if follows and setting.work == now.work and (rate := rate_of(repeats)) is not None:
+            apart = tuple(getattr(setting, key) != getattr(now, key) for key in _NEAR)
+            near.setdefault(apart, {})[setting] = rate.median
+    if not near:
         return None
+    rates = near[min(near, key=lambda apart: (sum(apart), apart))]
     fastest = max(rates, key=lambda setting: rates[setting])
     wanted = f"{kind}-{(shard_bytes or 0) // 10**6}MB"
     mine = [setting for setting in rates if setting.loader == fastest.loader]

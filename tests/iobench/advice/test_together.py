@@ -72,3 +72,15 @@ def test_a_loop_that_gets_what_its_device_takes_needs_nothing() -> None:
     assert found["resize"].state == "keep"
     assert "899 of the 900 samples/s that its device takes" in found["resize"].evidence
     assert not [entry for entry in found.values() if entry.state == "change"]
+
+
+def test_loaders_that_were_measured_with_other_batches_tell_the_form_all_the_same() -> None:
+    """The loop has batches of 32, its loaders had 64: what to set is known, and what it brings."""
+    there: dict[str, Any] = {"loader": "torch-folder", "form": "photos", "batch_size": 32}
+    loops = together(loop("synthetic", 500.0, **there), loop("warm", 299.0, **there))
+    found = advice(run(forms(), loops))
+    assert found["resize"].state == "change"
+    assert dict(found["together"].config) == {
+        "training.0.loader": "torch-iterable",
+        "training.0.data": "shards",
+    }
