@@ -17,13 +17,13 @@ from iobench.result import Result
 __all__ = ["Advice", "advise"]
 
 
-def advise(result: Result, model: Mapping[str, Any]) -> list[Advice]:
+def advise(result: Result, model: Mapping[str, Any], group: str | None = None) -> list[Advice]:
     """One entry a setting, known or not, then all changes at once; empty where nothing is used.
 
     ``model`` is what ``whatif`` says of the run: where it does not hold, nothing is derived from
-    it.
+    it. ``group`` is the training loop that is meant; unless told, the leading one.
     """
-    found = situation(result, model)
+    found = situation(result, model, group)
     if found is None:
         return []
     entries = [*forms(found)]
