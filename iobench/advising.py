@@ -94,15 +94,23 @@ class Advised:
         return f"iobench run {shlex.quote(str(self.folder / CONFIG))} {told}"
 
 
-def advise_saved(folder: Path) -> Advised:
-    """The advice of a run.
+def advise_saved(folder: Path, group: str | None = None) -> Advised:
+    """The advice of a run, for the training loop that is called ``group``, else the leading one.
 
     Raises:
         ResultError, SchemaTooNew: there is no run that can be read.
+        NoAdvice: no training loop over data is called so.
     """
     result = read(folder)
     model = whatif(result.trials, result.environment)
-    return Advised(folder, result, advise(result, model), model)
+    entries = advise(result, model, group)
+    if group is not None and not entries:
+        named = dict.fromkeys(
+            str(t.params.get("group")) for t in result.trials if t.kind == "train"
+        )
+        there = f"; there are {', '.join(named)}" if named else ""
+        raise NoAdvice(f"no training loop over data is called {group!r}{there}")
+    return Advised(folder, result, entries, model)
 
 
 def _plain(value: Any) -> str:

@@ -222,6 +222,9 @@ def advise(
         Path | None,
         typer.Option(metavar="FILE", help="Write a config that dataprep shard runs."),
     ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say what to change, with the evidence: workers, shards, resizing, access and more.
@@ -231,7 +234,7 @@ def advise(
     """
     from iobench.advising import advise_saved
 
-    found = advise_saved(run_dir)
+    found = advise_saved(run_dir, group)
     said = found.json if as_json else found.text
     then = found.write_config(emit_config) if emit_config is not None else ""
     typer.echo(said)

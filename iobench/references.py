@@ -6,7 +6,7 @@ became of the files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dataprep.config_file import read_config
+from dataprep.errors import ConfigError
 from dataprep.prices import Prices, price_at, read_prices, region_of
 from iobench.config import BenchConfig
 from iobench.errors import ResultError
@@ -21,15 +22,20 @@ from iobench.limits import Limits, read_limits
 from iobench.planning import CostSettings
 from iobench.result import Result
 
+_LIMITS = "configs/limits.yaml"
+_ALWAYS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
+
 
 def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
     """``limits``: of this machine's type, of volumes and stores, each with source and date.
     ``prices``: of its hours and of the store that data lie on, where costs are asked for.
 
     Raises:
-        ConfigError: no such file.
+        ConfigError: no such file, or limits are given of what is not there.
     """
-    found = {"limits": _limits(config, environment, read_limits(_path(config.limits.file)))}
+    limits = read_limits(_path(config.limits.file))
+    _check_names(config, environment, limits)
+    found = {"limits": _limits(config, environment, limits)}
     if config.cost is not None:
         found["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
     return found
@@ -89,7 +95,7 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
     found: dict[str, Any] = {
         "as_of": limits.as_of,
         "source": limits.source,
-        "file": config.limits.file or "configs/limits.yaml",
+        "file": config.limits.file or _LIMITS,
         "volumes": {name: each.mib_per_s for name, each in limits.volumes.items()},
         "stores": {name: each.model_dump() for name, each in limits.stores.items()},
     }
@@ -98,6 +104,36 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
         found["instance_type"] = kind
         found["instance"] = known.model_dump(exclude_none=True) if known else None
     return found
+
+
+def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
+    """A limit that is misspelt would bind nothing, and nobody would see it.
+
+    Raises:
+        ConfigError: no target, store or type of volume is called so.
+    """
+    settings = config.limits
+    for label, told in settings.targets.items():
+        if told.volume is not None and told.volume not in limits.volumes:
+            raise ConfigError(
+                f"limits.targets.{label}.volume: {settings.file or _LIMITS} knows no "
+                f"{told.volume!r}; it knows {', '.join(limits.volumes)}"
+            )
+    # What is left out of a run may keep its limits.
+    if config.disk is not None:
+        _check_labels("targets", settings.targets, environment)
+    if config.object_store is not None:
+        _check_labels("stores", settings.stores, environment)
+
+
+def _check_labels(part: str, labels: Iterable[str], environment: Mapping[str, Any]) -> None:
+    there = {*(environment.get(part) or ()), *_ALWAYS[part]}
+    for label in labels:
+        if label not in there:
+            raise ConfigError(
+                f"limits.{part}.{label}: nothing in this run is called so; there are "
+                f"{', '.join(sorted(there))}"
+            )
 
 
 def _path(value: str | None) -> Path | None:

@@ -55,6 +55,6 @@ def unknown(setting: str, of: str, why: str) -> Advice:
 
 def times(gain: Estimate) -> str:
     """``1.42 times (1.38 to 1.47)``."""
-    if gain.repeats > 1:
+    if gain.low < gain.high:
         return f"{gain.median:.2f} times ({gain.low:.2f} to {gain.high:.2f})"
     return f"{gain.median:.2f} times"

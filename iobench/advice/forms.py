@@ -16,6 +16,7 @@ from iobench.whatif.capacities import rate_of
 _RESIZED = {"photos": ("files", "shards"), "originals": ("shards",)}  # what resizes, packs
 _PACKED = {"photos": ("originals",), "files": ("shards",)}
 _SMALLER = ("files", "shards")
+_NEAR = ("workers", "batch_size", "prefetch", "pin_memory")
 _MAYBE = 1.1  # times the rate up to which an interval must end for a firm no
 _MEASURE = "iobench run configs/bench/advise.yaml measures it"
 
@@ -127,8 +128,8 @@ def _judged(
     gained = found.gain_of(_into(found.now, pair))
     gain, basis = gained or (None, "measured")
     judged = gain or pair.times
-    limit = found.predicted(found.now)
-    pays = judged.median >= WORTH and judged.low > 1
+    sated = found.sated if gained is None else ""
+    pays = judged.median >= WORTH and judged.low > 1 and not sated
     evidence = f"{pair.said}{more}"
     if gained is None and found.now.loop:
         why = "a part of it was not measured" if found.holds else "the model does not hold for it"
@@ -141,11 +142,14 @@ def _judged(
             command="dataprep shard",
         )
     named = {"sharding": "resharding", "resize": "resizing beforehand"}[setting]
+    if sated:
+        said = f"{sated}: {named} will not help: {evidence}"
+        return Advice(setting, "keep", found.of, said, before, before, basis="measured")
     if judged.median >= WORTH:
         return unknown(setting, found.of, f"it may help, and repeats differ too much: {evidence}")
     sure = judged.high < _MAYBE
     verdict = f"{named} will not help" if sure else f"there is no sign that {named} helps"
-    said = f"{_bound(limit.limited_by)}{verdict}: {evidence}"
+    said = f"{_bound(found.limited_by)}{verdict}: {evidence}"
     return Advice(setting, "keep", found.of, said, before, before, gain, _basis(basis))
 
 
@@ -220,13 +224,22 @@ def _words(setting: Setting) -> str:
     return f"{setting.loader} over {setting.form}"
 
 
-def best_forms(found: Situation, kinds: Sequence[str]) -> list[Setting]:
-    """Loaders of now's framework over data of those kinds, with now's settings, fastest first."""
+def best_form(found: Situation, kind: str, shard_bytes: int | None) -> Setting | None:
+    """The fastest loader of now's framework over data of that kind, with settings nearest to now's.
+
+    Of its shards those of ``shard_bytes``, else those that the run makes; None without any.
+    """
     now = found.loader
-    ranked = []
+    near: dict[tuple[bool, ...], dict[Setting, float]] = {}
     for setting, repeats in found.alone.items():
-        same = now.changed(loader=setting.loader, form=setting.form, source=setting.source)
-        if setting.kind in kinds and setting == same and _follows(now.loader, setting.loader):
-            rate = rate_of(repeats)
-            ranked.append((-(rate.median if rate else 0.0), setting))
-    return [setting for _, setting in sorted(ranked, key=lambda pair: pair[0])]
+        follows = setting.kind == kind and _follows(now.loader, setting.loader)
+        if follows and setting.work == now.work and (rate := rate_of(repeats)) is not None:
+            apart = tuple(getattr(setting, key) != getattr(now, key) for key in _NEAR)
+            near.setdefault(apart, {})[setting] = rate.median
+    if not near:
+        return None
+    rates = near[min(near, key=lambda apart: (sum(apart), apart))]
+    fastest = max(rates, key=lambda setting: rates[setting])
+    wanted = f"{kind}-{(shard_bytes or 0) // 10**6}MB"
+    mine = [setting for setting in rates if setting.loader == fastest.loader]
+    return min(mine, key=lambda s: (s.form != wanted, s.form != kind, -rates[s]))

@@ -37,20 +37,17 @@ def workers(found: Situation) -> Advice:
     if seen is None:
         why = f"one number of workers was measured: {_MEASURE}"
         return unknown("workers", found.of, why)
-    value = seen.enough()
     if not found.now.loop:
-        return _entry(found, seen, value, _more_to_try(found, seen))
-    # A loop of which nothing is known but its loader, alone.
+        return _entry(found, seen, seen.enough(), _more_to_try(found, seen))
+    # Of this loop nothing is known but its loader, alone.
     because = (
-        "training computes on the processors that workers need, so that the loop may want others: "
-        "measure loops with several workers"
+        "training computes on the processors that workers need"
         if found.shares_processors
         else "the model does not hold for the loop"
     )
-    evidence = f"{seen.said}; {because}"
-    if found.shares_processors:
-        return Advice("workers", "unknown", found.of, evidence, None, found.now.workers)
-    return _entry(found, seen, value, because, gain=None)
+    wanted = "so that the loop may want others: measure loops with several workers"
+    evidence = f"{seen.said}; {because}, {wanted}"
+    return Advice("workers", "unknown", found.of, evidence, None, found.now.workers)
 
 
 def _by_model(found: Situation) -> Advice | None:
@@ -58,22 +55,35 @@ def _by_model(found: Situation) -> Advice | None:
     if not found.now.loop or not found.holds:
         return None
     numbers = sorted({s.workers for s in found.alone if _same_images(found, s.loader, s.kind)})
-    rates = {}
-    for number in numbers:
-        prediction = found.predicted(found.now.changed(workers=number))
-        if prediction.is_whole and prediction.rate is not None:
-            rates[number] = prediction
+    told_of = {n: found.predicted(found.now.changed(workers=n)) for n in numbers}
+    rates = {n: found_of for n, found_of in told_of.items() if found_of.is_whole}
+    untold = dict.fromkeys(part for p in told_of.values() for part in p.missing)
+    lacking = f"not measured: {', '.join(untold)}, by loader raw" if untold else ""
     if len(rates) < 2:
-        return None
+        return unknown("workers", found.of, f"{lacking} ({_MEASURE})") if lacking else None
     medians = {number: p.rate.median for number, p in rates.items() if p.rate is not None}
     value = min(n for n, rate in medians.items() if rate * WORTH >= max(medians.values()))
     told = ", ".join(f"{number}: {rate:,.0f}" for number, rate in medians.items())
-    gain = found.gain_of(found.now.changed(workers=value))
+    gained = found.gain_of(found.now.changed(workers=value))
+    gain, now, more = gained[0] if gained else None, found.now.workers, ""
+    if gain is not None and value != now and not _told_apart(gain, saves=value < now):
+        more = f"; {value}: {times(gain)}, not told apart from what is used now"
+        value, gain = now, None
+    limit = rates[value].limited_by if value in rates else ""
+    basis = next((p.basis for p in rates[value].parts if p.name == limit), "") if limit else ""
     evidence = (
-        f"samples/s by workers {told}, as the capacities of loader and device predict; with "
-        f"{value} the loop is limited by {rates[value].limited_by}"
+        f"samples/s by workers {told}, as the capacities of loader and device predict"
+        f"{f'; with {value} the loop is limited by {limit} ({basis})' if limit else ''}{more}"
+        f"{f'; {lacking}' if lacking else ''}"
     )
-    return _said(found, "workers", value, gain[0] if gain else None, "model", evidence)
+    return _said(found, "workers", value, gain, "model", evidence)
+
+
+def _told_apart(gain: Estimate, *, saves: bool) -> bool:
+    """Whether a change is worth making: better beyond doubt, or as fast with fewer workers."""
+    if saves:
+        return gain.median * WORTH >= 1
+    return gain.low > 1 and gain.median >= WORTH
 
 
 def _same_images(found: Situation, loader: str, kind: str) -> bool:
@@ -91,12 +101,15 @@ def _more_to_try(found: Situation, seen: Variation) -> str:
 
 
 def _smallest(found: Situation, key: str) -> Advice:
-    """The smallest value within 2 % of the best."""
+    """That of now where it is within 2 % of the best, else the smallest that is."""
     seen = varied(found, key)
     if seen is None:
         return unknown(key, found.of, f"one number of {_SAID[key]} was measured: {_MEASURE}")
     more = "" if key != "batch_size" else "another batch size is another training: see to its rate"
-    return _entry(found, seen, seen.enough(), more)
+    value, now = seen.enough(), getattr(found.now, key)
+    if seen.reaches(now) and value != now:
+        return _entry(found, seen, now, f"{value} would do as well")
+    return _entry(found, seen, value, more)
 
 
 def pinned(found: Situation) -> Advice:
@@ -118,12 +131,13 @@ def _entry(
 ) -> Advice:
     """Advice by what was measured. ``gain`` is that of the loop, or of the loader alone.
 
-    What takes more, workers or memory, must be better than now beyond doubt.
+    What is advised must be better than now beyond doubt, or as fast with fewer workers.
     """
     now = getattr(found.now, seen.key)
     alone = seen.times(value, now) if now in seen.points and value != now else None
     evidence = seen.said if alone is None else f"{seen.said}: {times(alone)} with {value}"
-    if alone is not None and value > now and not (alone.low > 1 and alone.median >= WORTH):
+    saves = seen.key == "workers" and value < now
+    if alone is not None and not _told_apart(alone, saves=saves):
         value, more = now, "not told apart from what is used now"
     if isinstance(gain, str):
         gain = alone if value != now and (seen.in_loop or not found.now.loop) else None

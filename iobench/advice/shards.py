@@ -13,6 +13,7 @@ from iobench.summary.points import by_point
 from iobench.summary.supplies import object_stores
 from iobench.trial import Params, Trial
 from iobench.whatif.capacities import rate_of
+from iobench.whatif.setting import kind_of
 
 SHARDS_A_READER = 4
 """Shards that each worker of each rank should have at least, so that their ends come together."""
@@ -20,13 +21,14 @@ SHARDS_A_READER = 4
 _ENOUGH = 0.95
 _LEAST_BYTES, _MOST_BYTES = 1_000_000, 128_000_000
 _USUAL_BYTES = 64 * 2**20  # what dataprep makes unless told
+_SHARDED = ("shards", "originals")
 _Sized = dict[int, Sequence[Trial]]
 
 
-def shard_size(found: Situation, *, packs: bool) -> Advice:
-    """The smallest that reaches 95 % of the peak, and leaves each reader a few shards."""
+def shard_size(found: Situation, *, packs: bool, readers: int) -> Advice:
+    """The smallest that reaches 95 % of the peak, and leaves each of ``readers`` a few shards."""
     of, now = found.of, _size_now(found)
-    most, bound = _most_bytes(found)
+    most, bound = _most_bytes(found, readers)
     gain = None
     if (swept := _sweep(found)) is not None:
         reader, points = swept
@@ -34,24 +36,28 @@ def shard_size(found: Situation, *, packs: bool) -> Advice:
         enough = [size for size, rate in rates.items() if rate >= _ENOUGH * max(rates.values())]
         told = ", ".join(f"{size / 1e6:g} MB: {rates[size]:,.0f}" for size in sorted(rates))
         value, evidence = min(enough), f"samples/s by shard size {told} ({reader})"
-        if now in enough and (most is None or now <= most):
-            why = f"{_bound(found)}{now / 1e6:g} MB reaches 95 % of the best: {evidence}"
-            return Advice("shard_size", "keep", of, why, now, now, basis="measured")
+        between = now is not None and now not in rates and value <= now <= max(enough)
+        reaches = now in enough or between
         gain = paired(points[value], points[now]) if now in points and now != value else None
     elif (size := _of_objects(found)) is not None:
         value, evidence = size
+        reaches = now is not None and now >= value
     else:
         why = "one size of shards was read: iobench run configs/bench/shard-size.yaml measures it"
         if not packs or most is None or most >= _USUAL_BYTES:
             return unknown("shard_size", of, why)
-        value, evidence = _USUAL_BYTES, why
-    if most is not None and most < value:
-        value, gain = most, None
+        value, evidence, reaches = _USUAL_BYTES, why, False
+    if now is not None and reaches and (most is None or now <= most):
+        small = f"; {bound}" if most == _LEAST_BYTES else ""
+        why = f"{_bound(found)}{_mb(now)} reaches 95 % of the best: {evidence}{small}"
+        return Advice("shard_size", "keep", of, why, now, now, basis="measured")
+    if most is not None and (most < value or most == _LEAST_BYTES):
+        value, gain = most, None if most < value else gain
         evidence += f"; {bound}"
     if value == now:
         return Advice("shard_size", "keep", of, evidence, value, now, basis="measured")
-    if now is None and not packs:
-        why = f"its data are no shards; if they were, {value / 1e6:g} MB: {evidence}"
+    if found.now.packing not in _SHARDED and not packs:
+        why = f"its data are no shards; if they were, {_mb(value)}: {evidence}"
         return Advice("shard_size", "keep", of, why, basis="measured")
     return Advice(
         *("shard_size", "change", of, evidence, value, now, gain),
@@ -62,18 +68,26 @@ def shard_size(found: Situation, *, packs: bool) -> Advice:
 
 
 def _bound(found: Situation) -> str:
-    limited_by = found.predicted(found.now).limited_by
-    return "you are decode-bound, resharding will not help: " if limited_by == "decode" else ""
+    if found.limited_by != "decode":
+        return ""
+    return "you are decode-bound, resharding will not help: "
 
 
 def _size_now(found: Situation) -> int | None:
-    if found.now.packing not in ("shards", "originals"):
+    """By their name, else as the run made them; shards that were given have the size they have."""
+    if found.now.packing not in _SHARDED:
         return None
-    named = _named_bytes(found.now.form)
+    if (named := _named_bytes(found.now.form)) is not None:
+        return named
     data = found.result.config.get("data") or {}
-    if named is None and not data.get("shards") and isinstance(data.get("shard_size"), int):
-        return int(data["shard_size"])
-    return named
+    if data.get("shards"):
+        size = found.known.object_bytes.get(found.now.form)
+        return round(size) if size else None
+    return int(data["shard_size"]) if isinstance(data.get("shard_size"), int) else None
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:.3g} MB"
 
 
 def _named_bytes(form: str) -> int | None:
@@ -130,17 +144,23 @@ def _of_objects(found: Situation) -> tuple[int, str] | None:
     return None
 
 
-def _most_bytes(found: Situation) -> tuple[int | None, str]:
+def _most_bytes(found: Situation, readers: int) -> tuple[int | None, str]:
     """The largest shards of which every reader has a few, of all that the run's data hold."""
-    form = found.now.form if found.now.packing == "shards" else "shards"
-    total = _data_bytes(found.result.trials, form)
+    kind = found.now.kind if found.now.packing == "shards" else "shards"
+    total = _data_bytes(found.result.trials, kind)
     if total is None:
         return None, ""
-    wanted = SHARDS_A_READER * found.readers
-    most = min(max(_rounded(total / wanted), _LEAST_BYTES), _MOST_BYTES)
     each = "worker and rank" if found.now.devices > 1 else "worker"
+    fair = total / (SHARDS_A_READER * readers)
+    if fair < _LEAST_BYTES:
+        shards = max(round(total / _LEAST_BYTES), 1)
+        return _LEAST_BYTES, (
+            f"these {total / 1e6:,.1f} MB are {counted(shards, 'shard')} of {_LEAST_BYTES / 1e6:g} "
+            f"MB, the least there is: too few for {SHARDS_A_READER} for every {each} ({readers})"
+        )
+    most = min(_rounded(fair), _MOST_BYTES)
     return most, (
-        f"at most {most / 1e6:g} MB, so that every {each} ({found.readers}) has "
+        f"at most {most / 1e6:g} MB, so that every {each} ({readers}) has "
         f"{SHARDS_A_READER} shards of these {total / 1e6:,.0f} MB"
     )
 
@@ -151,12 +171,12 @@ def _rounded(size: float) -> int:
     return int(size // step * step)
 
 
-def _data_bytes(trials: Sequence[Trial], form: str) -> float | None:
-    """Of all shards of that kind: how many there are, times their mean size."""
+def _data_bytes(trials: Sequence[Trial], kind: str) -> float | None:
+    """Of all shards of those images: how many there are, times their mean size."""
     sizes = [
         float(trial.metrics["objects"]) * float(trial.metrics["mean_object_bytes"])
         for trial in trials
-        if str(trial.params.get("data", "")).startswith(form)
+        if kind_of(str(trial.params.get("data", "")).partition("@")[0]) == kind
         if trial.metrics.get("objects") and trial.metrics.get("mean_object_bytes")
     ]
     return max(sizes, default=None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iobench.advice.entry import WORTH
 from iobench.loaders.own import UNDECODED
 from iobench.result import Result
 from iobench.stats import Estimate, ratio
@@ -66,6 +67,18 @@ class Situation:
         return self.now.changed(loop="", devices=1)
 
     @property
+    def sated(self) -> str:
+        """That the loop gets what its device takes, to 2 %, in words; empty where it does not."""
+        taken = self.known.loops.get(self.now.loop)
+        rate = taken.rungs.get("synthetic") if taken is not None else None
+        if rate is None or self.rate.median * WORTH < rate.median:
+            return ""
+        return (
+            f"the loop gets {self.rate.median:,.0f} of the {rate.median:,.0f} samples/s that its "
+            "device takes"
+        )
+
+    @property
     def shares_processors(self) -> bool:
         """Whether a loop computes on the processors that its workers use."""
         taken = self.known.loops.get(self.now.loop)
@@ -80,6 +93,16 @@ class Situation:
     def has_gpu(self) -> bool:
         """Whether the machine has one."""
         return bool(self.result.environment.get("gpus"))
+
+    @property
+    def limited_by(self) -> str:
+        """The part that decides now; empty where the model does not hold or lacks a part.
+
+        A loader alone, from the page cache, decodes and does nothing else.
+        """
+        found = self.predicted(self.now)
+        alone = not self.now.loop and self.now.source == "warm"
+        return found.limited_by if found.is_whole and (alone or self.holds) else ""
 
     def predicted(self, setting: Setting) -> Prediction:
         """By the model, whether it holds or not."""
@@ -122,12 +145,15 @@ def paired(trials: Repeats, others: Repeats) -> Estimate | None:
     return ratio([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None
 
 
-def situation(result: Result, model: Mapping[str, Any]) -> Situation | None:
+def situation(
+    result: Result, model: Mapping[str, Any], group: str | None = None
+) -> Situation | None:
     """Of a run with a training loop over data, or a loader that decodes; else None.
 
-    ``model`` is what ``whatif`` says of the run.
+    ``model`` is what ``whatif`` says of the run; ``group`` is the loop that is meant, where it is
+    another than the leading one.
     """
-    found = _loop(result) or _loader(result)
+    found = _loop(result, group) or (_loader(result) if group is None else None)
     if found is None:
         return None
     now, repeats, key = found
@@ -154,14 +180,16 @@ def _of_loader_scope(scopes: Mapping[str, Any], now: Setting) -> Mapping[str, An
     return found or scopes.get(now.loader, {})
 
 
-def _loop(result: Result) -> tuple[Setting, Repeats, str] | None:
-    """The first loop whose device was seen fed from its own memory, else the first."""
+def _loop(result: Result, wanted: str | None) -> tuple[Setting, Repeats, str] | None:
+    """That which is wanted, else the first whose device was seen fed from its own memory, else the
+    first."""
     order = list(
         dict.fromkeys(str(t.params.get("group")) for t in result.trials if t.kind == "train")
     )
     points = by_point(result.trials, "train")
     resident = {str(params["group"]) for params, _ in points if params["input"] == "synthetic"}
-    for group in sorted(order, key=lambda group: (group not in resident, order.index(group))):
+    among = [group for group in order if wanted in (None, group)]
+    for group in sorted(among, key=lambda group: (group not in resident, order.index(group))):
         for source in _FARTHEST:
             for params, repeats in points:
                 is_it = str(params["group"]) == group and params["input"] == source

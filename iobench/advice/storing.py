@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.access.modes import DIRECT
 from iobench.advice.entry import WORTH, Advice, times, unknown
 from iobench.advice.situation import Situation
@@ -13,6 +14,10 @@ from iobench.summary.access import access_modes
 from iobench.summary.points import by_point, in_pairs
 from iobench.summary.supplies import object_stores
 from iobench.trial import Trial
+from iobench.whatif.capacities import rate_of
+
+Rated = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""A mode as it was measured, and its rate from the second epoch on."""
 
 
 def access(found: Situation) -> Advice:
@@ -20,26 +25,66 @@ def access(found: Situation) -> Advice:
     if found.place != "s3":
         why = "its data lie on a disk: modes are for data on a store"
         return Advice("access", "keep", found.of, why, DIRECT, DIRECT, basis="measured")
-    entries = [e for e in access_modes(found.result.trials) if e["loader"] == found.now.loader]
-    steady = [(e, e["steady_samples_per_s"]) for e in entries if e["steady_samples_per_s"]]
+    kind, steady = _modes(found)
     if len({e["access"] for e, _ in steady}) < 2:
         why = "one mode was measured: iobench run configs/bench/access.yaml measures them"
         return unknown("access", found.of, why)
     best, rate = max(steady, key=lambda pair: float(pair[1]["median"]))
     told = ", ".join(f"{e['access']}: {r['median']:,.0f}" for e, r in steady)
-    evidence = f"samples/s from the second epoch on {told} ({best['loader']})"
-    direct = found.rate if not found.now.loop else None
-    gain = _times(rate, direct) if direct is not None else None
-    if gain is not None and gain.low <= 1:
-        evidence += f"; direct: {found.rate.median:,.0f}, not told apart from the best"
+    workers = counted(int(best.get("workers", 0)), "worker")
+    evidence = f"samples/s from the second epoch on {told} ({best['loader']}, {workers})"
+    direct = _direct(found, kind, best)
+    if direct is None:
+        why = "; direct, which is used now, was not measured with these workers"
+        return unknown("access", found.of, f"{evidence}{why}")
+    evidence += f"; direct: {direct.median:,.0f}"
+    gain = _times(rate, direct)
+    if gain.low <= 1 or gain.median < WORTH:
+        evidence += ", not told apart from the best" if gain.high > 1 else ", which is the best"
         return Advice("access", "keep", found.of, evidence, DIRECT, DIRECT, gain, "measured")
+    told_gain = gain if kind == "train" or not found.now.loop else None
     config = {f"{found.key}.access": best["access"]}
     return Advice(
-        *("access", "change", found.of, evidence, best["access"], DIRECT, gain),
+        *("access", "change", found.of, evidence, best["access"], DIRECT, told_gain),
         basis="measured",
         config=config,
         command="iobench run",
     )
+
+
+def _modes(found: Situation) -> tuple[str, list[Rated]]:
+    """Modes over the data of now with one number of workers, that of now first: of the loop itself
+    where it was measured so, else of its loader alone; and which."""
+    entries: list[Rated] = [
+        (e, e["steady_samples_per_s"])
+        for e in access_modes(found.result.trials)
+        if e["loader"] == found.now.loader and e["steady_samples_per_s"]
+        if str(e.get("data", "")).partition("@")[0] == found.now.form
+    ]
+    best: tuple[str, list[Rated]] = ("loader", [])
+    for kind in ("train", "loader") if found.now.loop else ("loader",):
+        of_kind = [pair for pair in entries if pair[0]["kind"] == kind]
+        numbers = {pair[0].get("workers") for pair in of_kind}
+        for number in sorted(numbers, key=lambda n: (n != found.now.workers, n)):
+            alike = [pair for pair in of_kind if pair[0].get("workers") == number]
+            if len({e["access"] for e, _ in alike}) > len({e["access"] for e, _ in best[1]}):
+                best = kind, alike
+    return best
+
+
+def _direct(found: Situation, kind: str, best: Mapping[str, Any]) -> Estimate | None:
+    """What is had without any mode, by the same workers."""
+    workers = best.get("workers")
+    if workers == found.now.workers and (kind == "train" or not found.now.loop):
+        return found.rate
+    rates = [
+        rate
+        for setting, repeats in found.alone.items()
+        if (setting.loader, setting.form, setting.source)
+        == (best["loader"], found.now.form, "store")
+        if setting.workers == workers and (rate := rate_of(repeats)) is not None
+    ]
+    return max(rates, key=lambda rate: rate.median, default=None)
 
 
 def _times(rate: Mapping[str, Any], now: Estimate) -> Estimate:

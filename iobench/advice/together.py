@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iobench.advice.entry import Advice, Basis
-from iobench.advice.forms import best_forms
+from dataprep.counted import counted
+from iobench.advice.entry import WORTH, Advice, Basis, times
+from iobench.advice.forms import best_form
 from iobench.advice.situation import Situation
 from iobench.whatif import Setting
 
@@ -36,13 +37,22 @@ def together(found: Situation, entries: Sequence[Advice]) -> Advice | None:
             command="iobench run",
         )
     gain, how = gained
+    if gain.median < WORTH or gain.low <= 1:
+        if not any(entry.gain is None or entry.gain.median >= WORTH for entry in changes.values()):
+            return None  # fewer workers, and as fast: nothing that the entry does not say
+        said = f"{times(gain)}, not told apart from now: make one change after the other"
+        return Advice(
+            *("together", "unknown", found.of, said, value, found.now.as_dict()),
+            config=config,
+            command="iobench run",
+        )
     basis: Basis = "measured" if how == "measured" else "model"
     predicted = found.predicted(setting)
     limit = f", limited by {predicted.limited_by}" if predicted.limited_by else ""
     rate = gain.median * found.rate.median
     evidence = (
         f"{found.rate.median:,.0f} samples/s now, {rate:,.0f} then{limit}"
-        f"{'' if basis == 'measured' else ', as the capacities predict'}"
+        f"{'' if basis == 'measured' else ', as the capacities predict'}{_enough(setting, changes)}"
     )
     return Advice(
         *("together", "change", found.of, evidence, value, found.now.as_dict(), gain, basis),
@@ -51,15 +61,40 @@ def together(found: Situation, entries: Sequence[Advice]) -> Advice | None:
     )
 
 
+def _enough(setting: Setting, changes: dict[str, Advice]) -> str:
+    wanted = changes["workers"].value if "workers" in changes else setting.workers
+    if setting.workers == wanted:
+        return ""
+    return f"; over {setting.form} {counted(setting.workers, 'worker')} are enough"
+
+
 def advised(found: Situation, changes: dict[str, Advice]) -> Setting:
     """Now, with all changes that a loop's setting has."""
     setting = now = found.now
+    shard_bytes = changes["shard_size"].value if "shard_size" in changes else None
     for kind in _kinds(found, changes):
-        if forms := best_forms(found, (kind,)):
-            setting = now.changed(loader=forms[0].loader, form=forms[0].form)
+        if (form := best_form(found, kind, shard_bytes)) is not None:
+            setting = now.changed(loader=form.loader, form=form.form)
             break
     told = {key: changes[key].value for key in _LOOP if key in changes}
-    return setting.changed(**told)
+    return _with_enough_workers(found, setting.changed(**told))
+
+
+def _with_enough_workers(found: Situation, setting: Setting) -> Setting:
+    """Other data may want fewer workers than those of now: the fewest within 2 % of that rate."""
+    if setting.form == found.now.form or not (setting.loop and found.holds):
+        return setting
+    whole = found.predicted(setting)
+    if not whole.is_whole or whole.rate is None:
+        return setting
+    numbers = {
+        s.workers for s in found.alone if (s.loader, s.kind) == (setting.loader, setting.kind)
+    }
+    for number in sorted(n for n in numbers if 0 < n < setting.workers):
+        fewer = found.predicted(setting.changed(workers=number))
+        if fewer.is_whole and fewer.rate and fewer.rate.median * WORTH >= whole.rate.median:
+            return setting.changed(workers=number)
+    return setting
 
 
 def _kinds(found: Situation, changes: dict[str, Advice]) -> tuple[str, ...]:
@@ -68,7 +103,9 @@ def _kinds(found: Situation, changes: dict[str, Advice]) -> tuple[str, ...]:
         size = changes["resize"].value
         plain = (found.result.config.get("data") or {}).get("size")
         return ("shards", "files") if size == plain else (f"shards-{size}px",)
-    return ("originals", "shards") if "sharding" in changes else ()
+    if "sharding" in changes:
+        return ("shards",) if found.now.packing == "files" else ("originals",)
+    return ()
 
 
 def config_of(found: Situation, setting: Setting) -> dict[str, object]:

@@ -45,8 +45,12 @@ class Variation:
 
     def enough(self, order: Callable[[Any], Any] = lambda value: value) -> Any:
         """The first value, in ``order``, whose rate is within 2 % of the best."""
+        return next(value for value in sorted(self.points, key=order) if self.reaches(value))
+
+    def reaches(self, value: Any) -> bool:
+        """Whether that value was measured, and is within 2 % of the best."""
         least = self.rate(self.best).median / WORTH
-        return next(v for v in sorted(self.points, key=order) if self.rate(v).median >= least)
+        return value in self.points and self.rate(value).median >= least
 
     @property
     def said(self) -> str:

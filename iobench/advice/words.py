@@ -11,6 +11,7 @@ from iobench.advice.entry import Advice, times
 from iobench.errors import NoAdvice
 
 _WIDTH = 100
+_COVERAGE = 0.95
 _HEADS = {"change": "Change", "keep": "Leave as it is", "unknown": "Not known"}
 NAMES = {
     "sharding": "pack into shards",
@@ -46,7 +47,26 @@ def text(entries: Sequence[Advice], model: Mapping[str, Any]) -> str:
             for entry in told:
                 lines += _entry(entry)
     lines += ["", *_wrapped(model_words(model), "")]
+    if few := few_repeats_words([entry.as_dict() for entry in entries]):
+        lines += ["", *_wrapped(few, "")]
     return "\n".join(lines)
+
+
+def few_repeats_words(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How much less than 95 % the intervals cover; empty where they do cover it.
+
+    ``entries`` as ``result.json`` keeps them. What is predicted has no coverage of its own.
+    """
+    gains = [e["gain"] for e in entries if isinstance(e.get("gain"), Mapping)]
+    told = [(gain.get("coverage"), gain.get("repeats")) for gain in gains]
+    few = [(c, n) for c, n in told if isinstance(c, float) and 0 < c < _COVERAGE]
+    if not few:
+        return ""
+    coverage, repeats = min(few)
+    return (
+        f"Intervals of {repeats} repeats cover {coverage:.0%}: set repeats: 6 before you rely on a "
+        "small difference."
+    )
 
 
 def model_words(model: Mapping[str, Any]) -> str:
@@ -55,6 +75,11 @@ def model_words(model: Mapping[str, Any]) -> str:
         return "The model: no capacity was measured."
     if model["holds"]:
         return f"The model of least capacities holds here: {model['why']}."
+    if not any(scope.get("checks") for scope in model.get("scopes", ())):
+        return (
+            f"The model of least capacities is not tested here: {model['why']}. No advice is "
+            "derived from it."
+        )
     return (
         f"The model of least capacities does not hold everywhere here: {model['why']}. No advice "
         "is derived from it where it does not."

@@ -55,6 +55,8 @@ def cost(
     found = costing(result, asked)
     if as_json:
         typer.echo(json.dumps(found))
-        return
-    for line in lines(found):
-        typer.echo(line)
+    else:
+        for line in lines(found):
+            typer.echo(line)
+    if found["unknown"]:
+        raise typer.Exit(2)  # nothing could be told

@@ -41,6 +41,8 @@ def scale(
     found = scaled(read(run_dir), asked.model_dump())
     if as_json:
         typer.echo(json.dumps(found))
-        return
-    for line in lines(found):
-        typer.echo(line)
+    else:
+        for line in lines(found):
+            typer.echo(line)
+    if "parts" not in found:
+        raise typer.Exit(2)  # nothing could be told

@@ -32,7 +32,8 @@ class Rate:
     """Samples/s of a loop over data of a ``form`` on a ``side``; ``basis`` says how it is known.
 
     ``sample_bytes`` as stored; ``objects`` a sample, None where nobody counted them;
-    ``by_sample``: each sample is a request. ``label`` is what was shown of the page cache.
+    ``by_sample``: each sample is a request. ``label`` is what was shown of the page cache. ``low``
+    to ``high``: what ``samples_per_s`` may be, by its repeats.
     """
 
     samples_per_s: float
@@ -44,6 +45,8 @@ class Rate:
     by_sample: bool
     label: str = ""
     samples: float | None = None
+    low: float = 0.0
+    high: float = 0.0
 
 
 def loop_rates(result: Result, group: Mapping[str, Any]) -> list[Rate]:
@@ -132,6 +135,8 @@ def _rate(
         samples = objects["median"] * object_bytes["median"] / sample_bytes
     return Rate(
         samples_per_s=min(median, most) if most is not None else median,
+        low=min(rate["low"], most) if most is not None else rate["low"],
+        high=min(rate["high"], most) if most is not None else rate["high"],
         form=form,
         side="store" if remote else "disk",
         basis=f"{basis}, no faster than its device" if capped else basis,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iobench.cost.breakeven import resizing, staging
-from iobench.cost.epochs import epoch
+from iobench.cost.breakeven import Training, resizing, staging
 from iobench.cost.prices import known
 from iobench.cost.rates import Rate, loop_rates
 from iobench.result import Result
@@ -34,8 +33,7 @@ def cost(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
         if name is not None and not group:
             why = f"no training loop is called {name!r}"
         return {**found, "rows": [], "breakevens": [], "missing": [], "unknown": why}
-    consumes = group["consumes"]["median"] if group.get("consumes") else None
-    told = (result, group, float(samples), epochs, prices)
+    asked_of = Training(result, group, float(samples), epochs, prices)
     return {
         **found,
         "group": group["group"],
@@ -43,8 +41,8 @@ def cost(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
         "samples": float(samples),
         "samples_given": asked.get("samples") is not None,
         "instance_usd_per_h": prices.hour_usd,
-        "rows": [epoch(rate, consumes, float(samples), epochs, prices) for rate in rates],
-        "breakevens": [resizing(*told), staging(*told)],
+        "rows": [asked_of.epoch(rate) for rate in rates],
+        "breakevens": [resizing(asked_of), staging(asked_of)],
         "basis": list(prices.basis),
         "missing": list(prices.missing),
         "unknown": "",

@@ -36,13 +36,13 @@ def of_what(found: Mapping[str, Any]) -> str:
 
 def of_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """Dollars an epoch and to all epochs, and what the device's idle hours are of it."""
-    idle = f"{row['idle_hours']:,.3g} h of {row['hours']:,.3g} h an epoch the device waits"
+    idle = f"the device waits {row['idle_hours']:,.3g} h of {row['hours']:,.3g} h an epoch"
     if not row["idle_known"]:
         idle = f"{row['hours']:,.3g} h an epoch; how long the device waits was not measured"
     if row["usd"] is None:
         return f"{idle}; dollars are not known."
     money = found["currency"]
-    waits = f", of which it costs {dollars(row['idle_usd'], money)}" if row["idle_known"] else ""
+    waits = f" ({dollars(row['idle_usd'], money)})" if row["idle_known"] else ""
     without = f" (without {', '.join(row['without'])})" if row["without"] else ""
     return (
         f"{dollars(row['usd'], money)} an epoch, {dollars(row['usd_to_epochs'], money)} to "
@@ -61,18 +61,25 @@ def of_breakeven(each: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         money = found["currency"]
         once = f"{dollars(each['once_usd'], money)} and {once}"
         saved = f"{dollars(each['saved_usd'], money)} and {saved}"
+    saved += " an epoch"
+    if without := ", ".join(each.get("without") or ()):
+        saved += f" (without {without}, whose price is not known)"
     spent = f"{way} takes {once} once"
     if each["pays_from_epoch"] is None:
+        if not each.get("told_apart", True):
+            why = "repeats differ by more than that, so that no epoch can be named"
+            return f"{spent} and saves {saved} by the medians; {why} ({each['basis']})."
         return f"{spent} and saves nothing: it does not pay ({each['basis']})."
     verdict = f"pays from epoch {each['pays_from_epoch']:,} on"
     if not each["pays"]:
         verdict += f", after the {counted(int(found['epochs']), 'epoch')} that are meant"
-    return f"{spent}, saves {saved} an epoch, and {verdict} ({each['basis']})."
+    return f"{spent}, saves {saved}, and {verdict} ({each['basis']})."
 
 
 def dollars(value: float | None, currency: str) -> str:
     """``$1.20`` or ``1.20 EUR``; two digits below a cent."""
     if value is None:
         return "unknown"
-    amount = f"{value:,.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
-    return f"${amount}" if currency == "USD" else f"{amount} {currency}"
+    amount = f"{abs(value):,.2f}" if abs(value) >= 0.01 or value == 0 else f"{abs(value):.2g}"
+    sign = "-" if value < 0 else ""
+    return f"{sign}${amount}" if currency == "USD" else f"{sign}{amount} {currency}"

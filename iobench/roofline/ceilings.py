@@ -55,7 +55,8 @@ def of_target(label: str, result: Result) -> tuple[list[Ceiling], str]:
     if found:
         return found, ""
     name = str(described.get("name") or "what lies there")
-    return [], f"{name} tells none: give limits.targets.{label}.mb_per_s"
+    lacks = _unlisted(result) if kind == "ebs" else ""
+    return [], f"{name} tells none{lacks}: give limits.targets.{label}.mb_per_s"
 
 
 def of_store(label: str, result: Result) -> tuple[list[Ceiling], str]:
@@ -69,7 +70,8 @@ def of_store(label: str, result: Result) -> tuple[list[Ceiling], str]:
     found += network(result)
     if found:
         return found, ""
-    return [], "nothing tells what this machine's network carries: give limits.network_gbit_per_s"
+    said = f"nothing tells what this machine's network carries{_unlisted(result)}"
+    return [], f"{said}: give limits.network_gbit_per_s"
 
 
 def network(result: Result) -> list[Ceiling]:
@@ -126,6 +128,13 @@ def _ebs(result: Result) -> list[Ceiling]:
 def _instance(result: Result) -> tuple[str, Mapping[str, Any], str]:
     limits = _limits(result)
     return str(limits.get("instance_type", "")), _section(limits, "instance"), _source(limits)
+
+
+def _unlisted(result: Result) -> str:
+    """That the file does not know this machine's type, where one was told."""
+    kind, instance, _ = _instance(result)
+    file = _limits(result).get("file", "the file of limits")
+    return f" ({file} knows no {kind})" if kind and not instance else ""
 
 
 def _source(limits: Mapping[str, Any]) -> str:

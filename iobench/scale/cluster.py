@@ -7,15 +7,16 @@ on a store that all hosts read, or on a disk of each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iobench.result import Result
-from iobench.scale.supply import Best, Part, best_loader, parts
+from iobench.scale.supply import Best, Part, Way, best_loader, from_there, parts
 from iobench.summary.training import leading, training
 
-_WAYS = ("disk", "store")
+_WAYS: tuple[Way, ...] = ("disk", "store")
 _S3 = "aws-s3"
+_AS_FAST = 0.9  # of what the parts give, from which on a loader is as fast as they are
 
 
 def scale(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def scale(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
             lacking.append("what a loader gives: measure one that decodes under loaders")
         return {**found, "unknown": lacking}
     per_host, of_hosts = _per_host(result, asked)
+    per_host = min(per_host, devices)
     demand = each * devices
     known = parts(result, best)
     gb_per_s = demand * best.sample_bytes / 1e9
@@ -54,7 +56,11 @@ def scale(result: Result, asked: Mapping[str, Any]) -> dict[str, Any]:
         ]
         or [_way("any", known, each, devices, per_host)],
         **_requests(result, known, demand, best.sample_bytes),
-        "assumptions": [basis, of_hosts, *_assumptions(best, known), *_own_server(result, known)],
+        "assumptions": [
+            *(basis, of_hosts, *_assumptions(best, known)),
+            *_own_server(result, known),
+            *_slower(result, known),
+        ],
         "unknown": _unmeasured(known),
     }
 
@@ -161,6 +167,23 @@ def _assumptions(best: Best, known: Sequence[Part]) -> list[str]:
         found.append("data on disk lie on every host: what it takes to copy them is not in it")
     found.append("what is read again comes from where it lies, not from the page cache")
     return found
+
+
+def _slower(result: Result, known: Sequence[Part]) -> Iterator[str]:
+    """Where a loader was seen to get less from there than its parts would give side by side."""
+    for way in _WAYS:
+        reading = [part.samples_per_s for part in known if part.way == way]
+        pairs = from_there(result, way)
+        if not reading or not pairs:
+            continue
+        seen, warm = max(pairs, key=lambda pair: pair[0].samples_per_s)
+        most = min(warm.samples_per_s, *reading)
+        if seen.samples_per_s < _AS_FAST * most:
+            yield (
+                f"loaders keep enough requests at a time for a {way} to give all of that: "
+                f"{seen.words} got {seen.samples_per_s:,.0f} samples/s, where its decoding and "
+                f"the {way} each give {most:,.0f}"
+            )
 
 
 def _own_server(result: Result, known: Sequence[Part]) -> list[str]:

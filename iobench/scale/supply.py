@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.result import Result
 from iobench.roofline.ceilings import binding, network, of_target
 from iobench.summary.points import by_point, cold_label, figure
+from iobench.trial import Params
 from iobench.words import params_words
 
 Way = Literal["any", "disk", "store"]
@@ -46,6 +48,36 @@ def best_loader(result: Result) -> Best | None:
     None where no loader was measured that decodes, or what it read was not counted.
     """
     found: dict[bool, Best] = {}
+    for one, label, _ in _loaders(result):
+        warm = label == "warm"
+        if warm not in found or one.samples_per_s > found[warm].samples_per_s:
+            found[warm] = one
+    return found.get(True) or found.get(False)
+
+
+def from_there(result: Result, way: Way) -> list[tuple[Best, Best]]:
+    """Loaders of data on a store, or shown to come from a disk; each beside what it gives of the
+    same samples from the page cache, all else alike."""
+    told = list(_loaders(result))
+    warm = {_alike(params): one for one, label, params in told if label == "warm"}
+    return [
+        (one, warm[_alike(params)])
+        for one, label, params in told
+        if (_is_remote(params) if way == "store" else label == "cold") and _alike(params) in warm
+    ]
+
+
+def _alike(params: Params) -> str:
+    form = str(params.get("data", "")).partition("@")[0]
+    return json.dumps({**params, "data": form, "cache": ""}, sort_keys=True)
+
+
+def _is_remote(params: Params) -> bool:
+    return str(params.get("data", "")).endswith("@s3")
+
+
+def _loaders(result: Result) -> Iterator[tuple[Best, str, Params]]:
+    """Those that decode, and what was shown of the cache."""
     for params, repeats in by_point(result.trials, "loader"):
         name, rate = params.get("loader"), figure(repeats, "samples_per_s")
         bytes_rate = figure(repeats, "mb_per_s")
@@ -53,16 +85,13 @@ def best_loader(result: Result) -> Best | None:
             continue
         if not rate or not bytes_rate or rate["median"] <= 0 or bytes_rate["median"] <= 0:
             continue
-        warm = cold_label(repeats) == "warm"
         one = Best(
             rate["median"],
             bytes_rate["median"] * 1e6 / rate["median"],
             params_words("loader", params).removeprefix("loader "),
             int(params.get("processes", 1)),
         )
-        if warm not in found or one.samples_per_s > found[warm].samples_per_s:
-            found[warm] = one
-    return found.get(True) or found.get(False)
+        yield one, cold_label(repeats), params
 
 
 def parts(result: Result, best: Best) -> list[Part]:

@@ -99,10 +99,11 @@ def _is_warm(trial: Trial) -> bool:
 
 
 def _paired(formula: Callable[..., float], *sides: Mapping[int, Trial]) -> dict[str, Any] | None:
-    """``formula`` of seconds a sample, over the repeats that every side has."""
-    repeats = set.intersection(*(set(side) for side in sides))
-    values = [
-        formula(*(1 / side[repeat].metrics["samples_per_s"] for side in sides))
-        for repeat in sorted(repeats)
+    """``formula`` of seconds a sample, over the repeats in which every side has a rate."""
+    rates = [
+        {repeat: rate for repeat, t in side.items() if (rate := t.metrics.get("samples_per_s"))}
+        for side in sides
     ]
+    repeats = set.intersection(*(set(side) for side in rates))
+    values = [formula(*(1 / side[repeat] for side in rates)) for repeat in sorted(repeats)]
     return asdict(estimate(values)) if values else None

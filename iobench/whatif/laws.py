@@ -1,9 +1,11 @@
 """PURE. How a loader's rate grows with its workers.
 
-Four laws, of which the evidence chooses: ``w r``; ``min(w r, cap)``; Amdahl's; and Gunther's
-Universal Scalability Law ``λ w / (1 + σ (w - 1) + κ w (w - 1))`` ("Guerrilla Capacity Planning",
-2007), of which Amdahl's is the case κ = 0. Each is fitted to relative errors in closed form; that
-with the smallest error at points which were left out of its fit is taken, the simpler of equals.
+Five laws, of which the evidence chooses: ``w r``; ``min(w, processors) r``; ``min(w r, cap)``;
+Amdahl's; and Gunther's Universal Scalability Law ``λ w / (1 + σ (w - 1) + κ w (w - 1))``
+("Guerrilla Capacity Planning", 2007), of which Amdahl's is the case κ = 0. Each is fitted to
+relative errors in closed form; that with the smallest error at points which were left out of its
+fit is taken, the simpler of equals. The second alone can tell a saturation from points before it:
+what decodes needs processors, and how many there are is known.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from iobench.whatif.squares import nonnegative
 
@@ -27,7 +30,7 @@ class WorkerLaw:
     """Samples/s by workers, 1 or more.
 
     Attributes:
-        form: ``proportional``, ``capped``, ``amdahl`` or ``usl``.
+        form: ``proportional``, ``processors``, ``capped``, ``amdahl`` or ``usl``.
         one: samples/s of one worker.
         cap: samples/s that no number of workers exceeds; None without such a bound.
         contention, coherency: σ and κ of Gunther's law; 0 in the other forms.
@@ -69,17 +72,26 @@ def fit_law(points: Points, processors: int | None) -> WorkerLaw:
         law = _proportional(points)
         most = max(processors or max(points), max(points))
         return WorkerLaw(law.form, law.one, cap=law.one * most)
-    forms = [_proportional, _capped, _amdahl]
-    if len(points) >= _FEWEST_USL:
-        forms.append(_usl)
+    forms = _forms(points, processors)
     best = min(enumerate(forms), key=lambda form: (_rounded(_spread(form[1], points)), form[0]))[1]
     law, worst = best(points), max(abs(e) for e in _errors(best, points).values())
     return WorkerLaw(law.form, law.one, law.cap, law.contention, law.coherency, error=worst)
 
 
+def _forms(points: Points, processors: int | None) -> list[Callable[[Points], WorkerLaw]]:
+    """Those that so many points can tell apart, the simplest first."""
+    forms: list[Callable[[Points], WorkerLaw]] = [_proportional]
+    if processors is not None and processors < max(points):
+        forms.append(partial(_to_processors, processors=processors))
+    forms += [_capped, _amdahl]
+    return [*forms, _usl] if len(points) >= _FEWEST_USL else forms
+
+
 def left_out(law: WorkerLaw, points: Points) -> dict[int, float]:
     """What a law of this form, fitted to all other points, says of each; of three or more."""
-    form = _FORMS[law.form]
+    form = _FORMS.get(law.form) or partial(
+        _to_processors, processors=round((law.cap or law.one) / law.one)
+    )
     return {
         workers: form({w: r for w, r in points.items() if w != workers}).rate(workers)
         for workers in points
@@ -108,6 +120,12 @@ def _rounded(spread: float) -> float:
 def _proportional(points: Points) -> WorkerLaw:
     """Through the origin: the geometric mean of samples/s a worker."""
     return WorkerLaw("proportional", _geometric([rate / w for w, rate in points.items()]))
+
+
+def _to_processors(points: Points, processors: int) -> WorkerLaw:
+    """As ``_proportional`` of workers that each have a processor; more bring nothing."""
+    one = _geometric([rate / min(w, processors) for w, rate in points.items()])
+    return WorkerLaw("processors", one, cap=one * processors)
 
 
 def _capped(points: Points) -> WorkerLaw:

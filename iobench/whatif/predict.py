@@ -7,9 +7,11 @@ add. ``if_serial`` is that sum for loops with workers too: no loop should be bel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dataprep.counted import counted
 from iobench.stats import Estimate
 from iobench.whatif.capacities import TAKES, Capacities, Fetching, Rates
 from iobench.whatif.setting import Setting
@@ -21,12 +23,14 @@ _OUR_CLIENT = "boto3"  # what this package's loaders read stores with
 class Part:
     """One capacity: ``name`` is ``device``, ``copy``, ``collate``, ``decode``, ``disk``, ``store``.
 
-    ``basis`` says what it was taken from.
+    ``basis`` says what it was taken from. ``between``: of reading with another number of workers
+    than was measured, which a disk or a link may bound, so that it lies anywhere in its interval.
     """
 
     name: str
     rate: Estimate
     basis: str
+    between: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,16 @@ def predict(known: Capacities, setting: Setting) -> Prediction:
     if decoding is None:  # the rest would be a bound on nothing that is asked
         return Prediction(setting, None, "", tuple(parts), None, tuple(missing))
     rate, limited_by = combined(parts, in_turn=setting.workers == 0)
+    missing += _untold(parts, rate, setting)
     whole = combined(parts, in_turn=True)[0].median
     return Prediction(setting, rate, limited_by, tuple(parts), whole, tuple(missing))
+
+
+def _untold(parts: Sequence[Part], rate: Estimate, setting: Setting) -> Iterator[str]:
+    """Parts that would decide, or not, within what is known of them."""
+    for part in parts:
+        if part.between and part.rate.low < rate.median:
+            yield f"{part.name} with {counted(setting.all_workers, 'worker')}"
 
 
 def combined(parts: Sequence[Part], *, in_turn: bool) -> tuple[Estimate, str]:
@@ -139,6 +151,14 @@ def _distance(found: Setting, wanted: Setting) -> tuple[bool, float, float, bool
     )
 
 
+def _apart(known: Capacities, rates: Rates, setting: Setting) -> tuple[bool, bool, float]:
+    """Whether another number of workers read, other shards; and how much larger or smaller."""
+    form, other, sizes = rates.setting.form, setting.form, known.object_bytes
+    told = form in sizes and other in sizes
+    untold = setting.all_workers not in rates.points and len(rates.points) < 3
+    return untold, form != other, _ratio(sizes[form], sizes[other]) if told else math.inf
+
+
 def _ratio(one: float, other: float) -> float:
     return max(one, other) / max(min(one, other), 1e-9)
 
@@ -148,21 +168,41 @@ def _of_workers(name: str, rates: Rates, workers: int) -> Part | None:
     setting = rates.setting
     of = f"{setting.loader} over {setting.form or 'no data'}, batch {setting.batch_size}"
     if workers in rates.points:
-        return Part(name, rates.points[workers], f"{of}, {workers} workers, measured")
+        return Part(name, rates.points[workers], f"{of}, {_workers(workers)}, measured")
     if rates.law is None:
         return None
-    rate = rates.law.rate(max(workers, 1))
-    away = rates.law.error or 0.0
-    seen = ", ".join(map(str, rates.points))
+    seen = [count for count in rates.points if count > 0]
+    rate, away = rates.law.rate(max(workers, 1)), rates.law.error
+    if away is None and workers:
+        low, high = sorted((rate, _nearest(rates, workers)))
+        basis = f"{of}, measured with {_workers(*seen)} alone"
+        if name == "decode":  # it has a processor for each worker
+            return Part(name, Estimate(rate, low, high, 0.0, 1), basis)
+        return Part(name, Estimate(high, low, high, 0.0, 1), basis, between=low < high)
+    away = away or 0.0
     found = Estimate(rate, rate * max(1 - away, 0), rate * (1 + away), 0.0, 1)
-    return Part(name, found, f"{of}, {rates.law.form} law of {seen} workers")
+    return Part(name, found, f"{of}, {rates.law.form} law of {_workers(*seen)}")
+
+
+def _nearest(rates: Rates, workers: int) -> float:
+    """Measured with the nearest number of workers."""
+    seen = [count for count in rates.points if count > 0]
+    return rates.points[min(seen, key=lambda count: abs(count - workers))].median
+
+
+def _workers(*counts: int) -> str:
+    return f"{', '.join(map(str, counts))} worker{'' if counts == (1,) else 's'}"
 
 
 def _disk(known: Capacities, setting: Setting) -> Part | None:
-    """Read by loader ``raw``, else by no loader at all, else as blocks of a file."""
-    for rates in known.read:
-        if rates.setting.form == setting.form:
-            return _of_workers("disk", rates, setting.all_workers)
+    """Read by loader ``raw``, else by no loader at all, else as blocks of a file.
+
+    Of the same images in shards of another size where these were not read: the nearest.
+    """
+    alike = [rates for rates in known.read if rates.setting.kind == setting.kind]
+    if alike:
+        nearest = min(alike, key=lambda rates: _apart(known, rates, setting))
+        return _of_workers("disk", nearest, setting.all_workers)
     if (laid := known.laid.get(setting.form)) is not None:
         return Part("disk", laid, f"{setting.form} read without a loader, the best of all depths")
     each = known.sample_bytes.get(setting.form)

@@ -48,7 +48,7 @@ class Setting:
     @property
     def kind(self) -> str:
         """The same images: ``shards`` of ``shards-16MB``, and all of ``shards-320px``."""
-        return self.form if self.form.endswith("px") else self.packing
+        return kind_of(self.form)
 
     @property
     def packing(self) -> str:
@@ -80,6 +80,11 @@ class Setting:
             **({"pin_memory": True} if self.pin_memory else {}),
             **({"devices": self.devices} if self.devices > 1 else {}),
         }
+
+
+def kind_of(form: str) -> str:
+    """``shards`` of ``shards`` and of ``shards-16MB``; ``shards-320px`` itself."""
+    return form if form.endswith("px") else form.partition("-")[0]
 
 
 def of_loader(params: Params, source: Source) -> Setting:

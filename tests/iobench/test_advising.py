@@ -52,6 +52,21 @@ def test_a_model_that_does_not_hold_is_said_to(tmp_path: Path) -> None:
     assert "does not hold everywhere here: g: 300 samples/s predicted" in advise_saved(folder).text
 
 
+def test_another_loop_of_the_run_may_be_asked_of(tmp_path: Path) -> None:
+    """By its name; the keys to set are its own. One that is not there is named, with those that
+    are."""
+    other = over_photos(299.0, group="other")
+    folder = saved(tmp_path / "run", run(forms(), over_photos(), other))
+    assert advise_saved(folder).entries[0].of == "g"
+    entries = {entry.setting: entry for entry in advise_saved(folder, "other").entries}
+    assert entries["resize"].of == "other"
+    assert "training.1.data" in entries["together"].config
+    done = CliRunner().invoke(app, ["advise", str(folder), "--group", "nope"])
+    assert done.exit_code == 2
+    with pytest.raises(NoAdvice, match="called 'nope'; there are g, other"):
+        advise_saved(folder, "nope")
+
+
 def test_json_is_what_the_summary_has(photos: Path) -> None:
     """One object: the same advice and model as in result.json."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--json"])

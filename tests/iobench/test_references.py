@@ -33,6 +33,34 @@ def test_a_result_keeps_what_is_known_of_its_machine() -> None:
     assert (unknown["instance_type"], unknown["instance"]) == ("c9.huge", None)
 
 
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"targets": {"data": {"volume": "gp9"}}}, "knows no 'gp9'; it knows gp3, gp2"),
+        ({"targets": {"dtaa": {"volume": "gp3"}}}, "limits.targets.dtaa: nothing in this run"),
+        ({"stores": {"minio": 100}}, "limits.stores.minio: nothing in this run"),
+    ],
+)
+def test_a_limit_of_what_is_not_there_is_refused(limits: dict[str, Any], said: str) -> None:
+    """It would bind nothing, and nobody would see it."""
+    environment = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
+    with pytest.raises(ConfigError, match=said):
+        known(environment, limits=limits, disk={}, object_store={})
+
+
+def test_limits_of_what_is_left_out_do_no_harm() -> None:
+    """A run without its disks, by the same config."""
+    told = {"targets": {"scratch": {"mb_per_s": 1}}, "stores": {"s3": 1}}
+    assert known(limits=told, disk=None, object_store=None)["limits"]["as_of"]
+
+
+def test_limits_of_targets_and_stores_that_are_there_are_taken() -> None:
+    """By the labels of the run."""
+    environment = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
+    told = {"targets": {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}}, "stores": {"s3": 1}}
+    assert known(environment, limits=told)["limits"]["as_of"]
+
+
 def test_without_a_type_there_is_no_instance() -> None:
     """Volumes and stores are kept all the same."""
     limits = known()["limits"]

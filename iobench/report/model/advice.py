@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iobench.advice.words import NAMES, value_words
+from iobench.advice.words import NAMES, few_repeats_words, value_words
 from iobench.report.model.numbers import as_estimate, between, number
 from iobench.report.model.shapes import Block, Entry, Section, Table, Words
 from iobench.result import Result
@@ -26,7 +26,7 @@ def section(result: Result) -> Section | None:
     blocks: tuple[Block, ...] = (
         Words((_sentence(advice),)),
         Table("Settings, and what the run says of each", _COLUMNS, rows),
-        Words((_how(advice),)),
+        Words(tuple(filter(None, (_how(advice), few_repeats_words(advice))))),
     )
     return Section("advice", "What to change", blocks)
 

@@ -33,6 +33,7 @@ def section(result: Result) -> Section | None:
         Words((of_what(found),)),
         _table(found),
         Words(tuple(of_breakeven(each, found) for each in found["breakevens"])),
+        Words(("What this rests on:",)),
         Words((*map(str, found["basis"]), *missing), listed=True),
     )
     return Section("cost", "What it costs", blocks)
@@ -42,7 +43,7 @@ def _table(found: Mapping[str, Any]) -> Table:
     epochs = f"to {number(found['epochs'])} epochs"
     columns = ("data", "hours an epoch", *(words for _, words in _MONEY), epochs)
     rows = tuple(_row(row, str(found["currency"])) for row in found["rows"])
-    return Table(f"An epoch of {number(found['samples'])} samples", columns, rows)
+    return Table(f"An epoch of {found['samples']:,.0f} samples", columns, rows)
 
 
 def _row(row: Mapping[str, Any], currency: str) -> tuple[Entry, ...]:

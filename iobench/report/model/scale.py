@@ -84,4 +84,5 @@ def _cluster(result: Result) -> Iterator[Block]:
     columns = ("part of a host", "gives, samples/s", "devices fed", "hosts for all devices")
     yield Table(f"A cluster of {found['devices']:,} devices, on paper", columns, rows)
     rests = [*found["assumptions"], *(f"unknown: {line}" for line in found["unknown"])]
+    yield Words(("What this rests on:",))
     yield Words(tuple(str(line) for line in rests), listed=True)

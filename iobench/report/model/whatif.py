@@ -32,6 +32,7 @@ _NOTE = (
 _TOLD = ("loop", "loader", "data", "input", "workers", "batch_size", "devices")
 _LAWS = {
     "proportional": "proportional to the workers",
+    "processors": "proportional up to the processors",
     "capped": "proportional to the workers",
     "amdahl": "Amdahl",
     "usl": "Gunther’s scalability law",

@@ -69,11 +69,26 @@ def test_a_loop_on_the_processors_of_its_workers_is_advised_nothing_from_the_loa
     assert "training computes on the processors that workers need" in found.evidence
 
 
-def test_where_the_model_does_not_hold_the_loader_alone_is_told() -> None:
-    """On a GPU its workers are its own: the smallest number is advised, and no gain."""
+@pytest.mark.parametrize("key", ["prefetch", "batch_size"])
+def test_what_is_as_good_as_any_stays(key: str) -> None:
+    """A smaller one would do as well, which is told; a change brings nothing."""
+    small, now = {"prefetch": (1, 2), "batch_size": (32, 64)}[key]
+    found = advice(run(loader(300.0, 2), loader(301.0, 2, **told(key, small))))[key]
+    assert (found.state, found.value) == ("keep", now)
+    assert f"{small} would do as well" in found.evidence
+
+
+def test_a_smaller_one_that_is_better_is_advised() -> None:
+    """By 10 %, in every round."""
+    found = advice(run(loader(300.0, 2), loader(330.0, 2, batch_size=32)))["batch_size"]
+    assert (found.state, found.value) == ("change", 32)
+
+
+def test_where_the_model_does_not_hold_no_workers_are_advised() -> None:
+    """What the loader does alone is told, and that it says nothing of the loop."""
     loops = loop("synthetic", 900.0, workers=8), loop("warm", 300.0, workers=8)
     found = advice(run(CURVE, *loops))["workers"]
-    assert (found.value, found.basis, found.gain) == (2, "measured", None)
+    assert (found.state, found.value, found.gain) == ("unknown", None, None)
     assert "the loader alone" in found.evidence
     assert "the model does not hold for the loop" in found.evidence
 

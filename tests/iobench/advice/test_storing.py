@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iobench.trial import Trial
 from tests.iobench.advice.made import advice, run
-from tests.iobench.whatif.made import REMOTE, done, fetched, loader, together
+from tests.iobench.whatif.made import REMOTE, done, fetched, loader, loop, together
 
 
 def modes(rates: dict[str, float]) -> list[Trial]:
@@ -37,6 +39,26 @@ def test_the_mode_with_the_highest_rate_is_advised() -> None:
     assert (one.state, "configs/bench/access.yaml" in one.evidence) == ("unknown", True)
     disk = advice(run(loader(300.0, 2)))["access"]
     assert (disk.state, "lie on a disk" in disk.evidence) == ("keep", True)
+
+
+def test_a_mode_that_is_slower_than_direct_is_not_advised_to_a_loop() -> None:
+    """Its loader alone is faster without any."""
+    loops = together(loop("synthetic", 900.0), loop("store", 550.0))
+    found = advice(run(loops, modes({"direct": 600.0, "pipe": 300.0, "file": 400.0})))["access"]
+    assert (found.state, found.value) == ("keep", "direct")
+    assert "direct: 600, which is the best" in found.evidence
+    better = advice(run(loops, modes({"direct": 300.0, "pipe": 320.0, "file": 400.0})))["access"]
+    assert (better.state, better.value, better.gain) == ("change", "file", None)
+
+
+def test_modes_are_compared_with_as_many_workers() -> None:
+    """Eight of one mode are no better mode than two of another."""
+    many = modes({"file": 900.0})
+    eight = [replace(t, id=f"{t.id}-8", params={**t.params, "workers": 8}) for t in many]
+    found = advice(run(modes({"direct": 500.0, "pipe": 450.0, "file": 400.0}), eight))["access"]
+    assert (found.state, found.value) == ("keep", "direct")
+    assert "file: 400" in found.evidence
+    assert "900" not in found.evidence
 
 
 def test_the_client_with_the_highest_peak_is_advised() -> None:

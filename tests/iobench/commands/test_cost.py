@@ -50,8 +50,15 @@ def test_a_run_that_keeps_no_cost_can_be_priced_without_keys(tmp_path: Path) -> 
     """What is missing is named."""
     (tmp_path / "result.json").write_bytes(result([]).to_json())
     found = CliRunner().invoke(app, ["cost", str(tmp_path)])
-    assert found.exit_code == 0
+    assert found.exit_code == 2
     assert "no training loop read stored data" in found.output
+
+
+def test_a_loop_that_is_none_of_the_run_is_a_wrong_request(tmp_path: Path) -> None:
+    """Its name is told."""
+    code, said = asked(tmp_path, "--group", "nope")
+    assert code == 2
+    assert "no training loop is called 'nope'" in said
 
 
 def test_a_watched_script_has_no_config_to_price(tmp_path: Path) -> None:

@@ -35,5 +35,5 @@ def test_the_same_as_json(tmp_path: Path) -> None:
 def test_without_a_rate_it_says_what_is_missing(tmp_path: Path) -> None:
     """The run had no training loop."""
     code, said = asked(tmp_path)
-    assert code == 0
+    assert code == 2
     assert "what a device consumes" in said

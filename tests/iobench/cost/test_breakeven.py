@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.cost import cost
+from iobench.cost.words import of_breakeven
 from iobench.result import Result
+from iobench.trial import Trial
 from tests.iobench.cost.made import ASKED, PRICES, copying, loaded, run, trained
 
 MADE = {"shards@disk": {"samples": 1_000, "reencoded": 900, "seconds": 2.0, "workers": 2}}
@@ -43,6 +46,36 @@ def test_what_saves_nothing_never_pays() -> None:
     """Originals that are as fast."""
     made = run(*LOOP, *trained("cold", 600, "originals@disk", "o"), making=MADE)
     assert resizing(made)["pays_from_epoch"] is None
+
+
+def test_what_repeats_hide_is_no_epoch() -> None:
+    """500 and 490 by the medians; one repeat of each says the opposite."""
+    after = [*trained("cold", 500), *repeated(trained("cold", 480), 1)]
+    before = [
+        *trained("cold", 490, "originals@disk", "o"),
+        *repeated(trained("cold", 505, "originals@disk", "o"), 1),
+    ]
+    found = resizing(run(*trained("synthetic", 1_000), *after, *before, making=MADE))
+    assert (found["told_apart"], found["pays_from_epoch"], found["pays"]) == (True, None, False)
+    better = [*trained("cold", 500), *repeated(trained("cold", 510), 1)]
+    found = resizing(run(*trained("synthetic", 1_000), *better, *before, making=MADE))
+    assert found["saved_usd"] > 0
+    assert (found["told_apart"], found["pays_from_epoch"], found["pays"]) == (False, None, False)
+    said = of_breakeven(found, {"currency": "USD", "epochs": 90})
+    assert "repeats differ by more than that, so that no epoch can be named" in said
+
+
+def repeated(trials: list[Trial], repeat: int) -> list[Trial]:
+    """The same in another round."""
+    return [replace(trial, repeat=repeat, id=f"{trial.id}/{repeat}") for trial in trials]
+
+
+def test_parts_without_a_price_are_named_with_what_is_saved() -> None:
+    """A disk for the copy: nobody told."""
+    made = run(*LOOP, *trained("store", 250), copying(100.0))
+    found = staging(made, disk_usd_per_gb_month=None)
+    said = of_breakeven(found, {"currency": "USD", "epochs": 90})
+    assert "an epoch (without storage, whose price is not known), and pays" in said
 
 
 def test_loaders_stand_for_loops_no_faster_than_the_device() -> None:

@@ -44,9 +44,24 @@ def test_who_reads_single_samples_pays_a_get_each() -> None:
     assert row["requests_usd"] == pytest.approx(3_600 * 0.4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("google-cloud-storage", "Google Cloud Storage"), ("aws-s3-express", "S3 Express"), ("", "")],
+)
+def test_prices_of_amazon_are_not_those_of_another_store(kind: str, name: str) -> None:
+    """They are missing by name, and in no sum; nor is the store free."""
+    environment = {"stores": {"data": {"kind": kind, "name": name}}}
+    found = cost(replace(PLAIN, environment=environment), ASKED)
+    row = rows(found)["shards@s3"]
+    assert row["requests_usd"] is row["storage_usd"] is None
+    assert row["without"] == ["requests", "storage"]
+    assert any(f"requests and storage of {name or 'the store'}" in m for m in found["missing"])
+
+
 def test_a_store_of_ones_own_costs_nothing() -> None:
     """Nobody bills its requests."""
-    row = rows(cost(replace(PLAIN, environment={}), ASKED))["shards@s3"]
+    own = {"stores": {"data": {"kind": "own-server"}}}
+    row = rows(cost(replace(PLAIN, environment=own), ASKED))["shards@s3"]
     assert row["requests_usd"] == row["storage_usd"] == 0.0
 
 

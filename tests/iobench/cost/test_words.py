@@ -16,8 +16,8 @@ def test_a_loop_is_told_by_what_it_costs() -> None:
     said = list(lines(cost(run(*LOOP), ASKED)))
     assert said[:2] == [
         "g: epochs of 3,600,000 samples, 90 epochs.",
-        "shards@disk, cold: $20.00 an epoch, $1,800.00 to 90 epochs; 1 h of 2 h an epoch the "
-        "device waits, of which it costs $10.00.",
+        "shards@disk, cold: $20.00 an epoch, $1,800.00 to 90 epochs; the device waits 1 h of 2 h "
+        "an epoch ($10.00).",
     ]
     assert said[2].startswith("Resizing beforehand: not known; measure the same data")
 
@@ -53,6 +53,8 @@ def test_nothing_to_price_is_one_line() -> None:
         (0.0, "USD", "$0.00"),
         (0.998, "USD", "$1.00"),
         (0.00123, "USD", "$0.0012"),
+        (-1.5, "USD", "-$1.50"),
+        (-0.00123, "USD", "-$0.0012"),
         (2.0, "EUR", "2.00 EUR"),
         (None, "USD", "unknown"),
     ],

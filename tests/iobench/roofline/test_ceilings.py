@@ -123,3 +123,11 @@ def test_the_lowest_hard_ceiling_binds(ceilings: list[Ceiling]) -> None:
     else:
         assert found.mb_per_s == min(hard or [one.mb_per_s for one in ceilings])
         assert found.guaranteed == (not hard)
+
+
+def test_a_machine_that_the_file_does_not_know_is_named() -> None:
+    """So that somebody adds it to a copy."""
+    unlisted = machine({"kind": "ebs", "name": "EBS"}, {"kind": "aws-s3"})
+    found, why = of_target("disk", unlisted)
+    assert (found, why.split(":")[0]) == ([], "EBS tells none (f.yaml knows no x1.large)")
+    assert "(f.yaml knows no x1.large): give limits.network" in of_store("s3", unlisted)[1]

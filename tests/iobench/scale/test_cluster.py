@@ -46,6 +46,14 @@ def test_what_256_devices_need() -> None:
     assert found["gets_per_s"] == pytest.approx(855)
 
 
+def test_fewer_devices_than_a_host_holds_are_fed_by_it() -> None:
+    """Three of 1,000 on a machine of 4,000, which would not feed the eight that fit into it."""
+    found = scale(run(loader(4_000)), asked(devices=3, rate=3_000))
+    (only,) = found["ways"]
+    assert (only["hosts"], only["short"], only["fed_share"]) == (1, False, 1.0)
+    assert (found["hosts_for_devices"], found["devices_per_host"]) == (1, 3)
+
+
 def test_what_is_short_first_decides_how_many_hosts_there_are() -> None:
     """The disk does not matter to who reads a store."""
     slow = run(loader(4_000), disk(50), store(500))
@@ -141,3 +149,20 @@ def test_a_faster_loader_never_needs_more_hosts(rate: float, faster: float) -> N
     """Hosts fall with what each gives."""
     slow, fast = (scale(run(loader(each)), asked()) for each in (rate, rate * faster))
     assert fast["ways"][0]["hosts"] <= slow["ways"][0]["hosts"]
+
+
+def test_a_loader_that_waits_for_its_store_is_told() -> None:
+    """It decodes 4,000 of the 10,000 that come; one that asks for a sample at a time got 500."""
+    far = loader(500, data="shards@s3")
+    found = scale(run(loader(4_000), replace(far, cold=None), store(500)), asked())
+    (line,) = [line for line in found["assumptions"] if "requests at a time" in line]
+    assert "for a store to give all of that" in line
+    assert "got 500 samples/s, where its decoding and the store each give 4,000" in line
+
+
+@pytest.mark.parametrize("params", [{"rate": 3_900}, {"rate": 500, "workers": 1}])
+def test_a_loader_that_decodes_no_faster_does_not_wait(params: dict[str, Any]) -> None:
+    """As fast as from the page cache; or with fewer workers, of which nothing else is known."""
+    far = loader(data="shards@s3", **params)
+    found = scale(run(loader(4_000), replace(far, cold=None), store(500)), asked())
+    assert not [line for line in found["assumptions"] if "requests at a time" in line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,6 +89,16 @@ def test_repeats_without_a_partner_have_no_ratio() -> None:
     assert found["preparation_stall"]["repeats"] == 1
     assert found["fetch_stall"]["repeats"] == 2
     assert found["cold"]["repeats"] == 3
+
+
+@pytest.mark.parametrize("rate", [0, 0.0, None])
+def test_a_repeat_without_a_rate_has_no_partner(rate: float | None) -> None:
+    """Nothing came, in a trial that ended well all the same."""
+    trials = [*loops([1.0, 1.0], cold=[2.0]), *loop("cold", [4.0], samples_per_s=rate)]
+    trials[-1] = replace(trials[-1], repeat=1)
+    (group,) = training(trials)
+    assert group["au_ceiling"]["median"] == pytest.approx(0.5)
+    assert group["au_ceiling"]["repeats"] == 1
 
 
 def test_no_pair_at_all_is_no_figure() -> None:

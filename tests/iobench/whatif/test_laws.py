@@ -42,6 +42,23 @@ def test_the_simplest_law_that_says_it_is_taken(one: float) -> None:
     assert fit_law({w: one * w for w in WORKERS}, None).form == "proportional"
 
 
+@given(rates, st.floats(-0.01, 0.01), st.floats(-0.01, 0.01))
+def test_more_workers_than_processors_are_told_from_those_that_have_one(
+    one: float, off: float, more: float
+) -> None:
+    """Of 1, 2 and 4 workers on two processors the last is foreseen by the others, noise and all."""
+    points = {1: one, 2: 2 * one * (1 + off), 4: 2 * one * (1 + more)}
+    law = fit_law(points, 2)
+    assert law.error is not None
+    assert law.error < 0.03
+    assert max(abs(r / points[w] - 1) for w, r in left_out(law, points).items()) < 0.03
+
+
+def test_workers_that_wait_for_no_processor_are_not_held_to_their_number() -> None:
+    """Delays on a machine of two processors: the rate goes on with the workers."""
+    assert fit_law({w: 100.0 * w for w in WORKERS}, 2).form == "proportional"
+
+
 @pytest.mark.parametrize("points", [{1: 100.0}, {2: 200.0}, {1: 100.0, 2: 200.0}])
 def test_of_fewer_than_three_points_more_workers_bring_as_much_each(
     points: dict[int, float],

@@ -75,7 +75,35 @@ def test_workers_that_were_not_tried_are_told_by_the_law() -> None:
     assert found.rate is not None
     assert 590 < found.rate.median < 1150
     assert found.rate.low < found.rate.median < found.rate.high
-    assert "law of 0, 1, 2, 4 workers" in found.parts[-1].basis
+    assert "law of 1, 2, 4 workers" in found.parts[-1].basis
+
+
+def test_reading_with_other_workers_than_were_measured_is_no_prediction_where_it_may_decide() -> (
+    None
+):
+    """Two read 700; four read 700 to 1,400, of which 1,150 are decoded and 900 copied."""
+    known = measured(RUN, {"processors": 8})
+    found = predict(known, setting(source="cold", workers=4))
+    assert found.rate is not None
+    assert found.rate.median == pytest.approx(900)  # a bound
+    assert found.missing == ("disk with 4 workers",)
+    enough = predict(known, setting(source="cold", workers=1))
+    assert (enough.is_whole, enough.limited_by) == (True, "decode")
+
+
+def test_shards_of_another_size_are_read_as_fast_where_they_were_not_read() -> None:
+    """The same images."""
+    found = predict(measured(RUN, {"processors": 8}), setting(source="cold", form="shards-16MB"))
+    assert found.is_whole
+    assert found.parts[-1].rate.median == pytest.approx(700)
+
+
+def test_one_number_of_workers_says_between_what_more_of_them_decode() -> None:
+    """As much as those that were seen, at most in proportion."""
+    points = together(loop("synthetic", 9000.0), loader(300.0, 2))
+    found = predict(measured(points, {"processors": 8}), setting(workers=4))
+    assert found.rate is not None
+    assert (found.rate.low, found.rate.high) == pytest.approx((300, 600))
 
 
 def test_what_was_not_measured_is_missing() -> None:

@@ -41,7 +41,7 @@ def test_a_cluster_is_drawn_where_one_is_asked_for() -> None:
     ]
     said = blocks(found, Words)
     assert "43 hosts" in said[0].lines[1]
-    assert "unknown: store: no GET was measured (object_store)" in said[1].lines
+    assert "unknown: store: no GET was measured (object_store)" in said[2].lines
 
 
 def test_what_cannot_be_told_is_said() -> None:
