@@ -43,7 +43,7 @@ def test_a_result_keeps_what_is_known_of_its_machine() -> None:
 )
 def test_a_limit_of_what_is_not_there_is_refused(limits: dict[str, Any], said: str) -> None:
     """It would bind nothing, and nobody would see it."""
-    environment = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
+    environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
     with pytest.raises(ConfigError, match=said):
         known(environment, limits=limits, disk={}, object_store={})
 
@@ -56,7 +56,7 @@ def test_limits_of_what_is_left_out_do_no_harm() -> None:
 
 def test_limits_of_targets_and_stores_that_are_there_are_taken() -> None:
     """By the labels of the run."""
-    environment = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
+    environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
     told = {"targets": {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}}, "stores": {"s3": 1}}
     assert known(environment, limits=told)["limits"]["as_of"]
 
