@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,7 @@ class Audited:
         return [head, *map(str, self.found)]
 
 
-def audited(report: dict[str, object]) -> Audited:
+def audited(report: Mapping[str, object]) -> Audited:
     """Read pip-audit's JSON (its format ``json``)."""
     known, unknown, found = 0, [], []
     dependencies = report["dependencies"]

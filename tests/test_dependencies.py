@@ -54,12 +54,17 @@ ADVISORY = {"id": "PYSEC-1", "fix_versions": ["1.1"], "aliases": ["CVE-1"], "des
 class TestAudit:
     def test_an_advisory_is_told_with_its_remedy(self) -> None:
         """Each with the version that mends it, where there is one."""
-        report = {"dependencies": [package("a"), package("b", ADVISORY)], "fixes": []}
+        report: dict[str, Any] = {
+            "dependencies": [package("a"), package("b", ADVISORY)],
+            "fixes": [],
+        }
         assert audited(report).lines() == [
             "audit: 2 packages, 1 with advisories",
             "b 1.0: PYSEC-1: take 1.1",
         ]
-        hopeless = {"dependencies": [package("b", {**ADVISORY, "fix_versions": []})]}
+        hopeless: dict[str, Any] = {
+            "dependencies": [package("b", {**ADVISORY, "fix_versions": []})]
+        }
         assert audited(hopeless).lines()[1] == "b 1.0: PYSEC-1: there is no newer version"
 
     def test_what_is_accepted_is_known_by_any_of_its_names(
