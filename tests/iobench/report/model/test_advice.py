@@ -13,7 +13,7 @@ from iobench.report.model.shapes import Chart, Section, Table, Words
 from iobench.result import Result
 from iobench.rundir import summarised
 from tests.iobench.advice.made import forms, over_photos, run
-from tests.iobench.whatif.made import fetched, loader, together
+from tests.iobench.whatif.made import fetched, loader, loop, together
 
 
 def section(result: Result, name: str) -> Section | None:
@@ -49,6 +49,13 @@ def test_changes_stand_first_with_gain_basis_and_evidence() -> None:
     assert "torch-folder over files 600" in rows[0]["evidence"]
     states = [row["setting"].partition(" | ")[2] for row in rows]
     assert states == sorted(states, key=["change", "leave as it is", "not known"].index)
+
+
+def test_nothing_to_change_stands_behind_what_was_measured() -> None:
+    """Whoever climbed a ladder looks for the ladder first."""
+    measured = run(loader(300.0, 2), loop("synthetic", 500.0), loop("warm", 290.0))
+    order = [part.id for part in build(summarised(measured), {}).sections]
+    assert order.index("training") < order.index("advice") < order.index("trials")
 
 
 def test_one_sentence_says_it_all() -> None:
