@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -20,7 +20,10 @@ class IobenchCommands(Commands):
     """iobench's commands."""
 
     program = "iobench"
-    interrupted = "interrupted: what was measured is kept, --resume goes on"
+    interrupted = "interrupted"
+    interruptions: ClassVar = dict.fromkeys(
+        ("run", "ladder"), "interrupted: what was measured is kept, --resume goes on"
+    )
 
 
 app = application(
