@@ -79,6 +79,13 @@ def test_one_sentence_says_it_all() -> None:
     assert still.blocks[0].lines[0].endswith("nothing that was measured is worth a change.")
 
 
+def test_a_rung_from_memory_is_called_so() -> None:
+    """Beside the same loop from a warm cache, whose figure is another."""
+    rungs = (loop("synthetic", 500.0), loop("decode", 295.0), loop("warm", 290.0))
+    rows = table(section(run(loader(300.0, 2), *rungs), "whatif"), "Predicted and measured")
+    assert [row["configuration"].split(" · ")[3] for row in rows][:2] == ["from memory", "warm"]
+
+
 def test_predictions_stand_beside_what_was_measured() -> None:
     """With error, what limits, and the rate if nothing ran side by side."""
     (row,) = table(section(RUN, "whatif"), "Predicted and measured")
