@@ -32,8 +32,8 @@ class Check:
 
     ``scope`` is what an error here speaks about: a training loop, or a loader over one form of
     data. ``kind``: ``loop``, ``loader``, ``workers`` (left out of its own law) or ``store``.
-    ``held``: the ladder's rung ``decode``, whose encoded samples lie in memory; to the model that is
-    reading from a warm cache.
+    ``held``: the ladder's rung ``decode``, whose encoded samples lie in memory; to the model that
+    is reading from a warm cache.
     """
 
     scope: str
