@@ -58,9 +58,13 @@ def words(cold: Cold | None) -> str:
 
 def shown(repeats: Sequence[Cold]) -> str:
     """The badge in a line, for terminals and tables, with its reason and ``cache-resident``."""
-    told, why = badge(repeats), doubt(repeats)
-    if told == NOT_SHOWN and why:
-        told = f"{told}: {why}"
+    why = doubt(repeats) if badge(repeats) == NOT_SHOWN else ""
+    return short(repeats, f": {why}" if why else "")
+
+
+def short(repeats: Sequence[Cold], reason: str = "") -> str:
+    """The same without its reason, for columns of tables."""
+    told = f"{badge(repeats)}{reason}"
     resident = "cache-resident" if told and is_cache_resident(repeats) else ""
     return ", ".join(filter(None, (told, resident)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -20,7 +20,10 @@ class IobenchCommands(Commands):
     """iobench's commands."""
 
     program = "iobench"
-    interrupted = "interrupted: what was measured is kept, --resume goes on"
+    interrupted = "interrupted"
+    interruptions: ClassVar = dict.fromkeys(
+        ("run", "ladder"), "interrupted: what was measured is kept, --resume goes on"
+    )
 
 
 app = application(
@@ -54,7 +57,7 @@ def run(
     done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
     if done is None:
         return
-    typer.echo(sentence(done.result.summary))
+    typer.echo(escape(sentence(done.result.summary)))
     typer.echo(escape(str(done.folder / "report.html")))
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
@@ -92,7 +95,7 @@ def ladder(
         found = {"verdict": summary["verdict"], "ladder": summary["ladder"], "report": page}
         typer.echo(json.dumps(found))
     else:
-        for part in (text(summary["ladder"]), sentence(summary), page):
+        for part in (text(summary["ladder"]), escape(sentence(summary)), page):
             typer.echo(part)
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)

@@ -44,14 +44,8 @@ def _row(rung: Mapping[str, Any]) -> tuple[str, ...]:
         if part and part["repeats"] > 1
         else "",
         f"{share['median'] * 100:.1f} %" if share else "",
-        _cache(rung),
+        str(rung["badge"]),
     )
-
-
-def _cache(rung: Mapping[str, Any]) -> str:
-    """What the page cache was shown to hold; what was asked cold and not shown so is not."""
-    doubted = rung["rung"] == "cold" and rung["label"] == "warm"
-    return "asked cold, not proved: warm" if doubted else str(rung["label"])
 
 
 def _seconds(a_sample: float) -> str:

@@ -93,5 +93,5 @@ def _limited(loop: Loop, share: str) -> str:
     said = f"{loop.name}: input takes {share} of its time{_rates(loop)}"
     compute = loop.metric("au_mlperf")
     if compute is not None:
-        said += f"; the device computes {percent(compute)} of the time"
+        said += f"; the device computes {percent(min(compute, 1.0))} of the time"
     return said + (" (emulated)" if loop.group.get("emulated") else "")

@@ -147,6 +147,14 @@ class Loop:
         return consumes * cpu_s / 1000 if consumes and cpu_s is not None else None
 
     @property
+    def cores_wanted(self) -> float | None:
+        """The same of all that runs on processors: the device's own work too, where it is one."""
+        consumes, cpu_s = self.rate("consumes"), self.metric("cpu_s_per_1000_samples")
+        if self.on_gpu or self.group.get("emulated") or cpu_s is None:
+            return self.cores_needed
+        return consumes * cpu_s / 1000 if consumes else None
+
+    @property
     def reads_files(self) -> bool:
         """Whether each sample is a file or an object."""
         return str(self.param.get("data", "")).partition("@")[0] in AS_FILES

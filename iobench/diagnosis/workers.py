@@ -17,16 +17,19 @@ FEW = 0.5
 
 CROWDABLE = 0.25
 """Of the processors: a demand below it finds its time beside others, whoever is busy."""
+CROWDING = 0.25
+"""Of the processors: programs that keep fewer busy crowd nobody out."""
 
 OTHERS_BUSY = Rule(
     "other-programs",
     "Other programs have the processors",
     "cause",
     "problem",
-    f"preparing takes {FINE:.0%} of the time or more, {BUSY:.0%} of the processors are busy, and "
-    f"what other programs leave is less than the device's rate takes, {CROWDABLE:.0%} or more",
+    f"preparing takes {FINE:.0%} of the time or more, {BUSY:.0%} of the processors are busy, "
+    f"{CROWDING:.0%} or more of them with other programs, and what these leave is less than the "
+    f"device's rate takes, {CROWDABLE:.0%} or more",
     "cpu_busy_share, cores_busy of the loop's own processes, cpu_s_per_1000_samples × the "
-    "device's rate",
+    "device's rate, with the device's own work where that is a processor",
     "look at what runs beside the training, and measure without it",
     CLOUD_GUIDE,
 )
@@ -73,20 +76,15 @@ def findings(loops: Iterable[Loop]) -> Iterator[Finding]:
 def _preparing(loop: Loop, share: Share) -> Iterator[Finding]:
     said = f"{loop.name}: preparing takes {share} of its time with {_workers(loop.workers)}"
     needed, there, busy = loop.cores_needed, loop.processors, loop.metric("cpu_busy_share")
+    if needed is not None and there is not None and needed > BUSY * there:
+        return
+    if there is not None and (crowded := _crowded(loop, there)):
+        yield OTHERS_BUSY.costing(f"{said}; {crowded}", share)
+        return
     if needed is not None and there is not None:
-        if needed > BUSY * there:
-            return
         said += (
             f"; at the device's rate it would keep {needed:,.2g} of {there:,.4g} processors busy"
         )
-        left = _left(loop, there) if needed >= CROWDABLE * there else None
-        if busy is not None and busy >= BUSY and left is not None and needed > left:
-            yield OTHERS_BUSY.costing(
-                f"{said}; processors are busy {percent(busy)}, and other programs leave "
-                f"{left:,.2g} of them",
-                share,
-            )
-            return
     elif busy is not None:
         if busy >= IDLE:
             return
@@ -99,27 +97,42 @@ def _preparing(loop: Loop, share: Share) -> Iterator[Finding]:
     yield TOO_FEW.costing(said, share, _advice(loop))
 
 
-def _left(loop: Loop, there: float) -> float | None:
-    """Processors that other programs do not keep busy."""
-    busy, own = loop.metric("cpu_busy_share"), loop.metric("cores_busy")
-    return None if busy is None or own is None else there - max(0.0, busy * there - own)
+def _crowded(loop: Loop, there: float) -> str:
+    """By whom, and out of what; empty where others leave it all that it could use."""
+    wanted, busy, own = loop.cores_wanted, loop.metric("cpu_busy_share"), loop.metric("cores_busy")
+    if wanted is None or busy is None or own is None or busy < BUSY:
+        return ""
+    others = max(0.0, busy * there - own)
+    left = there - others
+    if wanted < CROWDABLE * there or others < CROWDING * there or wanted <= left:
+        return ""
+    return (
+        f"at the device's rate it would keep {wanted:,.2g} of {there:,.4g} processors busy; they "
+        f"are busy {percent(busy)}, and other programs leave {left:,.2g} of them"
+    )
 
 
 def _advice(loop: Loop) -> str:
-    """How many, if each gives what those that there are give."""
+    """How many, if each gives what those that there are give; no more than are too many."""
     consumes, warm = loop.rate("consumes"), loop.rate("warm") or loop.rate("achieved")
     if not consumes or not warm or consumes <= warm:
         return ""
     each = max(loop.workers, 1)
-    wanted = max(math.ceil(each * consumes / warm), loop.workers + 1)
-    if loop.cores_needed is None and loop.processors:
-        wanted = min(wanted, max(int(loop.processors), loop.workers + 1))
+    would = max(math.ceil(each * consumes / warm), loop.workers + 1)
+    wanted = min(would, _most(loop)) if loop.processors else would
+    first = "" if wanted == would else f" first, of {would} that"
     return (
-        f"training.workers: {wanted} would feed the device, if each gives what "
+        f"training.workers: {wanted}{first} would feed the device, if each gives what "
         f"{_workers(loop.workers) if loop.workers else 'the loop by itself'} gave "
         f"({warm:,.0f} of {consumes:,.0f} samples/s); more training.prefetch where batches come "
         "unevenly"
     )
+
+
+def _most(loop: Loop) -> int:
+    """Workers that are not yet too many; one a processor where it is not known what each takes."""
+    each = 1.0 if loop.cores_needed is None else CROWDED
+    return max(int(each * (loop.processors or 0.0)), loop.workers + 1)
 
 
 def _workers(count: int) -> str:

@@ -6,13 +6,14 @@ import math
 
 import pandas as pd
 
-_COLUMNS = ("step_end_s", "wait_s", "compute_s", "time_s")
+_COLUMNS = ("step_end_s", "wait_s", "compute_s", "time_s", "epoch")
 
 
 def by_trial(table: pd.DataFrame | None) -> dict[str, dict[str, list[float]]]:
     """``{trial id: {column: values}}``, rows in their order; values that are missing left out.
 
-    The table has a column ``trial`` and any of ``step_end_s``, ``wait_s`` and ``compute_s``.
+    The table has a column ``trial`` and any of ``step_end_s``, ``wait_s``, ``compute_s``,
+    ``time_s`` and ``epoch``.
     """
     if table is None or table.empty or "trial" not in table.columns:
         return {}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from iobench.badges import short
 from iobench.ladder import HOST_RUNGS, RUNGS, THREE, WORDS, Ladder, Rung, ladder, within
 from iobench.loaders.own import FROM_MEMORY
 from iobench.stats import Estimate
@@ -84,6 +85,7 @@ def _rung(rung: Rung, trials: Sequence[Trial]) -> dict[str, Any]:
         "samples_per_s": figure(trials, "samples_per_s"),
         "seconds_per_sample": _kept(rung.seconds),
         "label": cold_label(trials),
+        "badge": short([trial.cold for trial in trials if trial.cold is not None]),
         "above": rung.above,
         "within": list(within(rung.rung, rung.above)) if rung.above else [],
         "part": _kept(rung.part),

@@ -29,13 +29,14 @@ _NOISY = ", and repeats differ by more than it waits"
 def verdict(summary: Mapping[str, Any], trials: Iterable[Trial]) -> str:
     """What the training loop gets, and what costs the rest; without one, what storage gives."""
     group = leading(summary["training"])
+    name = f" ({group['group']})" if len(summary["training"]) > 1 else ""
     if group and group["au_ceiling"]:
-        return _of_training(group, _costliest(summary, group))
+        return _of_training(group, name, _costliest(summary, group))
     if group and group["achieved"]:
         rate = group["achieved"]["median"]
         return (
-            f"The training loop gets {rate:,.0f} samples/s; what its device can consume was not "
-            "measured."
+            f"The training loop{name} gets {rate:,.0f} samples/s; what its device can consume was "
+            "not measured."
         )
     if summary.get("watched"):
         return of_watched(summary["watched"])
@@ -107,11 +108,12 @@ def _costliest(summary: Mapping[str, Any], group: Mapping[str, Any]) -> str:
     return ""
 
 
-def _of_training(group: Mapping[str, Any], costliest: str = "") -> str:
+def _of_training(group: Mapping[str, Any], name: str, costliest: str = "") -> str:
+    """``name``: which one it is, where there are several."""
     share = group["au_ceiling"]["median"]
-    subject = "The training loop"
+    subject = f"The training loop{name}"
     if group["emulated"]:
-        subject = "The training loop, on an emulated device,"
+        subject = f"{subject}, on an emulated device,"
     taker = f"its {group['devices']} devices" if group.get("devices") else "this device"
     got = f"{subject} gets {_percent(share)} of what {taker} can consume"
     if share > 1 + _SMALL:

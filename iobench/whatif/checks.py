@@ -22,7 +22,8 @@ from iobench.whatif.setting import Setting, Source, of_loader, of_loop
 ALLOWED = 0.10
 """Error from which on the model does not hold."""
 
-_SOURCES: dict[str, Source] = {"warm": "warm", "cold": "cold", "store": "store", "decode": "warm"}
+_HELD = "decode"
+_SOURCES: dict[str, Source] = {"warm": "warm", "cold": "cold", "store": "store", _HELD: "warm"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,15 @@ class Check:
 
     ``scope`` is what an error here speaks about: a training loop, or a loader over one form of
     data. ``kind``: ``loop``, ``loader``, ``workers`` (left out of its own law) or ``store``.
+    ``held``: the ladder's rung ``decode``, whose encoded samples lie in memory; to the model that
+    is reading from a warm cache.
     """
 
     scope: str
     kind: str
     prediction: Prediction
     measured: Estimate
+    held: bool = False
 
     @property
     def error(self) -> float | None:
@@ -69,7 +73,10 @@ class Check:
             "lifted": self.lifted() if self.kind == "loop" and self.counts else None,
             "scope": self.scope,
             "kind": self.kind,
-            "configuration": found.setting.as_dict(),
+            "configuration": {
+                **found.setting.as_dict(),
+                **({"input": _HELD} if self.held else {}),
+            },
             "predicted": asdict(found.rate) if found.rate else None,
             "limited_by": found.limited_by,
             "parts": {part.name: part.rate.median for part in found.parts},
@@ -103,7 +110,8 @@ def _of_loops(trials: Sequence[Trial], known: Capacities) -> Iterator[Check]:
             continue
         devices = int(repeats[0].metrics.get("devices") or 1)
         setting = of_loop(params, source, devices)
-        yield Check(setting.loop, "loop", predict(known, setting), rate)
+        held = params["input"] == _HELD
+        yield Check(setting.loop, "loop", predict(known, setting), rate, held)
 
 
 def _of_loaders(trials: Sequence[Trial], known: Capacities) -> Iterator[Check]:

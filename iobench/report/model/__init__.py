@@ -42,15 +42,17 @@ def build(
 
     ``readings`` of the machine: trial id -> column -> pairs of time and value.
     """
+    what_to_change, nothing_to_change = advice.sections(result)
     parts = (
         findings.section(result),
-        advice.section(result),
+        what_to_change,
         against.section(result),
         ladder.section(result),
         training.section(result, series),
         first_batch.section(result),
         access.section(result),
         whatif.section(result),
+        nothing_to_change,
         watched.section(result),
         meanwhile.section(result, series, readings or {}),
         *sweeps.sections(result),

@@ -1,4 +1,4 @@
-"""PURE. What to change, near the top of the page: each setting with its gain and its evidence."""
+"""PURE. What to change: each setting with its gain and its evidence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from iobench.result import Result
 _STATES = {"change": "change", "keep": "leave as it is", "unknown": "not known"}
 _BASES = {"measured": "measured", "model": "predicted by the model"}
 _COLUMNS = ("setting", "to", "times the rate", "evidence")
+
+
+def sections(result: Result) -> tuple[Section | None, Section | None]:
+    """The same where there is something to change, and where there is nothing.
+
+    The one stands near the top of the page, the other behind what the loop was measured for.
+    """
+    found = section(result)
+    changes = any(entry["state"] == "change" for entry in entries_of(result))
+    return (found, None) if changes else (None, found)
 
 
 def section(result: Result) -> Section | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 
 from iobench import badges
 from iobench.ladder import RUNGS
@@ -41,18 +41,21 @@ def _loop(
     series: Mapping[str, Mapping[str, Sequence[float]]],
     most_points: int,
 ) -> list[Chart]:
-    durations, waits = {}, {}
+    durations, waits, epochs = {}, {}, {}
     for name, trial in inputs.items():
         columns = series[trial.id]
         ends = columns.get("step_end_s", ())
         durations[name] = [after - before for before, after in pairwise(ends)]
         waits[name] = list(columns.get("wait_s", ()))[1:]
+        epochs[name] = list(columns.get("epoch", ()))[1:]
     shown = {name: badges.words(trial.cold) for name, trial in inputs.items()}
     emulated = any(trial.metrics.get("emulated") for trial in inputs.values())
     marks = (Badge("emulated", "alert"),) if emulated else ()
     made = []
     for words, values in (("Step time", durations), ("Waiting for data", waits)):
-        chart = _chart(f"{words}: {group}", words.lower(), values, marks, shown, most_points)
+        chart = _chart(
+            f"{words}: {group}", words.lower(), values, epochs, marks, shown, most_points
+        )
         if chart is not None:
             made.append(chart)
     return made
@@ -62,6 +65,7 @@ def _chart(
     title: str,
     words: str,
     values: Mapping[str, Sequence[float]],
+    epochs: Mapping[str, Sequence[float]],
     marks: tuple[Badge, ...],
     shown: Mapping[str, str],
     most_points: int,
@@ -74,7 +78,10 @@ def _chart(
         points, group = _thin(column, most_points)
         thinned = thinned or group > 1
         colour = _COLOURS.get(name, 6)
-        curves.append(Curve(name, colour, tuple(_point(name, *point) for point in points)))
+        curves += [
+            Curve(name, colour, tuple(_point(name, *point) for point in part))
+            for part in _by_epoch(points, epochs[name])
+        ]
     if not curves:
         return None
     note = "The first repeat of each input."
@@ -90,9 +97,10 @@ def _chart(
         )
         for curve in curves
     )
+    colours = {curve.name: curve.colour for curve in scaled}
     keys = tuple(
-        Key(": ".join(filter(None, (curve.name, shown.get(curve.name)))), "━", curve.colour)
-        for curve in scaled
+        Key(": ".join(filter(None, (name, shown.get(name)))), "━", colour)
+        for name, colour in colours.items()
     )
     drawing = Curves("step", f"{words} ({unit})", scaled, markers=False)
     return Chart(title, drawing, keys, note, marks)
@@ -109,6 +117,18 @@ def _thin(column: Sequence[float], most: int) -> tuple[list[tuple[int, float]], 
         ends = {min(places, key=column.__getitem__), max(places, key=column.__getitem__)}
         kept.extend((place + 2, column[place]) for place in sorted(ends))
     return kept, group
+
+
+def _by_epoch(
+    points: Sequence[tuple[int, float]], epochs: Sequence[float]
+) -> Iterator[list[tuple[int, float]]]:
+    """Lines that end with an epoch: between two of them is a pause, which is no step.
+
+    ``epochs`` of all steps but the first; where they are not known there is one.
+    """
+    known = dict(enumerate(epochs, start=2))
+    for _, part in groupby(points, key=lambda point: known.get(point[0])):
+        yield list(part)
 
 
 def _point(name: str, step: int, value: float) -> Point:

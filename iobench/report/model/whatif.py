@@ -122,6 +122,8 @@ def _tests(p: Mapping[str, Any]) -> str:
 def _configuration(p: Mapping[str, Any]) -> str:
     told = p.get("configuration")
     params = dict(told) if isinstance(told, Mapping) else {}
+    if params.get("input") == "decode":
+        params["input"] = "from memory"
     return joined({key: value for key, value in params.items() if value != ""}, _TOLD)
 
 

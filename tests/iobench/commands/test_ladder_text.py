@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iobench.commands.ladder_text import text
 from iobench.summary.ladder import ladders
-from tests.iobench.summary.made import UNPROVED, loop
+from tests.iobench.summary.made import COLD, UNPROVED, loop
 from tests.iobench.summary.test_ladder import climbed
 
 
@@ -35,10 +37,15 @@ def test_what_a_reader_must_not_miss() -> None:
     assert text([]) == ""
 
 
-def test_what_was_not_proved_cold_is_not_called_so() -> None:
-    """In the last column."""
-    trials = [*climbed("synthetic", "warm"), *climbed("cold", cold=UNPROVED)]
-    lines = text(ladders(trials)).splitlines()
-    assert [line.split("%")[-1].strip() for line in lines[3:5]] == [
-        *("warm", "asked cold, not proved: warm")
-    ]
+def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
+    """The share that came from storage, the least of all repeats; what was not proved; and data
+    that later epochs may have from memory."""
+    resident = replace(COLD, physical_ratio=0.98, cache_resident=True)
+    cold = climbed("synthetic", "warm"), climbed("cold", cold=resident)
+    doubted = climbed("synthetic", "warm"), climbed("cold", cold=UNPROVED)
+    for trials, said in (
+        (cold, "cold 98 %, cache-resident"),
+        (doubted, "asked cold, not proved"),
+    ):
+        lines = text(ladders([trial for part in trials for trial in part])).splitlines()
+        assert [line.split("%", 1)[-1].strip() for line in lines[3:5]] == ["warm", said]

@@ -61,6 +61,12 @@ def test_the_device_that_limits_is_what_to_begin_with() -> None:
     fed = stalled(emulated=True, params={"consumer": "paced"})
     assert primary(fed) == "slow-device"
     assert by_code(fed)["slow-device"].evidence.endswith("(emulated)")
+    assert (
+        "computes 100% of the time"
+        in by_code(stalled(emulated=True, params={"consumer": "paced"}, au_mlperf=1.01))[
+            "slow-device"
+        ].evidence
+    )
     assert "faster storage" in by_code(fed)["slow-device"].advice
 
 

@@ -99,6 +99,41 @@ def test_who_asks_for_little_is_not_crowded_out(cpu_s: float, code: str) -> None
     assert codes(waiting) == {code}
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("cpu_s", "own", "crowded"),
+    [
+        (10.0, 1.9, True),
+        (10.0, 2.1, False),
+        (20.0, 2.9, True),
+        (20.0, 3.1, False),
+    ],
+)
+def test_a_processor_that_is_the_device_is_crowded_out_as_well(
+    workers: int, cpu_s: float, own: float, crowded: bool
+) -> None:
+    """It wants two of four processors, or all, and others leave it ``own``: of all that it wants,
+    others must have a quarter at least."""
+    waiting = stalled(
+        preparation=0.5,
+        params={"workers": workers},
+        cpu_s_per_1000_samples=cpu_s,
+        worker_cpu_s_per_1000_samples=0.1 * workers,
+        cpu_busy_share=1.0,
+        cores_busy=own,
+    )
+    otherwise = {"too-few-workers"} if workers else set()
+    assert codes(waiting) == ({"other-programs"} if crowded else otherwise)
+
+
+def test_no_more_workers_are_advised_than_are_too_many() -> None:
+    """Two give a tenth of what the device takes; twenty on four processors would be called so."""
+    waiting = stalled(preparation=0.9, worker_cpu_s_per_1000_samples=0.1)
+    advice = by_code(waiting)["too-few-workers"].advice
+    assert advice.startswith("training.workers: 8 first, of 2")
+    assert codes(stalled(preparation=0.9, params={"workers": 8})) == set()
+
+
 @pytest.mark.parametrize(("workers", "fires"), [(9, True), (8, False)])
 def test_more_than_two_workers_a_processor(workers: int, fires: bool) -> None:
     """A loop that keeps up too: they take memory."""

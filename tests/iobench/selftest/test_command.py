@@ -62,3 +62,14 @@ def test_every_row_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row["case"] for row in told["prefetch"]] == ["device", "copy"]
     assert {row["workers"] for row in told["prefetch"]} == {1}
     assert "round 2 of 2: decode and fetch slowed" in done.stderr
+
+
+def test_an_interrupted_one_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And has nothing to go on with."""
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(selftest, "checks", stopped)
+    done = CliRunner().invoke(app, ["selftest"])
+    assert (done.exit_code, done.stderr) == (130, "iobench: interrupted\n")

@@ -90,9 +90,15 @@ def test_the_store_is_named() -> None:
 
 
 def test_the_first_loop_with_a_ceiling_speaks() -> None:
-    """A group without one is passed over."""
+    """A group without one is passed over; of several it says which one is meant."""
     said = verdict(loops([], [8.0], group="a"), loops([4.0], [8.0], group="b"))
-    assert said.startswith(f"{GOT} 50 %")
+    assert said.startswith("The training loop (b) gets 50 %")
+
+
+def test_without_any_ceiling_the_first_of_all_speaks() -> None:
+    """By its rate, and by its name."""
+    said = verdict(loops([], [8.0], group="a"), loops([], [4.0], group="b"))
+    assert said.startswith("The training loop (a) gets 12 samples/s; ")
 
 
 def test_without_resident_data_the_rate_is_said() -> None:

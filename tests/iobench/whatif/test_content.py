@@ -45,6 +45,14 @@ def test_a_loop_as_fast_as_its_slowest_part_confirms_the_model() -> None:
     json.dumps(model, allow_nan=False)
 
 
+def test_samples_in_memory_are_not_called_warm() -> None:
+    """A ladder has a rung of either, which the model takes for the same, and a reader does not."""
+    model = found(LOADERS, RAW, *(loop(rung, 580.0) for rung in ("decode", "warm")))
+    told = [p["configuration"] for p in model["predictions"] if p["scope"] == "g"]
+    assert [one.pop("input") for one in told] == ["decode", "warm"]
+    assert told[0] == told[1]
+
+
 def test_an_error_above_ten_per_cent_denies_it_and_says_where() -> None:
     """A loop of half the rate that its parts have."""
     model = found(LOADERS, loop("synthetic", 1000.0), loop("warm", 300.0))

@@ -13,7 +13,7 @@ from iobench.report.model.shapes import Chart, Section, Table, Words
 from iobench.result import Result
 from iobench.rundir import summarised
 from tests.iobench.advice.made import forms, over_photos, run
-from tests.iobench.whatif.made import fetched, loader, together
+from tests.iobench.whatif.made import fetched, loader, loop, together
 
 
 def section(result: Result, name: str) -> Section | None:
@@ -51,6 +51,13 @@ def test_changes_stand_first_with_gain_basis_and_evidence() -> None:
     assert states == sorted(states, key=["change", "leave as it is", "not known"].index)
 
 
+def test_nothing_to_change_stands_behind_what_was_measured() -> None:
+    """Whoever climbed a ladder looks for the ladder first."""
+    measured = run(loader(300.0, 2), loop("synthetic", 500.0), loop("warm", 290.0))
+    order = [part.id for part in build(summarised(measured), {}).sections]
+    assert order.index("training") < order.index("advice") < order.index("trials")
+
+
 def test_one_sentence_says_it_all() -> None:
     """And of a run that needs no change, that."""
     part = section(RUN, "advice")
@@ -70,6 +77,13 @@ def test_one_sentence_says_it_all() -> None:
     assert still is not None
     assert isinstance(still.blocks[0], Words)
     assert still.blocks[0].lines[0].endswith("nothing that was measured is worth a change.")
+
+
+def test_a_rung_from_memory_is_called_so() -> None:
+    """Beside the same loop from a warm cache, whose figure is another."""
+    rungs = (loop("synthetic", 500.0), loop("decode", 295.0), loop("warm", 290.0))
+    rows = table(section(run(loader(300.0, 2), *rungs), "whatif"), "Predicted and measured")
+    assert [row["configuration"].split(" · ")[3] for row in rows][:2] == ["from memory", "warm"]
 
 
 def test_predictions_stand_beside_what_was_measured() -> None:
