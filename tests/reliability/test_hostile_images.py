@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.hostile import judging
-from tests.reliability.hostile.bases import jpegs
-from tests.reliability.hostile.case import CORRUPT, WRITTEN, Case
-from tests.reliability.hostile.corpus import corpus
-from tests.reliability.hostile.jobs import entries, unaccounted, undecodable, watched
-from tests.reliability.hostile.tree import write, write_special
+from tests.reliability.images import judging
+from tests.reliability.images.bases import jpegs
+from tests.reliability.images.case import CORRUPT, WRITTEN, Case
+from tests.reliability.images.corpus import corpus
+from tests.reliability.images.jobs import entries, unaccounted, undecodable, watched
+from tests.reliability.images.tree import write, write_special
 
 SEED = int(os.environ.get("DATAPREP_SEED", "20"))
 EACH = 8

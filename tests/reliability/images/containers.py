@@ -7,8 +7,8 @@ import zlib
 
 import numpy as np
 
-from tests.reliability.hostile.bases import others
-from tests.reliability.hostile.case import ANY, NO_IMAGE, REFUSED, WRITTEN, Case, Cases, Files
+from tests.reliability.images.bases import others
+from tests.reliability.images.case import ANY, NO_IMAGE, REFUSED, WRITTEN, Case, Cases, Files
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _SUFFIXES = (".JPEG", ".jpg", ".png", ".tiff", ".gif", ".webp")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.reliability.hostile.case import ANY, CORRUPT, REFUSED, WRITTEN, Case, Cases, Files
-from tests.reliability.hostile.parts import (
+from tests.reliability.images.case import ANY, CORRUPT, REFUSED, WRITTEN, Case, Cases, Files
+from tests.reliability.images.parts import (
     DHT,
     DQT,
     EOI,

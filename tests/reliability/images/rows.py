@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.commandline import comparable, objects
-from tests.reliability.hostile import jobs
-from tests.reliability.hostile.bases import jpegs
-from tests.reliability.hostile.case import Case
-from tests.reliability.hostile.judging import MOST_BYTES, Judged, judged
-from tests.reliability.hostile.tree import write_special
+from tests.reliability.images import jobs
+from tests.reliability.images.bases import jpegs
+from tests.reliability.images.case import Case
+from tests.reliability.images.judging import MOST_BYTES, Judged, judged
+from tests.reliability.images.tree import write_special
 from tests.reliability.rows import Row
 
 _JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB", "--workers", "2")

@@ -1,6 +1,6 @@
 """A child that converts files one by one in bounded memory, and tells of each in a line of JSON.
 
-``python -m tests.reliability.hostile.converting`` reads paths, a line each. The peak is
+``python -m tests.reliability.images.converting`` reads paths, a line each. The peak is
 ``VmHWM`` of ``/proc/self/status``, set back before each file (proc(5), ``clear_refs``).
 """
 

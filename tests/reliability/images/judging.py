@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tests.reliability.hostile.case import Case
+from tests.reliability.images.case import Case
 
 PATIENCE_S = 180.0
 """For one file, three times converted, on a machine that others use too."""
@@ -102,7 +102,7 @@ class _Child:
     def ask(self, path: Path) -> list[dict[str, Any]]:
         """What it tells of a file; nothing where it died or hung over it."""
         if self._process is None:
-            module = "tests.reliability.hostile.converting"
+            module = "tests.reliability.images.converting"
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module],
                 stdin=subprocess.PIPE,

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.reliability.hostile.case import Case
+from tests.reliability.images.case import Case
 
 _CLASSES = 8
 _ODD = re.compile(r"[^a-z0-9]+")

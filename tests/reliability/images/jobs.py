@@ -19,7 +19,7 @@ from dataprep.errors import ImageError
 from dataprep.image import check
 from dataprep.names import unescape
 from tests.commandline import command
-from tests.reliability.hostile.case import Case
+from tests.reliability.images.case import Case
 
 PATIENCE_S = 1_800.0
 _LOOK_EVERY_S = 0.1

@@ -10,9 +10,9 @@ import struct
 import numpy as np
 
 from dataprep.sample import encodings as enc
-from tests.reliability.hostile.bases import picture, run
-from tests.reliability.hostile.case import ANY, WRITTEN, Case, Cases, Files
-from tests.reliability.hostile.parts import with_segments
+from tests.reliability.images.bases import picture, run
+from tests.reliability.images.case import ANY, WRITTEN, Case, Cases, Files
+from tests.reliability.images.parts import with_segments
 
 _EXIF, _ICC = b"Exif\0\0", b"ICC_PROFILE\0"
 _ORIENTATION, _THUMBNAIL, _SUB = 0x0112, 0x0201, 0x8769

@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 
 from dataprep.sample import encodings as enc
-from tests.reliability.hostile.bases import picture, saved
-from tests.reliability.hostile.case import (
+from tests.reliability.images.bases import picture, saved
+from tests.reliability.images.case import (
     ANY,
     CORRUPT,
     REFUSED,
@@ -21,8 +21,8 @@ from tests.reliability.hostile.case import (
     Cases,
     Files,
 )
-from tests.reliability.hostile.containers import chunk, png
-from tests.reliability.hostile.parts import with_segments
+from tests.reliability.images.containers import chunk, png
+from tests.reliability.images.parts import with_segments
 
 SIDE = 9_459
 """The largest square of 89,478,485 pixels, which is as many as are decoded by default."""

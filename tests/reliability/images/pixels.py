@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.reliability.hostile.case import (
+from tests.reliability.images.case import (
     ANY,
     CORRUPT,
     REFUSED,
@@ -17,7 +17,7 @@ from tests.reliability.hostile.case import (
     Cases,
     Files,
 )
-from tests.reliability.hostile.parts import DHT, EOI, FRAMES, SOI, SOS, Part, joined, parts_of
+from tests.reliability.images.parts import DHT, EOI, FRAMES, SOI, SOS, Part, joined, parts_of
 
 _EQUAL_CODES = bytes([0, 0, 0, 0, 16]) + bytes(11) + bytes(range(16))
 """A Huffman table of 16 values, a code of 5 bits each, which is the value itself."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.reliability.hostile import bombs, containers, fields, metadata, pixels, structure
-from tests.reliability.hostile.bases import jpegs
-from tests.reliability.hostile.case import Case, Cases, Files
+from tests.reliability.images import bombs, containers, fields, metadata, pixels, structure
+from tests.reliability.images.bases import jpegs
+from tests.reliability.images.case import Case, Cases, Files
 
 Mutator = Callable[[Files, np.random.Generator], Cases]
 

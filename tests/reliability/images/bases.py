@@ -12,7 +12,7 @@ from PIL import Image
 
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels, draw_image
-from tests.reliability.hostile.case import Files
+from tests.reliability.images.case import Files
 
 WIDTH, HEIGHT = 56, 40
 PROGRAMS = ("cjpeg", "jpegtran", "convert", "cwebp", "exiftool")
