@@ -29,6 +29,7 @@ ARITHMETIC = frozenset({0xC9, 0xCA})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _MEASURED = frozenset(range(0xC0, 0xFF)) - _STANDALONE - {0xD8, 0xD9}  # a length follows
 _READ = _SOF | {0xE0, 0xE1, 0xE2, APP14}
+_LARGEST_SIDE = 65_500  # JPEG_MAX_DIMENSION of libjpeg
 _HEAD = struct.Struct(">BBH")
 NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
 """One with a length, or the end: behind fill bytes, pixels, and what libjpeg skips."""
@@ -251,6 +252,10 @@ def _frame(marker: int, payload: bytes) -> _Frame:
     height, width = int.from_bytes(payload[1:3], "big"), int.from_bytes(payload[3:5], "big")
     if not height or not width:
         raise UnsupportedImage(f"JPEG of {width} x {height} pixels")
+    if max(width, height) > _LARGEST_SIDE:
+        raise UnsupportedImage(
+            f"JPEG of {width} x {height} pixels; libjpeg decodes at most {_LARGEST_SIDE:,} a side"
+        )
     end = 6 + 3 * payload[5]
     components, sampled = payload[6:end:3], payload[7:end:3]
     return _Frame(marker, width, height, payload[5:6], components, sampled)

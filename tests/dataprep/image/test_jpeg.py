@@ -225,3 +225,13 @@ def test_coding_and_scans_are_told() -> None:
         assert (header.frame, header.several_scans) == (frame, several)
         assert data[header.scan_start - 4 : header.scan_start - 2] == b"\xff\xda"
         assert data[header.scan_start] in (1, 3)
+
+
+@pytest.mark.parametrize(("width", "height"), [(65_501, 8), (8, 65_535), (65_535, 65_535)])
+def test_sides_beyond_libjpegs(width: int, height: int) -> None:
+    """A side that libjpeg refuses is told as such, not as a corrupt file."""
+    data = bytearray(PLAIN)
+    at = data.index(b"\xff\xc0") + 5
+    data[at : at + 4] = struct.pack(">HH", height, width)
+    with pytest.raises(UnsupportedImage, match=f"{width} x {height} pixels; libjpeg decodes at"):
+        read_header(bytes(data))
