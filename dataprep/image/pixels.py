@@ -132,6 +132,16 @@ def require_size(width: int, height: int, policy: ImagePolicy) -> None:
         )
 
 
+def _require_less(image: Image.Image, policy: ImagePolicy) -> None:
+    """OpenJPEG holds four bytes a sample: of its pixels as many as take no more than a WebP's."""
+    most = policy.max_pixels * 2 // 3
+    if image.width * image.height > most:
+        raise ImageTooLarge(
+            f"{image.width} x {image.height} pixels of JPEG 2000, which takes 20 bytes each, are "
+            f"more than two thirds of max_pixels ({most:,})"
+        )
+
+
 def _too_large(count: str, policy: ImagePolicy) -> ImageTooLarge:
     return ImageTooLarge(f"{count} pixels are more than max_pixels allows ({policy.max_pixels:,})")
 
@@ -143,6 +153,8 @@ def refused(what: str, kind: Refusal) -> RefusedImage:
 
 def _honest(image: Image.Image, data: bytes, policy: ImagePolicy) -> Opened:
     container, mode = image.format or "unknown", image.mode
+    if container == "JPEG2000":
+        _require_less(image, policy)
     notes = _traits(image, container, data, policy)
     turned = container == "TIFF"
     tag = _orientation(image) if turned else None

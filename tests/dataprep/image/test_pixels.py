@@ -402,3 +402,12 @@ def test_a_webp_lets_go_of_its_canvases(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("dataprep.image.pixels.strips", SimpleNamespace(as_array=look))
     opened(saved(Image.fromarray(IMAGE), "WEBP"))
     assert seen == [False]
+
+
+def test_jpeg_2000_has_a_lower_limit() -> None:
+    """Its decoder takes more memory a pixel than any other, so that it gets two thirds of them."""
+    data = enc.pillow(IMAGE, "JPEG2000")
+    count = IMAGE.shape[0] * IMAGE.shape[1]
+    open_image(data, ImagePolicy(max_pixels=-(-count * 3 // 2)))
+    with pytest.raises(ImageTooLarge, match="more than two thirds of max_pixels"):
+        open_image(data, ImagePolicy(max_pixels=-(-count * 3 // 2) - 1))
