@@ -9,7 +9,7 @@ from importlib.metadata import version
 from dataprep._version import __version__
 from dataprep.errors import JobError
 
-PIPELINE = 4
+PIPELINE = 5
 """Raised whenever this package makes other bytes of the same source."""
 
 _DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")

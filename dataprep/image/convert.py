@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
-from dataprep.image import icc, jpeg, libjpeg
+from dataprep.image import harmless, icc, jpeg, libjpeg
 from dataprep.image.containers import contradicts
 from dataprep.image.geometry import dct_size
 from dataprep.image.notes import Note
@@ -20,6 +20,7 @@ from dataprep.image.pixels import Opened, Pixels, open_image, refused, require_s
 from dataprep.image.policy import ImagePolicy
 from dataprep.image.resize import takes_reduced
 from dataprep.image.result import Action, Converted, Source, as_it_is, described, reencoded
+from dataprep.image.scans import lacks_pixels, scan_notes
 
 __all__ = ["Action", "Converted", "convert"]
 
@@ -49,7 +50,7 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
         return _from_pillow(data, opened, _wrongly_named(name, opened.container, policy), policy)
     header = jpeg.read_header(data)
     require_size(header.width, header.height, policy)
-    notes = _wrongly_named(name, "JPEG", policy)
+    notes = (*_wrongly_named(name, "JPEG", policy), *scan_notes(data, header))
     if not header.usual:
         return _from_unusual_sampling(data, header, notes, policy)
     if header.channels == 4:
@@ -101,9 +102,11 @@ def _from_jpeg(
 
 def _from_four_colours(data: bytes, notes: tuple[Note, ...], policy: ImagePolicy) -> Converted:
     """Pillow converts the colours, but keeps silent about pixels that were lost."""
-    found = libjpeg.decode(data, "CMYK", keep_truncated=policy.truncated == "keep")
-    whole = data + jpeg.EOI if "truncated_kept" in found.notes else data
-    return _from_pillow(data, open_image(whole, policy), (*notes, *found.notes), policy)
+    # Of its pixels nothing is kept: they would lie in memory beside Pillow's.
+    found = libjpeg.decode(data, "CMYK", keep_truncated=policy.truncated == "keep").notes
+    whole = data + jpeg.EOI if "truncated_kept" in found else data
+    opened = open_image(harmless.without_short_profile(whole), policy)
+    return _from_pillow(data, opened, (*notes, *found), policy)
 
 
 def _from_unusual_sampling(
@@ -116,7 +119,10 @@ def _from_unusual_sampling(
         if policy.truncated == "fail":
             raise CorruptImage("truncated JPEG: it has no end-of-image marker")
         whole, notes = data + jpeg.EOI, (*notes, "truncated_kept")
-    return _from_pillow(data, open_image(whole, policy), notes, policy)
+    elif lacks_pixels(data, header):
+        raise CorruptImage("corrupt JPEG: too few bytes for as many pixels")
+    opened = open_image(harmless.without_short_profile(whole), policy)
+    return _from_pillow(data, opened, notes, policy)
 
 
 def _from_pillow(

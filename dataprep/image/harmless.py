@@ -54,6 +54,20 @@ def without(data: bytes, warning: str, warned: Callable[[bytes], str]) -> bytes 
     return None if mended == data else mended
 
 
+def without_short_profile(data: bytes) -> bytes:
+    """The same JPEG without parts of a profile that lack their number, at which Pillow gives up.
+
+    Raises:
+        CorruptImage: its header ends early.
+    """
+    parts, at = [], 0
+    for marker, start, end in jpeg.segments(data):
+        if jpeg.is_short_profile(data, marker, start, end):
+            parts.append(data[at : start - 4])
+            at = end
+    return b"".join([*parts, data[at:]]) if parts else data
+
+
 def _with_sequential_scans(data: bytes) -> bytes:
     mended = bytearray(data)
     *_, first = jpeg.segments(data)

@@ -1,19 +1,20 @@
 """A JPEG's header, read and mended without decoding.
 
-Markers after ITU-T T.81, Annex B; the Adobe segment after T.872, 6.5.3; the orientation tag
-after Exif 2.32, 4.6.4; profiles in segments after ICC.1:2022, B.4.
+Markers after ITU-T T.81, Annex B; the Adobe segment after T.872, 6.5.3; profiles in segments after
+ICC.1:2022, B.4.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import starmap
 from typing import NamedTuple
 
 from dataprep.errors import CorruptImage, UnsupportedImage
 from dataprep.image import sampling
+from dataprep.image.orientation import OrientationTag, orientation_tags
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
@@ -23,26 +24,19 @@ ADOBE = b"Adobe"
 ADOBE_TRANSFORM = 11  # where the colour transform stands in Adobe's segment
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _DECODABLE_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic, not lossless
+PROGRESSIVE = frozenset({0xC2, 0xCA})
+ARITHMETIC = frozenset({0xC9, 0xCA})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _MEASURED = frozenset(range(0xC0, 0xFF)) - _STANDALONE - {0xD8, 0xD9}  # a length follows
 _READ = _SOF | {0xE0, 0xE1, 0xE2, APP14}
+_LARGEST_SIDE = 65_500  # JPEG_MAX_DIMENSION of libjpeg
 _HEAD = struct.Struct(">BBH")
-_ORIENTATION = 0x0112
+NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
+"""One with a length, or the end: behind fill bytes, pixels, and what libjpeg skips."""
 _ICC = b"ICC_PROFILE\0"
+_ICC_PART_BYTES = 12 + 2  # name, number and total
 _ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
 _ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
-_TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: all three are met for this tag
-_SIGNED_SIZES = {6: 1, 8: 2, 9: 4}
-
-
-@dataclass(frozen=True, slots=True)
-class OrientationTag:
-    """One orientation entry: its value and where its bytes stand in the file."""
-
-    value: int
-    offset: int
-    size: int
-    big_endian: bool
 
 
 class IccChunk(NamedTuple):
@@ -59,6 +53,9 @@ class JpegHeader(NamedTuple):
 
     ``subsampling`` is such as ``420``, empty where it has no such name. ``usual`` says whether
     TurboJPEG takes the sampling; libjpeg itself, which most decoders use, takes almost any.
+    ``frame`` is the marker of its frame; ``components`` are their names and ``sampling`` their
+    factors, a byte each. ``several_scans`` says whether the first scan, whose parameters lie from
+    ``scan_start`` to ``scan_offset``, leaves anything to others.
     """
 
     width: int
@@ -68,6 +65,11 @@ class JpegHeader(NamedTuple):
     icc_chunks: tuple[IccChunk, ...]
     subsampling: str
     usual: bool
+    frame: int
+    components: bytes
+    sampling: bytes
+    several_scans: bool
+    scan_start: int
     scan_offset: int
 
     @property
@@ -96,7 +98,7 @@ def read_header(data: bytes) -> JpegHeader:
     jfif = False
     chunks: list[IccChunk] = []
     orientations: list[OrientationTag] = []
-    end = 0
+    start = end = 0
     for marker, start, end in _walked(data):
         if marker not in _READ:
             continue
@@ -105,9 +107,10 @@ def read_header(data: bytes) -> JpegHeader:
         elif marker == 0xE0 and data.startswith(b"JFIF\0", start):
             jfif = True
         elif marker == 0xE1 and data.startswith(b"Exif\0\0", start):
-            orientations.extend(_orientations(data, start + 6, end))
-        elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= 14:
-            chunks.append(IccChunk(data[start + 12], data[start + 13], start + 14, end))
+            orientations.extend(orientation_tags(data, start + 6, end))
+        elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= _ICC_PART_BYTES:
+            first = start + _ICC_PART_BYTES
+            chunks.append(IccChunk(data[start + 12], data[start + 13], first, end))
         elif marker == APP14 and data.startswith(ADOBE, start) and end - start >= 12:
             adobe = data[start + ADOBE_TRANSFORM]
     if frame is None:
@@ -120,6 +123,11 @@ def read_header(data: bytes) -> JpegHeader:
         icc_chunks=tuple(chunks),
         subsampling=sampling.name(frame.sampling),
         usual=sampling.is_usual(frame.sampling),
+        frame=frame.marker,
+        components=frame.components,
+        sampling=frame.sampling,
+        several_scans=frame.marker in PROGRESSIVE or data[start : start + 1] != frame.number,
+        scan_start=start,
         scan_offset=end,
     )
 
@@ -136,6 +144,11 @@ def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
         one = (1).to_bytes(tag.size, "big" if tag.big_endian else "little")
         mended[tag.offset : tag.offset + tag.size] = one
     return bytes(mended)
+
+
+def is_short_profile(data: bytes | bytearray, marker: int, start: int, end: int) -> bool:
+    """Whether a segment is a part of a profile without its number and total."""
+    return marker == 0xE2 and data.startswith(_ICC, start) and end - start < _ICC_PART_BYTES
 
 
 def profile(data: bytes, header: JpegHeader) -> bytes | None:
@@ -206,33 +219,25 @@ def _walked(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
 
 def _segment(data: bytes | bytearray, position: int) -> Segment:
     """The segment at ``position``, or behind what libjpeg skips there."""
-    size = len(data)
-    while True:
-        # Fill bytes, and what libjpeg skips with a warning, may stand before a marker.
-        position = data.find(b"\xff", position)
-        if position < 0 or position + 2 > size:
-            raise CorruptImage("truncated JPEG: it ends before its first scan")
-        marker = data[position + 1]
-        if marker == 0xFF:
-            position += 1
-            continue
-        position += 2
-        if marker == 0xD9:
-            raise CorruptImage("corrupt JPEG: it ends before its first scan")
-        if marker == 0 or marker in _STANDALONE:
-            continue
-        break
+    found = NEXT_MARKER.search(data, position)
+    if found is None:
+        raise CorruptImage("truncated JPEG: it ends before its first scan")
+    marker, position = data[found.start() + 1], found.end()
+    if marker == 0xD9:
+        raise CorruptImage("corrupt JPEG: it ends before its first scan")
     length = int.from_bytes(data[position : position + 2], "big")
-    if length < 2 or position + length > size:
+    if length < 2 or position + length > len(data):
         raise CorruptImage("truncated JPEG: a header segment runs past the end of the file")
     return Segment(marker, position + 2, position + length)
 
 
 class _Frame(NamedTuple):
-    """``components`` and ``sampling`` are one byte each for a component."""
+    """``components`` and ``sampling`` are one byte each for a component, ``number`` is theirs."""
 
+    marker: int
     width: int
     height: int
+    number: bytes
     components: bytes
     sampling: bytes
 
@@ -247,8 +252,13 @@ def _frame(marker: int, payload: bytes) -> _Frame:
     height, width = int.from_bytes(payload[1:3], "big"), int.from_bytes(payload[3:5], "big")
     if not height or not width:
         raise UnsupportedImage(f"JPEG of {width} x {height} pixels")
+    if max(width, height) > _LARGEST_SIDE:
+        raise UnsupportedImage(
+            f"JPEG of {width} x {height} pixels; libjpeg decodes at most {_LARGEST_SIDE:,} a side"
+        )
     end = 6 + 3 * payload[5]
-    return _Frame(width, height, payload[6:end:3], payload[7:end:3])
+    components, sampled = payload[6:end:3], payload[7:end:3]
+    return _Frame(marker, width, height, payload[5:6], components, sampled)
 
 
 def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
@@ -266,30 +276,3 @@ def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
             return "CMYK" if adobe in (None, 0) else "YCCK"
         case count:
             raise UnsupportedImage(f"JPEG with {count} components")
-
-
-def _orientations(data: bytes, tiff: int, end: int) -> list[OrientationTag]:
-    """Orientation entries in the first directory of the TIFF structure at ``tiff``."""
-    order = data[tiff : tiff + 4]
-    if order not in (b"II*\0", b"MM\0*"):
-        return []
-    big = order.startswith(b"M")
-
-    def number(offset: int, size: int) -> int:
-        return int.from_bytes(data[offset : offset + size], "big" if big else "little")
-
-    directory = tiff + number(tiff + 4, 4)
-    if directory + 2 > end:
-        return []
-    count = min(number(directory, 2), (end - directory - 2) // 12)
-    found = []
-    for entry in range(directory + 2, directory + 2 + 12 * count, 12):
-        if number(entry, 2) != _ORIENTATION:
-            continue
-        kind, one = number(entry + 2, 2), number(entry + 4, 4) == 1
-        size = _TIFF_SIZES.get(kind) or _SIGNED_SIZES.get(kind)
-        value = number(entry + 8, size) if size else 0
-        # Some decoders follow a tag of a wrong type or count too.
-        if size and (1 <= value <= 8 or (one and kind in _TIFF_SIZES)):
-            found.append(OrientationTag(value, entry + 8, size, big))
-    return found

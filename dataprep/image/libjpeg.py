@@ -14,6 +14,8 @@ from dataprep.image.pixels import Pixels
 
 # Of the file, or of its pixels before an end marker.
 _ENDS_EARLY = "remature end of"
+# What TurboJPEG says instead of why libjpeg could not read the header.
+_UNREAD = "Could not determine subsampling level"
 # Each of a file's flaws costs it a few more decodes.
 _MOST_FLAWS = 8
 _FILLED = 128  # what libjpeg puts where it has no data
@@ -56,6 +58,8 @@ def decode(
             notes = ("recovered",)
     if keep_truncated and _ENDS_EARLY in warning:
         return Decoded(_kept(data, colorspace, least), (*notes, "truncated_kept"))
+    if _UNREAD in warning:
+        raise CorruptImage("corrupt JPEG: libjpeg cannot read its header")
     kind = "truncated" if "Premature end of JPEG" in warning else "corrupt"
     raise CorruptImage(f"{kind} JPEG: {warning}")
 

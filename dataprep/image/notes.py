@@ -24,6 +24,7 @@ Note = Literal[
     "orientation_reset",
     "palette_converted",
     "recovered",
+    "scans_missing",
     "smaller_than_target",
     "subsampling_converted",
     "too_small",

@@ -20,8 +20,8 @@ from dataprep.errors import (
     RefusedImage,
     UnsupportedImage,
 )
-from dataprep.image import icc, png, tiff
-from dataprep.image.depth import is_deep, is_signed, largest_sample, white_is_zero
+from dataprep.image import icc, png, strips, tiff
+from dataprep.image.depth import is_deep, is_signed
 from dataprep.image.notes import Note, Refusal
 from dataprep.image.policy import ImagePolicy
 from dataprep.image.unread import unread_kind
@@ -34,7 +34,8 @@ FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000"
 _ORIENTATION = 0x0112
 _XMP = ("xmp", "XML:com.adobe.xmp")
 _PIXELS = re.compile(r"\((\d+) pixels\)")
-_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", *tiff.SIGNATURES)
+_SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", *tiff.SIGNATURES)
+_INFLATED = ("MAX_TEXT_CHUNK", "MAX_TEXT_MEMORY")  # of PNG alone
 _BROKEN = "broken image: its header cannot be read"
 _BROKEN_TIFF = _BROKEN + " (a TIFF's; raw files of cameras, such as NEF, begin like one)"
 
@@ -96,7 +97,13 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
     except (ImageError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  decoders raise whatever they like
-        raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
+        said = str(error) or type(error).__name__
+    if any(words in said for words in _INFLATED):
+        bare = png.without_texts(data)
+        if bare != data:
+            return open_image(bare, policy)._replace(as_stored=False)
+        said = "its colour profile is larger than 1 MB once inflated"
+    raise CorruptImage(f"broken image: {said}")
 
 
 def _is_of_unknown_samples(data: bytes) -> bool:
@@ -125,6 +132,16 @@ def require_size(width: int, height: int, policy: ImagePolicy) -> None:
         )
 
 
+def _require_less(image: Image.Image, policy: ImagePolicy) -> None:
+    """OpenJPEG holds four bytes a sample: of its pixels as many as take no more than a WebP's."""
+    most = policy.max_pixels * 2 // 3
+    if image.width * image.height > most:
+        raise ImageTooLarge(
+            f"{image.width} x {image.height} pixels of JPEG 2000, which takes 20 bytes each, are "
+            f"more than two thirds of max_pixels ({most:,})"
+        )
+
+
 def _too_large(count: str, policy: ImagePolicy) -> ImageTooLarge:
     return ImageTooLarge(f"{count} pixels are more than max_pixels allows ({policy.max_pixels:,})")
 
@@ -136,19 +153,22 @@ def refused(what: str, kind: Refusal) -> RefusedImage:
 
 def _honest(image: Image.Image, data: bytes, policy: ImagePolicy) -> Opened:
     container, mode = image.format or "unknown", image.mode
+    if container == "JPEG2000":
+        _require_less(image, policy)
     notes = _traits(image, container, data, policy)
     turned = container == "TIFF"
     tag = _orientation(image) if turned else None
     notes += _loaded(image, policy)
     tag = _orientation(image) if tag is None else tag  # may lie behind the pixels
+    vars(image).pop("_decoder", None)  # WebP's holds two more canvases until it goes
     profile = image.info.get("icc_profile") or None
     if container == "JPEG" and mode == "CMYK" and "adobe" not in image.info:
         # Pillow takes every CMYK JPEG for Adobe's, which is stored inverted.
         image = ImageChops.invert(image)
-    eight = _scaled_to_8_bits(image) if image.mode.startswith(("I", "F")) else image
+    eight = strips.to_8_bits(image) if image.mode.startswith(("I", "F")) else image
     picture = _picture(eight, container, data, profile, policy)
     notes += picture.notes
-    kept = np.asarray(picture.image)
+    kept = strips.as_array(picture.image)
     plain = not notes or notes == ["alpha_kept"]
     sound = container == "WEBP" or (container == "PNG" and png.depth(data) == 8)
     as_stored = plain and sound and picture.image.mode == mode
@@ -171,10 +191,10 @@ def _orientation(image: Image.Image) -> Any:
 def _traits(image: Image.Image, container: str, data: bytes, policy: ImagePolicy) -> list[Note]:
     """What the header tells, before a pixel is decoded. Raises RefusedImage."""
     notes: list[Note] = []
-    frames = getattr(image, "n_frames", 1)
-    if frames > 1 and container != "MPO":
+    # Counting frames would read all of them, and of a TIFF set up each.
+    if getattr(image, "is_animated", False) and container != "MPO":
         if policy.animation == "fail":
-            raise refused(f"{frames} frames", "animation")
+            raise refused("more than one frame", "animation")
         notes.append("first_frame_kept")
     if image.mode == "F" or is_signed(image):
         kind = "floating-point" if image.mode == "F" else "signed"
@@ -230,7 +250,8 @@ def _picture(
 ) -> _Picture:
     if not image.has_transparency_data:
         if image.mode != "CMYK" or policy.icc != "srgb":
-            image = image.convert("L" if image.mode in ("1", "L") else "RGB")
+            wanted = "L" if image.mode in ("1", "L") else "RGB"
+            image = image if image.mode == wanted else image.convert(wanted)
         managed = _managed(image, profile, policy)
         # Inks that no profile could convert.
         image = managed.image.convert("RGB") if managed.image.mode == "CMYK" else managed.image
@@ -241,13 +262,13 @@ def _picture(
     if container == "PNG":
         _scale_transparent_colour(image, data)
         grey = grey or png.is_grey_alpha(data)
-    managed = _managed(image.convert("RGBA"), profile, policy, grey=grey)
+    rgba = image if image.mode == "RGBA" else image.convert("RGBA")
+    managed = _managed(rgba, profile, policy, grey=grey)
     if policy.alpha == "keep":
         return managed._replace(notes=[*managed.notes, "alpha_kept"])
     red, green, blue = policy.background
-    flat = Image.alpha_composite(
-        Image.new("RGBA", image.size, (red, green, blue, 255)), managed.image
-    ).convert("L" if grey and red == green == blue else "RGB")
+    mode = "L" if grey and red == green == blue else "RGB"
+    flat = strips.flattened(managed.image, (red, green, blue, 255), mode)
     return managed._replace(image=flat, notes=[*managed.notes, "alpha_flattened"])
 
 
@@ -260,22 +281,6 @@ def _managed(
     found = icc.to_srgb(image.convert("LA") if grey else image, profile)
     converted = found.image.convert(image.mode) if grey else found.image
     return _Picture(converted, [found.note] if found.note else [], None if found.note else profile)
-
-
-def _scaled_to_8_bits(image: Image.Image) -> Image.Image:
-    """16 bits to 8 by scaling the range, never by clipping it."""
-    samples: NDArray[Any] = np.asarray(image).astype(np.int64)
-    most = largest_sample(image)
-    if samples.size and (samples.min() < 0 or samples.max() > most):
-        raise UnsupportedImage("32-bit samples have no fixed range to scale from")
-    scaled = (samples * 255 + most // 2) // most
-    if white_is_zero(image):
-        scaled = 255 - scaled
-    eight = Image.fromarray(scaled.astype(np.uint8))
-    if isinstance(transparent := image.info.get("transparency"), int):
-        alpha = np.where(samples == transparent, 0, 255).astype(np.uint8)
-        eight.putalpha(Image.fromarray(alpha))
-    return eight
 
 
 def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:

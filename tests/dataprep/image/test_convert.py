@@ -496,3 +496,13 @@ def test_any_bytes_are_an_image_or_an_image_error(
     assert size is None or found.action == "reencoded" or min(found.width, found.height) <= size
     assert type(found.exif_orientation) is int
     assert struct.pack("B", found.exif_orientation) in [bytes([i]) for i in range(1, 9)]
+
+
+@pytest.mark.parametrize("encode", [enc.adobe_cmyk_jpeg, enc.plain_cmyk_jpeg, enc.ycck_jpeg])
+def test_a_profile_without_its_number_costs_no_four_colours(
+    encode: Callable[[Pixels], bytes],
+) -> None:
+    """Pillow gives up at such a segment; it says nothing of the pixels."""
+    data = encode(IMAGE)
+    segment = b"\xff\xe2\x00\x0eICC_PROFILE\0"
+    assert convert(data[:2] + segment + data[2:]).data == convert(data).data

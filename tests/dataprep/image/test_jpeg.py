@@ -197,3 +197,41 @@ def test_drawn_pictures_have_honest_headers() -> None:
     for width, height in ((1, 1), (17, 33), (64, 8)):
         header = read_header(enc.jpeg(np.zeros((height, width, 3), np.uint8)))
         assert (header.width, header.height) == (width, height)
+
+
+def test_fill_bytes_and_junk_by_the_million() -> None:
+    """What stands between segments is passed over, however much it is."""
+    wanted = read_header(PLAIN)
+    for junk in (
+        b"\xff" * 3_000_000,
+        b"\xff\0" * 2_000_000,
+        b"\xff\xd3" * 2_000_000,
+        bytes(3_000_000),
+    ):
+        found = read_header(PLAIN[:2] + junk + PLAIN[2:])
+        assert found[:-2] == wanted[:-2]
+        assert found.scan_start == wanted.scan_start + len(junk)
+
+
+def test_coding_and_scans_are_told() -> None:
+    """Whether the first scan is the only one, and where its parameters stand."""
+    for data, frame, several in (
+        (PLAIN, 0xC0, False),
+        (enc.grey_jpeg(IMAGE), 0xC0, False),
+        (enc.pillow(IMAGE, "JPEG", progressive=True), 0xC2, True),
+        (enc.arithmetic_jpeg(), 0xC9, False),
+    ):
+        header = read_header(data)
+        assert (header.frame, header.several_scans) == (frame, several)
+        assert data[header.scan_start - 4 : header.scan_start - 2] == b"\xff\xda"
+        assert data[header.scan_start] in (1, 3)
+
+
+@pytest.mark.parametrize(("width", "height"), [(65_501, 8), (8, 65_535), (65_535, 65_535)])
+def test_sides_beyond_libjpegs(width: int, height: int) -> None:
+    """A side that libjpeg refuses is told as such, not as a corrupt file."""
+    data = bytearray(PLAIN)
+    at = data.index(b"\xff\xc0") + 5
+    data[at : at + 4] = struct.pack(">HH", height, width)
+    with pytest.raises(UnsupportedImage, match=f"{width} x {height} pixels; libjpeg decodes at"):
+        read_header(bytes(data))

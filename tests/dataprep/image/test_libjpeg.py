@@ -101,3 +101,10 @@ def test_cut_anywhere(size: int, keep: bool) -> None:
         return
     assert found.pixels.shape == IMAGE.shape
     assert found.notes == (("truncated_kept",) if size < len(PLAIN) else ())
+
+
+def test_an_unread_header_is_told_as_such() -> None:
+    """TurboJPEG blames the subsampling for whatever libjpeg does not read in a header."""
+    data = enc.jpeg(IMAGE)
+    with pytest.raises(CorruptImage, match=r"^corrupt JPEG: libjpeg cannot read its header$"):
+        decode(data[:2] + data, "RGB")

@@ -18,7 +18,7 @@ from dataprep.image import ImagePolicy, convert
 from dataprep.image.notes import Note, Refusal
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
-from tests.dataprep.image import profiles, samplings
+from tests.dataprep.image import jpeg_scans, profiles, samplings
 
 ROOT = Path(__file__).parents[3]
 IMAGE = draw_image(7, 160, 120, detail=0.2)
@@ -45,6 +45,7 @@ EMITTED: Mapping[Note, tuple[bytes, dict[str, Any]]] = {
     "orientation_reset": (enc.oriented_jpeg(IMAGE, 6), {}),
     "palette_converted": (enc.palette_png(IMAGE), {}),
     "recovered": (PLAIN[:-2] + b"\x11" * 40 + PLAIN[-2:], {}),
+    "scans_missing": (jpeg_scans.without(enc.pillow(IMAGE, "JPEG", progressive=True), 9), {}),
     "subsampling_converted": (samplings.unusual(draw_image(7, 160, 128, detail=0.2)), {}),
     "smaller_than_target": (PLAIN, {"size": 300}),
     "truncated_kept": (PLAIN[: len(PLAIN) // 2], {"truncated": "keep"}),

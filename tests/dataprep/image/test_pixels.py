@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFile, PngImagePlugin
 
 from dataprep.errors import CorruptImage, ImageTooLarge, NotAnImage, UnsupportedImage
+from dataprep.image import strips
 from dataprep.image.pixels import Opened, open_image
 from dataprep.image.policy import ImagePolicy
 from dataprep.sample import encodings as enc
@@ -361,3 +363,51 @@ def test_xmp_is_not_followed(kind: str) -> None:
     assert Image.open(io.BytesIO(buffer.getvalue())).getexif()[0x0112] == 6
     found = opened(buffer.getvalue())
     assert (found.orientation, found.pixels.shape) == (1, IMAGE.shape)
+
+
+def test_texts_that_inflate_without_end() -> None:
+    """Texts beyond Pillow's limit cost no image; the file is not stored as it is."""
+    info = PngImagePlugin.PngInfo()
+    info.add_text("a", "b" * 2_000_000, zip=True)
+    data = enc.pillow(IMAGE, "PNG", pnginfo=info)
+    found = opened(data)
+    assert np.array_equal(found.pixels, IMAGE)
+    assert not found.as_stored
+    assert opened(enc.pillow(IMAGE, "PNG")).as_stored
+    with pytest.raises(CorruptImage, match="its colour profile is larger than 1 MB"):
+        opened(enc.pillow(IMAGE, "PNG", icc_profile=bytes(2_000_000)))
+
+
+def test_pages_are_not_counted() -> None:
+    """A second page that cannot be read costs nothing: the first is the image."""
+    data = bytearray(saved(Image.fromarray(IMAGE), "TIFF"))
+    start = int.from_bytes(data[4:8], "little")
+    following = start + 2 + 12 * int.from_bytes(data[start : start + 2], "little")
+    data += b"\0" * (len(data) % 2)
+    data[following : following + 4] = len(data).to_bytes(4, "little")
+    data += bytes(2 + 4)  # a directory of nothing
+    found = opened(bytes(data))
+    assert found.notes == ("first_frame_kept",)
+    assert np.array_equal(found.pixels, IMAGE)
+
+
+def test_a_webp_lets_go_of_its_canvases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow's decoder holds two images more; it is gone before colours are converted."""
+    seen = []
+
+    def look(image: Image.Image) -> object:
+        seen.append(hasattr(image, "_decoder"))
+        return strips.as_array(image)
+
+    monkeypatch.setattr("dataprep.image.pixels.strips", SimpleNamespace(as_array=look))
+    opened(saved(Image.fromarray(IMAGE), "WEBP"))
+    assert seen == [False]
+
+
+def test_jpeg_2000_has_a_lower_limit() -> None:
+    """Its decoder takes more memory a pixel than any other, so that it gets two thirds of them."""
+    data = enc.pillow(IMAGE, "JPEG2000")
+    count = IMAGE.shape[0] * IMAGE.shape[1]
+    open_image(data, ImagePolicy(max_pixels=-(-count * 3 // 2)))
+    with pytest.raises(ImageTooLarge, match="more than two thirds of max_pixels"):
+        open_image(data, ImagePolicy(max_pixels=-(-count * 3 // 2) - 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL.PngImagePlugin import PngInfo
 
 from dataprep.image import png
 from dataprep.sample import encodings as enc
@@ -38,3 +39,16 @@ def test_any_flipped_bit_is_found(at: int, bit: int) -> None:
     flipped[at] ^= 1 << bit
     assert not png.is_sound(bytes(flipped))
     assert not png.is_sound(PLAIN[:at])
+
+
+def test_texts_are_left_out() -> None:
+    """Every text goes and nothing else does, also where the last chunk is cut."""
+    info = PngInfo()
+    info.add_text("a", "b" * 90)
+    info.add_text("c", "d" * 90, zip=True)
+    info.add_itxt("e", "f" * 90)
+    told = enc.pillow(IMAGE, "PNG", pnginfo=info)
+    assert len(told) > len(PLAIN)
+    assert png.without_texts(told) == PLAIN
+    assert png.without_texts(told[:-3]) == PLAIN[:-3]
+    assert png.without_texts(PLAIN) == PLAIN
