@@ -65,7 +65,7 @@ _WORDS = {
     "SIGKILL to the fork server": "SIGKILL to the process that workers are forked from",
     "SIGKILL to the group": "SIGKILL to driver and workers",
     "Ctrl-C": "Ctrl-C (SIGINT to driver and workers)",
-    "Ctrl-C twice": "Ctrl-C twice within half a second",
+    "Ctrl-C twice": "Ctrl-C twice within half a second (two before Python looks count as one)",
 }
 
 
