@@ -9,9 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
+
+_PARTIAL = ".partial"
+_SILENT_S = 24 * 3600
 
 
 class CacheFolder:
@@ -24,13 +28,21 @@ class CacheFolder:
         """Write a file that takes its name when it is whole; what cannot be written is not kept."""
         with contextlib.suppress(OSError):
             self.path.mkdir(parents=True, exist_ok=True)
-            descriptor, partial = tempfile.mkstemp(dir=self.path, suffix=".partial")
+            self._sweep()
+            descriptor, partial = tempfile.mkstemp(dir=self.path, suffix=_PARTIAL)
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     write(file)
                 Path(partial).replace(self.path / name)
             finally:
                 Path(partial).unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Remove what a killed process wrote halfway."""
+        for partial in self.path.glob(f"*{_PARTIAL}"):
+            with contextlib.suppress(OSError):
+                if time.time() - partial.stat().st_mtime > _SILENT_S:
+                    partial.unlink()
 
 
 def default_folder() -> Path:

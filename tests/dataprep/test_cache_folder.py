@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,3 +48,13 @@ def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for unset in ("", "relative/path"):
         monkeypatch.setenv("XDG_CACHE_HOME", unset)
         assert default_folder() == tmp_path / ".cache" / "dataprep"
+
+
+def test_what_a_killed_process_wrote_halfway_is_removed(tmp_path: Path) -> None:
+    """After a day; another process may be writing what is newer."""
+    for name in ("old.partial", "new.partial", "kept"):
+        (tmp_path / name).write_bytes(b"x")
+    for name in ("old.partial", "kept"):
+        os.utime(tmp_path / name, (0, 0))
+    CacheFolder(str(tmp_path)).keep("another", lambda file: file.write(b"y"))
+    assert {path.name for path in tmp_path.iterdir()} == {"new.partial", "kept", "another"}

@@ -60,6 +60,15 @@ KINDS = (
 )
 
 
+_WORDS = {
+    "SIGKILL to a worker": "SIGKILL to a worker process, or what forks them before there is one",
+    "SIGKILL to the fork server": "SIGKILL to the process that workers are forked from",
+    "SIGKILL to the group": "SIGKILL to driver and workers",
+    "Ctrl-C": "Ctrl-C (SIGINT to driver and workers)",
+    "Ctrl-C twice": "Ctrl-C twice within half a second (two before Python looks count as one)",
+}
+
+
 @dataclass(frozen=True)
 class Reference:
     """What an undisturbed run makes, comparable and as it is, and how long each engine takes."""
@@ -187,7 +196,7 @@ def row(kind: Kind, where: str, found: Sequence[Seen]) -> Row:
     orphans_s = max(seen.died_s for seen in found)
     end_s = max(seen.end_s for seen in found)
     command = {"shard": "shard", "overwrite": "shard --overwrite", "part": "shard --part 0/2"}
-    what = f"{kind.fault}: {command.get(kind.job, kind.job)}"
+    what = f"{_WORDS.get(kind.fault, kind.fault)}: {command.get(kind.job, kind.job)}"
     if kind.job != "finalize":
         what += f", {kind.engine}"
     said = (
