@@ -1,6 +1,7 @@
 """What was made: the manifest.
 
-Schema history: 1, the first. ``table`` came later; manifests of before are read without it.
+Schema history: 1, the first. ``table`` came later; manifests of before are read without it. Keys
+that a later version adds to the same schema are left aside.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from typing import Any
 
 from dataprep.errors import DatasetError
 from dataprep.formats import RecordOptions
+from dataprep.json_types import require, typed
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
+_UNEQUAL = "its formats have not the same number of shards"
 OUT_OF_BOUNDS = "shards_out_of_bounds"
 """Among ``warnings``: how many shards have not 1 to 128 MB."""
 
@@ -105,21 +108,30 @@ class Manifest:
             SchemaTooNew: written by a newer version.
         """
         with malformed_as(DatasetError, f"{name}: not a manifest"):
-            content = parse(data, name, SCHEMA)
-            formats = {
-                key: FormatEntry(
-                    value["label_offset"],
-                    value["records"],
-                    value["bytes"],
-                    tuple(ShardEntry(**shard) for shard in value["shards"]),
-                )
-                for key, value in content.pop("formats").items()
-            }
-            if not formats:
-                raise ValueError("it has no formats")
-            counts = SampleCounts(**content.pop("samples"))
-            table = TableEntry(**found) if (found := content.pop("table", None)) else None
-            return cls(formats=formats, samples=counts, table=table, **content)
+            found = typed(cls, parse(data, name, SCHEMA))
+            _require_sums(found)
+            return found
+
+
+def _require_sums(manifest: Manifest) -> None:
+    """Refuse totals that are not those of the shards, which everything else relies on.
+
+    Raises:
+        ValueError: with what does not agree.
+    """
+    require(bool(manifest.formats), "it has no formats")
+    layout = manifest.config.get("layout", "imagenet")
+    require(isinstance(layout, str | dict), "'config.layout' is neither a name nor a mapping")
+    if isinstance(layout, dict):
+        require(all(isinstance(field, str) for field in layout.values()), "'config.layout' is none")
+    require(min(asdict(manifest.samples).values()) >= 0, "'samples' has a number below 0")
+    for name, entry in manifest.formats.items():
+        for what in ("records", "bytes"):
+            each = [getattr(shard, what) for shard in entry.shards]
+            require(min(each, default=0) >= 0, f"a shard of {name!r} has {what!r} below 0")
+            wrong = f"'formats.{name}.{what}' is not what its shards come to"
+            require(sum(each) == getattr(entry, what), wrong)
+    require(len({len(entry.shards) for entry in manifest.formats.values()}) == 1, _UNEQUAL)
 
 
 def in_bounds(shard_bytes: int) -> bool:

@@ -105,7 +105,7 @@ def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
             "put it back, or delete it and run again: it is written anew where the source still "
             "gives it; otherwise start anew with --overwrite"
         )
-    return SplitPlan.from_parquet(data)
+    return SplitPlan.from_parquet(data, key)
 
 
 def require_same(
