@@ -5,6 +5,7 @@ Python's own constructors take anything: a size that is text would be found out 
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Collection, Mapping
@@ -91,6 +92,8 @@ def _plain(kind: Any, value: Any, key: str) -> Any:
         raise TypeError(f"{key!r} is {_shown(value)}, not {_WORDS[kind]}")
     if kind is int and not _LEAST <= value <= _MOST:
         raise TypeError(f"{key!r} is a number of more than 64 bits")
+    if kind is float and not math.isfinite(value):
+        raise TypeError(f"{key!r} is {value}, not a number")
     if kind is str:
         value.encode()
     return value
@@ -111,7 +114,11 @@ def _part(kind: Any, value: Any, key: str) -> Any:
 def _fields_of(kind: Any) -> list[tuple[str, Any, bool]]:
     hints = typing.get_type_hints(kind)
     return [
-        (one.name, hints[one.name], one.default is not MISSING or one.default_factory is not MISSING)
+        (
+            one.name,
+            hints[one.name],
+            one.default is not MISSING or one.default_factory is not MISSING,
+        )
         for one in fields(kind)
     ]
 
@@ -128,7 +135,9 @@ def _within(key: str, name: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "a list" if isinstance(value, list) else "keys with values"
-    return "null" if value is None else ascii(value)[:40] if isinstance(value, str) else _number(value)
+    return (
+        "null" if value is None else ascii(value)[:40] if isinstance(value, str) else _number(value)
+    )
 
 
 def _number(value: Any) -> str:

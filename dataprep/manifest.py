@@ -19,7 +19,6 @@ from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
-_UNEQUAL = "its formats have not the same number of shards"
 OUT_OF_BOUNDS = "shards_out_of_bounds"
 """Among ``warnings``: how many shards have not 1 to 128 MB."""
 
@@ -109,29 +108,37 @@ class Manifest:
         """
         with malformed_as(DatasetError, f"{name}: not a manifest"):
             found = typed(cls, parse(data, name, SCHEMA))
-            _require_sums(found)
+            _require_numbers(found)
             return found
 
 
-def _require_sums(manifest: Manifest) -> None:
-    """Refuse totals that are not those of the shards, which everything else relies on.
-
-    Raises:
-        ValueError: with what does not agree.
-    """
+def _require_numbers(manifest: Manifest) -> None:
     require(bool(manifest.formats), "it has no formats")
+    require(min(asdict(manifest.samples).values()) >= 0, "'samples' has a number below 0")
     layout = manifest.config.get("layout", "imagenet")
     require(isinstance(layout, str | dict), "'config.layout' is neither a name nor a mapping")
     if isinstance(layout, dict):
         require(all(isinstance(field, str) for field in layout.values()), "'config.layout' is none")
-    require(min(asdict(manifest.samples).values()) >= 0, "'samples' has a number below 0")
     for name, entry in manifest.formats.items():
-        for what in ("records", "bytes"):
-            each = [getattr(shard, what) for shard in entry.shards]
-            require(min(each, default=0) >= 0, f"a shard of {name!r} has {what!r} below 0")
-            wrong = f"'formats.{name}.{what}' is not what its shards come to"
-            require(sum(each) == getattr(entry, what), wrong)
-    require(len({len(entry.shards) for entry in manifest.formats.values()}) == 1, _UNEQUAL)
+        numbers = [number for shard in entry.shards for number in (shard.bytes, shard.records)]
+        require(min(numbers, default=0) >= 0, f"'formats.{name}' has a number below 0")
+
+
+def require_sums(manifest: Manifest, name: str) -> Manifest:
+    """The manifest, unless its totals are not those of its shards, which readers rely on.
+
+    Raises:
+        DatasetError: with what does not agree; ``name`` is what it is called.
+    """
+    with malformed_as(DatasetError, f"{name}: does not agree with itself"):
+        for key, entry in manifest.formats.items():
+            for what in ("records", "bytes"):
+                total = sum(getattr(shard, what) for shard in entry.shards)
+                wrong = f"'formats.{key}.{what}' is not what its shards come to"
+                require(total == getattr(entry, what), wrong)
+        counts = {len(entry.shards) for entry in manifest.formats.values()}
+        require(len(counts) == 1, "its formats have not the same number of shards")
+    return manifest
 
 
 def in_bounds(shard_bytes: int) -> bool:

@@ -58,7 +58,6 @@ _KINDS = {name: type(Row._field_defaults.get(name, 0)) for name in _SCALARS}
 _KINDS |= dict.fromkeys(("source", "synset", "status"), str)
 
 
-
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     """An object of the output: its size, SHA-256 and the store's ETag, if it has one."""
@@ -143,7 +142,7 @@ class Receipt:
         """
         with malformed_as(CorruptRecord, f"{name}: not a receipt"):
             told = _told(parse(data, name, SCHEMA))
-            rows = _rows(dict(told.samples), told.formats)
+            rows = _rows(dict(told.samples))
             return cls(told.fingerprint, told.split, told.shard, told.shards, told.formats, rows)
 
 
@@ -171,13 +170,12 @@ def _told(content: dict[str, Any]) -> _Told:
     return told
 
 
-def _rows(samples: dict[str, Any], formats: Mapping[str, StoredShard]) -> list[Row]:
+def _rows(samples: dict[str, Any]) -> list[Row]:
     count = len(samples["number"])
     # Receipts of earlier versions do not know how large images are.
     samples.setdefault("image_bytes", [0] * count)
     columns = [_column(samples, name) for name in _SCALARS]
     placed = typed(_Records, samples).records
-    require(placed.keys() == formats.keys(), "'samples.records' is of other formats")
     records = [
         {name: place for name, place in zip(placed, places, strict=True) if place}
         for places in (zip(*placed.values(), strict=True) if placed else [()] * count)
@@ -186,8 +184,6 @@ def _rows(samples: dict[str, Any], formats: Mapping[str, StoredShard]) -> list[R
         written = [place for place in places if place]
         least = min((number for place in written for number in place), default=0)
         require(least >= 0, f"'samples.records.{name}' has a number below 0")
-        wrong = f"'samples.records.{name}' has not the records of 'formats'"
-        require(len(written) == formats[name].records, wrong)
     optional = typed(_Optional, samples)
     most = max((number for number in optional.boxes or () if number is not None), default=0)
     require(most < 2**31, "'samples.boxes' is out of bounds")

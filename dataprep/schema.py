@@ -29,10 +29,13 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
     if schema > newest:
         shown = schema if schema < 10**9 else "beyond all numbers"
         raise SchemaTooNew(
-            f"{name}: written by a newer version: schema {shown}; this version reads up to "
-            f"{newest}: upgrade dataprep-iobench (here {__version__})"
+            f"{name}: schema {shown}; this version reads up to {newest}: upgrade "
+            f"dataprep-iobench, a newer one wrote this ({__version__} is here)"
         )
     return content
+
+
+_MOST_SAID = 300
 
 
 @contextlib.contextmanager
@@ -42,9 +45,8 @@ def malformed_as(kind: type[DataprepError], what: str) -> Iterator[None]:
         yield
     except DataprepError:
         raise
-    except KeyError as error:
-        raise kind(f"{what}: {error.args[0] if error.args else error}") from None
     except (
         *(LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError),
     ) as error:
-        raise kind(f"{what}: {error}") from None
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise kind(f"{what}: {str(said)[:_MOST_SAID]}") from None

@@ -31,7 +31,15 @@ _COLUMNS = {
     "bytes": pa.int64(),
 }
 _PART = (bytes, int, int, bool)
-_BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_BROKEN = (
+    OSError,
+    pa.ArrowException,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 
 class IndexCache:

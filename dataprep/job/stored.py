@@ -21,7 +21,7 @@ from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import Retries, retries
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, require_sums
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.versions import determining
@@ -52,7 +52,7 @@ def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
     """
     key = keys.manifest(split)
     try:
-        found = Manifest.from_json(store.get(key), key)
+        found = require_sums(Manifest.from_json(store.get(key), key), key)
         table = store.head(keys.samples(split))
     except SchemaTooNew:
         raise

@@ -83,7 +83,7 @@ def source(name: str) -> dict[bytes, bytes]:
         )
         for folder in CLASSES
     }
-    lines = [f"{os.path.basename(key.decode())},1,2,{9 + n % 5},8" for n, key in enumerate(images)]
+    lines = [f"{Path(key.decode()).name},1,2,{9 + n % 5},8" for n, key in enumerate(images)]
     return {b"train.tar": tar_of(inner), b"boxes.csv": "\n".join([*lines[:9], ""]).encode()}
 
 
@@ -99,7 +99,7 @@ def main(place: Path, names: list[str]) -> None:
     """Write each data set."""
     paths = {"folders": ".", "listing": "list.csv", "tars": "train.tar"}
     for name in names or list(CONFIGS):
-        folder, images = place / name, place / name / "source"
+        images = place / name / "source"
         unpack(source(name), images)
         command = [sys.executable, "-m", "dataprep", "shard", "--source", paths[name]]
         command += ["--output", "../output", *CONFIGS[name]]

@@ -1,4 +1,4 @@
-"""One family of targets in this process, as JSON lines: python -m tests.reliability.hostile FAMILY."""
+"""One family of targets in this process, as JSON lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def main() -> None:
     faulthandler.enable()
     targets = importlib.import_module(f"tests.reliability.hostile.{asked.family}").targets()
     for target in targets:
-        for data in target.seeds():  # what is imported while reading is not the input's memory
+        for data in target.seeds()[
+            : 2 if target.cost > 10 else None
+        ]:  # what is imported while reading is not the input's memory
             judged(target, data)
     bound_memory()
     for target in targets:
@@ -45,8 +47,8 @@ def main() -> None:
             seconds=asked.seconds,
             keep=asked.keep,
         )
-        print(json.dumps(dataclasses.asdict(found)), flush=True)
-        sys.stderr.flush()
+        sys.stdout.write(json.dumps(dataclasses.asdict(found)) + "\n")
+        sys.stdout.flush()
 
 
 main()

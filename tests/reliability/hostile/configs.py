@@ -128,7 +128,20 @@ def environment_values(data: bytes, rng: Random) -> bytes:
     lines = data.split(b"\n")
     number = rng.randrange(len(lines))
     values = (
-        *("", "²", "-1", "9" * 5000, "1.5", "true", "~", "/", "relative/x", "x" * 4096, "０", "\u0661"),
+        *(
+            "",
+            "²",
+            "-1",
+            "9" * 5000,
+            "1.5",
+            "true",
+            "~",
+            "/",
+            "relative/x",
+            "x" * 4096,
+            "０",
+            "\u0661",
+        ),
         *("4,8", " 4 ", "0", "0x4", "a\tb", "\udcff"),
     )
     name = lines[number].partition(b"=")[0]
@@ -163,11 +176,35 @@ def targets() -> list[Target]:
             cost=10,
         ),
         Target(
-            "prices", family, seeds("prices.yaml"), yaml, from_file(load_prices), ours, place, cost=4
+            "prices",
+            family,
+            seeds("prices.yaml"),
+            yaml,
+            from_file(load_prices),
+            ours,
+            place,
+            cost=4,
         ),
         Target(
-            "limits", family, seeds("limits.yaml"), yaml, from_file(read_limits), theirs, place, cost=4
+            "limits",
+            family,
+            seeds("limits.yaml"),
+            yaml,
+            from_file(read_limits),
+            theirs,
+            place,
+            cost=4,
         ),
-        Target("--set", family, options, m.stacked(m.yaml_text), option, ours, "--set|command line"),
-        Target("environment", family, environments, m.stacked(environment_values), environment, theirs, "$^"),
+        Target(
+            "--set", family, options, m.stacked(m.yaml_text), option, ours, "--set|command line"
+        ),
+        Target(
+            "environment",
+            family,
+            environments,
+            m.stacked(environment_values),
+            environment,
+            theirs,
+            "$^",
+        ),
     ]

@@ -19,7 +19,7 @@ from tests.reliability.hostile.mutations import MOST_BYTES, Mutate
 NAME = "hostile.bin"
 """What targets call their file."""
 
-_TRACED_SHARE = 0.3
+_TRACED_SHARE, _TRACED_SHARE_OF_COSTLY = 0.3, 0.1
 _MOST_KEPT = 400
 
 
@@ -106,11 +106,12 @@ def fuzz(
 def _inputs(target: Target, rng: Random, lines: Lines) -> Iterator[tuple[bytes, bool]]:
     """Seeds first; then changes of them, and of what reached new lines."""
     corpus = list(target.seeds())
-    for data in list(corpus):
+    costly = target.cost > 10
+    for data in corpus[:2] if costly else list(corpus):
         yield data, True
     while True:
         data = target.mutate(rng.choice(corpus), rng)[:MOST_BYTES]
-        traced = rng.random() < _TRACED_SHARE
+        traced = rng.random() < (_TRACED_SHARE_OF_COSTLY if costly else _TRACED_SHARE)
         yield data, traced
         if traced and lines.new and len(corpus) < _MOST_KEPT:
             corpus.append(data)
@@ -145,6 +146,8 @@ def _shape(text: str) -> str:
 def _where(error: BaseException) -> str:
     """The last place in the product."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "/dataprep/" in frame.filename or "/iobench/" in frame.filename]
+    ours = [
+        frame for frame in frames if "/dataprep/" in frame.filename or "/iobench/" in frame.filename
+    ]
     ours = [frame for frame in ours if "/tests/" not in frame.filename] or list(frames)
     return f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "nowhere"

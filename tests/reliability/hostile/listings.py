@@ -31,6 +31,7 @@ from tests.reliability.hostile.fuzz import NAME, Target
 from tests.reliability.hostile.tables import table_mutation
 
 _LABELS = LabelSpace.of(["n01440764", "n01443537"]).to_json()
+_PATH = rf"{NAME}|://"  # an address that is refused is its own place
 _KEPT = Path("/dev/shm") / f"hostile-{os.getpid()}"
 
 
@@ -60,7 +61,7 @@ def parquet(data: bytes) -> None:
 def csvs() -> Sequence[bytes]:
     """Of all kinds."""
     return [
-        b"path,label\na/b.jpg,cat\n\"a,b.jpg\",dog\n",
+        b'path,label\na/b.jpg,cat\n"a,b.jpg",dog\n',
         b"filename,class\nx.jpg,0\ny.jpg,3.0\n",
         b"path,label\ns3://bucket/key.jpg,1\n/abs.jpg,-1\n",
     ]
@@ -221,10 +222,14 @@ def targets() -> list[Target]:
     lines, plain = m.stacked(m.cells), ListingOptions()
     several = ListingOptions(path="path", labels=("x", "y"))
     return [
-        Target("CSV listing", family, csvs, lines, text_table(plain, ","), sources, ".", cost=2),
-        Target("TSV listing", family, tsvs, lines, text_table(plain, "\t"), sources, ".", cost=2),
-        Target("listed values", family, valued, lines, text_table(several, ","), sources, ".", cost=2),
-        Target("Parquet listing", family, parquets, m.stacked(table_mutation), parquet, sources, cost=4),
+        Target("CSV listing", family, csvs, lines, text_table(plain, ","), sources, _PATH, cost=2),
+        Target("TSV listing", family, tsvs, lines, text_table(plain, "\t"), sources, _PATH, cost=2),
+        Target(
+            "listed values", family, valued, lines, text_table(several, ","), sources, _PATH, cost=2
+        ),
+        Target(
+            "Parquet listing", family, parquets, m.stacked(table_mutation), parquet, sources, cost=4
+        ),
         Target("class tables", family, tables, m.stacked(m.cells, m.json_tree), read_pairs, labels),
         Target("ground truth", family, truths, lines, read_truth, labels),
         Target("class order", family, tables, m.stacked(m.cells, m.json_tree), read_order, labels),
@@ -232,6 +237,8 @@ def targets() -> list[Target]:
         Target("boxes, relative", family, box_tables, lines, read_boxes("relative"), boxes, cost=4),
         Target("boxes, pixels", family, box_tables, lines, read_boxes("pixels"), boxes, cost=4),
         Target("boxes, XML", family, xmls, m.stacked(m.xml_text), read_xml, boxes, "$^"),
-        Target("boxes, tar", family, box_tars, m.stacked(m.tar_header), read_box_tar, boxes, cost=4),
+        Target(
+            "boxes, tar", family, box_tars, m.stacked(m.tar_header), read_box_tar, boxes, cost=4
+        ),
         Target("meta.mat", family, metas, m.stacked(m.bytes_at_random), read_meta, labels, cost=4),
     ]

@@ -213,7 +213,7 @@ class Held:
 
     def read(self, offset: int, length: int) -> bytes:
         """Some of them."""
-        assert 0 <= offset, offset
+        assert offset >= 0, offset
         assert length >= 0, length
         assert length <= _SIZE, length
         return self._data[offset : offset + length]
@@ -312,10 +312,22 @@ def targets() -> list[Target]:
             for name, seeds, mutate in _BOTH
         ),
         Target(
-            "DALI index", family, _dali, _LINES, index(parse_dali_index, b" "), _FORMATS, _RECORD  # type: ignore[arg-type]
+            "DALI index",
+            family,
+            _dali,
+            _LINES,
+            index(parse_dali_index, b" "),
+            _FORMATS,
+            _RECORD,  # type: ignore[arg-type]
         ),
         Target(
-            "MXNet index", family, _mxnet, _LINES, index(parse_mxnet_index, b"\t"), _FORMATS, _RECORD  # type: ignore[arg-type]
+            "MXNet index",
+            family,
+            _mxnet,
+            _LINES,
+            index(parse_mxnet_index, b"\t"),
+            _FORMATS,
+            _RECORD,  # type: ignore[arg-type]
         ),
         Target(".lst", family, _lst, _LINES, read_lst, sources, rf"{NAME}, line \d+"),
     ]
