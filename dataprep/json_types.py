@@ -90,7 +90,7 @@ def _typed(kind: Any, value: Any, key: str) -> Any:
 def _plain(kind: Any, value: Any, key: str) -> Any:
     if type(value) is not kind and not (kind is float and type(value) is int):
         raise TypeError(f"{key!r} is {_shown(value)}, not {_WORDS[kind]}")
-    if kind is int and not _LEAST <= value <= _MOST:
+    if type(value) is int and not _LEAST <= value <= _MOST:
         raise TypeError(f"{key!r} is a number of more than 64 bits")
     if kind is float and not math.isfinite(value):
         raise TypeError(f"{key!r} is {value}, not a number")

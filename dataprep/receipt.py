@@ -163,7 +163,8 @@ def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
 
 def _told(content: dict[str, Any]) -> _Told:
     told = typed(_Told, content)
-    require(0 <= told.shard < told.shards < 2**31, "'shard' is not one of its 'shards'")
+    most = max(told.shard, told.shards)
+    require(0 <= min(told.shard, told.shards) <= most < 2**31, "'shard' is out of bounds")
     for key, shard in told.formats.items():
         least = min(shard.records, *(file.bytes for file in shard.files))
         require(least >= 0, f"'formats.{key}' has a number below 0")

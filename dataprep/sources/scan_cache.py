@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from dataprep.cache_folder import CacheFolder
@@ -55,6 +56,8 @@ class ScanCache:
                 table[name].type != kind or table[name].null_count
                 for name, kind in _COLUMNS.items()
             ):
+                return None
+            if pa.compute.list_flatten(table["labels"]).null_count:
                 return None
             columns = [table[name].to_pylist() for name in _NUMBERS]
             keys = [shards[number].key for number in table["shard"].to_pylist()]

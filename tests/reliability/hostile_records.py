@@ -11,7 +11,6 @@ import argparse
 import datetime
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,9 +21,10 @@ from typing import Any
 
 from tests.reliability.hostile import FAMILIES
 from tests.reliability.hostile.bounds import MEMORY_BYTES, SECONDS
-from tests.reliability.rows import Row, Tried, save
+from tests.reliability.rows import RESULTS, Row, Tried, load, save
 
 MINUTES = 25.0
+_FORM = "hostile_records"
 _GRACE_S = 300.0
 _WEIGHTS = {"benchmarks": 4, "outputs": 6}
 """Families whose inputs each take longer; the others have 2."""
@@ -118,15 +118,25 @@ def main() -> None:
     total = sum(one.times for one in rows)
     _say(f"{total:,} inputs in {asked.minutes:g} min; at most {SECONDS:g} s and {_mib()} each")
     if asked.save:
-        told = f"--minutes {asked.minutes:g}"
-        command = f"PYTHONPATH=. python -m tests.reliability.hostile_records {shlex.join([told])}"
+        if asked.family:
+            rows = _among_saved(rows)
+            total = sum(one.times for one in rows)
+        command = "PYTHONPATH=. python -m tests.reliability.hostile_records"
         title = (
             f"Hostile files: {total:,} inputs, {len(rows)} readers, at most {SECONDS:g} s of a "
             f"processor and {_mib()} of memory an input"
         )
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        save("hostile_records", Tried(title, command.replace("'", ""), day, asked.seed, rows))
+        save(_FORM, Tried(title, command, day, asked.seed, rows))
     sys.exit(1 if any(one.lost for one in rows) else 0)
+
+
+def _among_saved(rows: Sequence[Row]) -> list[Row]:
+    """What was saved before, with these readers' rows in the place of their old ones."""
+    path = RESULTS / f"{_FORM}.json"
+    anew = {one.where: one for one in rows}
+    before = load(path).rows if path.exists() else ()
+    return [anew.pop(one.where, one) for one in before] + list(anew.values())
 
 
 def _say(line: str) -> None:

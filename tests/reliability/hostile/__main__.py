@@ -43,7 +43,7 @@ def main() -> None:
         found = fuzz(
             target,
             asked.seed,
-            inputs=max(20, asked.inputs // target.cost),
+            inputs=max(8, asked.inputs // target.cost),
             seconds=asked.seconds,
             keep=asked.keep,
         )
