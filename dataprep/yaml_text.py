@@ -50,7 +50,7 @@ class _Harmless(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Whatever comes next, with what is in it."""
         if self._depth >= _DEEPEST:
-            mark = self.peek_event().start_mark
+            mark = self.get_mark()
             raise yaml.MarkedYAMLError(problem="it is nested too deeply", problem_mark=mark)
         self._depth += 1
         node: Any = super().compose_node(parent, index)

@@ -146,7 +146,7 @@ def _numbers(element: _Element, order: str) -> tuple[float, ...]:
     kind = _NUMBERS.get(element.kind)
     if kind is None:
         raise ValueError(f"numbers of type {element.kind}")
-    dtype = np.dtype(kind).newbyteorder(order)
+    dtype = np.dtype(f"{order}{kind}")
     if len(element.data) % dtype.itemsize:
         raise ValueError("numbers that are cut short")
     return tuple(np.frombuffer(element.data, dtype).tolist())

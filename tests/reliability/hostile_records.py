@@ -39,9 +39,10 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one reader did; ``died`` is the input over which its process ended, if it did."""
+    """What one reader did; a process that ended over an input is a fault of its family."""
 
     name: str
+    seed: int
     inputs: int
     read: int
     refused: int
@@ -71,13 +72,14 @@ def family(
     if done.returncode:
         under_way = [path.name for path in keep.glob("*.now")]
         words = done.stderr.decode()[-2000:]
-        yield Outcome(name, 0, 0, 0, 0, 0.0, [f"exit {done.returncode} over {under_way}: {words}"])
+        yield Outcome(
+            name, seed, 0, 0, 0, 0, 0.0, [f"exit {done.returncode} over {under_way}: {words}"]
+        )
 
 
 def _outcome(found: dict[str, Any]) -> Outcome:
     faults = [f"{what} (input {digest})" for what, digest in found["faults"].items()]
-    numbers = (found[key] for key in ("inputs", "read", "refused", "lines", "seconds"))
-    return Outcome(found["name"], *numbers, faults)
+    return Outcome(**{**found, "faults": faults})
 
 
 def row(found: Outcome) -> Row:

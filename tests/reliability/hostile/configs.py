@@ -107,12 +107,8 @@ def _in_environment(told: Mapping[str, str]) -> None:
     with mock.patch.dict(os.environ, told):
         assert default_folder().is_absolute()
         assert threads("OMP_NUM_THREADS") >= 1
-        price_at(_prices(), StoreOptions())
+        price_at(read_prices(None), StoreOptions())
         container(Path("/nowhere"), told)
-
-
-def _prices() -> object:
-    return read_prices(None)
 
 
 def environments() -> Sequence[bytes]:

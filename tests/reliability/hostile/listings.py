@@ -179,7 +179,7 @@ def xmls() -> Sequence[bytes]:
 
 def box_tars() -> Sequence[bytes]:
     """Tars of XML, within tars, compressed."""
-    from tests.tars import tar_of  # type: ignore[attr-defined]
+    from tests.tars import tar_of
 
     inner = tar_of({"a.xml": xmls()[0], "b.xml": xmls()[1]})
     return [inner, tar_of({"n01.tar": inner}), gzip.compress(inner)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -26,7 +26,6 @@ from dataprep.formats.recordio import (
     resynchronise,
     unpack_image_record,
 )
-from dataprep.formats.records import Sink
 from dataprep.formats.tfrecord import TFRecordWriter, parse_dali_index, read_tfrecords
 from dataprep.inspection.framing import SPANS
 from dataprep.inspection.record_head import read_head
@@ -163,7 +162,7 @@ def _values(feature: Feature) -> object:
     return list(feature.values)
 
 
-def read_samples(name: str) -> object:
+def read_samples(name: str) -> Callable[[bytes], None]:
     """A shard's records decoded to samples, as verify --deep and the library do."""
     record_format = get_format(name)
 
@@ -186,7 +185,7 @@ def read_image_record(data: bytes) -> None:
     assert len(data) == 24 + (len(labels) if record.flag else 0) + len(record.image)
 
 
-def scanned(name: str) -> object:
+def scanned(name: str) -> Callable[[bytes], None]:
     """A pass over a shard of anybody's: every record once, damage as its problem."""
 
     def read(data: bytes) -> None:
@@ -219,7 +218,7 @@ class Held:
         return self._data[offset : offset + length]
 
 
-def heads(name: str) -> object:
+def heads(name: str) -> Callable[[bytes], None]:
     """What inspect tells of each record by its beginning."""
 
     def read(data: bytes) -> None:
@@ -231,11 +230,11 @@ def heads(name: str) -> object:
     return read
 
 
-def index(parse: object, separator: bytes) -> object:
+def index(parse: Callable[..., list[tuple[int, int]]], separator: bytes) -> Callable[[bytes], None]:
     """Pairs that are read are those that stand there."""
 
     def read(data: bytes) -> None:
-        pairs = parse(data, name=NAME)  # type: ignore[operator]
+        pairs = parse(data, name=NAME)
         lines = data.split(b"\n")[:-1]
         assert len(pairs) == len(lines)
         for (first, second), line in zip(pairs, lines, strict=True):
@@ -249,10 +248,6 @@ def read_lst(data: bytes) -> None:
     found = parse_lst(data, NAME)
     assert len(found.paths) == len(found.classes)
     assert all(bool(name) != (row in found.problems) for row, name in enumerate(found.classes))
-
-
-def _sinks(sink: Sink) -> Sink:
-    return sink
 
 
 _EXAMPLE = m.stacked(m.nested, m.nested, m.message, m.bytes_at_random)
@@ -300,15 +295,15 @@ def targets() -> list[Target]:
             r"an image record of \d+ bytes",
         ),
         *(
-            Target(f"samples of {name}", family, seeds, mutate, read_samples(name), _FORMATS, "")  # type: ignore[arg-type]
+            Target(f"samples of {name}", family, seeds, mutate, read_samples(name), _FORMATS, "")
             for name, seeds, mutate in _BOTH
         ),
         *(
-            Target(f"scan of {name}", family, seeds, mutate, scanned(name), sources, "$^")  # type: ignore[arg-type]
+            Target(f"scan of {name}", family, seeds, mutate, scanned(name), sources, "$^")
             for name, seeds, mutate in _BOTH
         ),
         *(
-            Target(f"heads of {name}", family, seeds, mutate, heads(name), inspected, _RECORD)  # type: ignore[arg-type]
+            Target(f"heads of {name}", family, seeds, mutate, heads(name), inspected, _RECORD)
             for name, seeds, mutate in _BOTH
         ),
         Target(
@@ -318,7 +313,7 @@ def targets() -> list[Target]:
             _LINES,
             index(parse_dali_index, b" "),
             _FORMATS,
-            _RECORD,  # type: ignore[arg-type]
+            _RECORD,
         ),
         Target(
             "MXNet index",
@@ -327,7 +322,7 @@ def targets() -> list[Target]:
             _LINES,
             index(parse_mxnet_index, b"\t"),
             _FORMATS,
-            _RECORD,  # type: ignore[arg-type]
+            _RECORD,
         ),
         Target(".lst", family, _lst, _LINES, read_lst, sources, rf"{NAME}, line \d+"),
     ]
