@@ -163,7 +163,7 @@ def settings(pairs: list[str], example: str) -> dict[str, Any]:
     Raises:
         ConfigError: no such pair, or no YAML.
     """
-    import yaml
+    from dataprep.yaml_text import parse_yaml
 
     found = {}
     for pair in pairs:
@@ -171,8 +171,8 @@ def settings(pairs: list[str], example: str) -> dict[str, Any]:
         if not equals or not key:
             raise ConfigError(f"--set {pair!r}: write KEY=VALUE, as in --set {example}")
         try:
-            found[key] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError):  # ValueError: a date such as 2024-13-01
+            found[key] = parse_yaml(value)
+        except ValueError:
             raise ConfigError(f"--set {pair!r}: the value is not valid YAML") from None
     return found
 

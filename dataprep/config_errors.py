@@ -82,6 +82,8 @@ def _shown(given: object) -> str:
         return "a list"
     if isinstance(given, Mapping):
         return "keys with values"
+    if isinstance(given, int) and given.bit_length() > 256:
+        return "a number of so many digits"
     return (
         "this" if "@" in str(given) else textwrap.shorten(repr(given), _SHOWN, placeholder=" ...")
     )

@@ -7,12 +7,12 @@ from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from dataprep.config_errors import explain
 from dataprep.counted import counted
 from dataprep.errors import ConfigError
+from dataprep.yaml_text import LARGEST_BYTES, parse_yaml
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -52,7 +52,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigError: no such file, not readable, not YAML, or no mapping.
     """
     try:
-        content = yaml.load(path.read_bytes(), _KeysOnce)  # noqa: S506  safe: of SafeLoader
+        with path.open("rb") as file:
+            content = parse_yaml(file.read(LARGEST_BYTES + 1))
     except FileNotFoundError:
         raise ConfigError(f"no config file {str(path)!r}") from None
     except IsADirectoryError:
@@ -61,8 +62,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot read config {str(path)!r}: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-01
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -83,23 +84,6 @@ def _counted_booleans(given: Any, taken: Any, key: str = "") -> Iterator[tuple[s
     elif isinstance(given, list) and isinstance(taken, tuple) and len(given) == len(taken):
         for place, (value, inner) in enumerate(zip(given, taken, strict=True)):
             yield from _counted_booleans(value, inner, f"{key}.{place}")
-
-
-class _KeysOnce(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error, as in YAML 1.2 (3.2.1.1)."""
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        """A mapping as it is written, before ``<<`` brings in keys of others."""
-        node: Any = super().compose_mapping_node(anchor)
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        seen: set[str] = set()
-        for key in keys:
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} stands twice", problem_mark=key.start_mark
-                )
-            seen.add(key.value)
-        return node
 
 
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:

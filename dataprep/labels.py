@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dataprep.counted import counted
 from dataprep.errors import DatasetError, OutputConflict
+from dataprep.json_types import require, typed
 from dataprep.names import escape, to_bytes, unescape
 from dataprep.schema import malformed_as, parse
 
@@ -27,6 +28,20 @@ class Label(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index
     synset: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    index: int
+    synset: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """``labels.json``, names escaped."""
+
+    classes: tuple[_Class, ...]
 
 
 def is_synset(name: str) -> bool:
@@ -141,13 +156,13 @@ class LabelSpace:
             SchemaTooNew: written by a newer version.
         """
         with malformed_as(DatasetError, f"{name} cannot be read"):
-            content = parse(data, name, SCHEMA)
-            return cls(
-                tuple(
-                    Label(row["index"], unescape(row["synset"]), unescape(row["text"]))
-                    for row in content["classes"]
-                )
-            )
+            rows = typed(_Stored, parse(data, name, SCHEMA)).classes
+            labels = tuple(Label(r.index, unescape(r.synset), unescape(r.text)) for r in rows)
+            numbers = [label.index for label in labels]
+            require(numbers == list(range(len(labels))), "its 'index' does not count from 0")
+            names = {label.synset for label in labels}
+            require(len(names) == len(labels), "a class stands there twice")
+            return cls(labels)
 
 
 def _shown(name: str | None) -> str:

@@ -1,6 +1,7 @@
 """What was made: the manifest.
 
-Schema history: 1, the first. ``table`` came later; manifests of before are read without it.
+Schema history: 1, the first. ``table`` came later; manifests of before are read without it. Keys
+that a later version adds to the same schema are left aside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from dataprep.errors import DatasetError
 from dataprep.formats import RecordOptions
+from dataprep.json_types import require, typed
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
@@ -105,21 +107,38 @@ class Manifest:
             SchemaTooNew: written by a newer version.
         """
         with malformed_as(DatasetError, f"{name}: not a manifest"):
-            content = parse(data, name, SCHEMA)
-            formats = {
-                key: FormatEntry(
-                    value["label_offset"],
-                    value["records"],
-                    value["bytes"],
-                    tuple(ShardEntry(**shard) for shard in value["shards"]),
-                )
-                for key, value in content.pop("formats").items()
-            }
-            if not formats:
-                raise ValueError("it has no formats")
-            counts = SampleCounts(**content.pop("samples"))
-            table = TableEntry(**found) if (found := content.pop("table", None)) else None
-            return cls(formats=formats, samples=counts, table=table, **content)
+            found = typed(cls, parse(data, name, SCHEMA))
+            _require_numbers(found)
+            return found
+
+
+def _require_numbers(manifest: Manifest) -> None:
+    require(bool(manifest.formats), "it has no formats")
+    require(min(asdict(manifest.samples).values()) >= 0, "'samples' has a number below 0")
+    layout = manifest.config.get("layout", "imagenet")
+    require(isinstance(layout, str | dict), "'config.layout' is neither a name nor a mapping")
+    if isinstance(layout, dict):
+        require(all(isinstance(field, str) for field in layout.values()), "'config.layout' is none")
+    for name, entry in manifest.formats.items():
+        numbers = [number for shard in entry.shards for number in (shard.bytes, shard.records)]
+        require(min(numbers, default=0) >= 0, f"'formats.{name}' has a number below 0")
+
+
+def require_sums(manifest: Manifest, name: str) -> Manifest:
+    """The manifest, unless its totals are not those of its shards, which readers rely on.
+
+    Raises:
+        DatasetError: with what does not agree; ``name`` is what it is called.
+    """
+    with malformed_as(DatasetError, f"{name}: does not agree with itself"):
+        for key, entry in manifest.formats.items():
+            for what in ("records", "bytes"):
+                total = sum(getattr(shard, what) for shard in entry.shards)
+                wrong = f"'formats.{key}.{what}' is not what its shards come to"
+                require(total == getattr(entry, what), wrong)
+        counts = {len(entry.shards) for entry in manifest.formats.values()}
+        require(len(counts) == 1, "its formats have not the same number of shards")
+    return manifest
 
 
 def in_bounds(shard_bytes: int) -> bool:

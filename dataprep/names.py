@@ -27,7 +27,7 @@ def unescape(text: str) -> str:
     """The name that ``escape`` was given."""
     if "\\" not in text:
         return text
-    return os.fsdecode(_ESCAPED.sub(_unescape_one, text.encode()))
+    return os.fsdecode(_ESCAPED.sub(_unescape_one, to_bytes(text)))
 
 
 def to_bytes(name: str) -> bytes:

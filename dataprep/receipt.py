@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from dataprep.errors import CorruptRecord
+from dataprep.json_types import require, same_type, typed
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
@@ -51,8 +52,10 @@ class Row(NamedTuple):
 # Columns that only some jobs have, and receipts of before not at all.
 _OPTIONAL = ("boxes", "values")
 _SCALARS = tuple(name for name in Row._fields if name not in ("records", *_OPTIONAL))
-
-_NO_SAMPLES = json.dumps({**dict.fromkeys(_SCALARS, ()), "records": {}}).encode()
+_SIDES = ("source_width", "source_height", "width", "height")
+_MOST = {**dict.fromkeys(("label", *_SIDES), 2**31 - 1), "exif_orientation": 127}
+_KINDS = {name: type(Row._field_defaults.get(name, 0)) for name in _SCALARS}
+_KINDS |= dict.fromkeys(("source", "synset", "status"), str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,18 @@ class StoredShard:
     def files(self) -> tuple[StoredFile, ...]:
         """All of them, the shard first."""
         return self.file, *self.indexes
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A receipt but for its samples."""
+
+    fingerprint: str
+    split: str
+    shard: int
+    shards: int
+    formats: Mapping[str, StoredShard]
+    samples: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +141,9 @@ class Receipt:
             SchemaTooNew: written by a newer version.
         """
         with malformed_as(CorruptRecord, f"{name}: not a receipt"):
-            content = parse(data, name, SCHEMA)
-            return cls(
-                fingerprint=content["fingerprint"],
-                split=content["split"],
-                shard=content["shard"],
-                shards=content["shards"],
-                formats={
-                    key: StoredShard(
-                        StoredFile(**value["file"]),
-                        value["records"],
-                        tuple(StoredFile(**index) for index in value["indexes"]),
-                    )
-                    for key, value in content["formats"].items()
-                },
-                rows=_rows(content["samples"]),
-            )
+            told = _told(parse(data, name, SCHEMA))
+            rows = _rows(dict(told.samples))
+            return cls(told.fingerprint, told.split, told.shard, told.shards, told.formats, rows)
 
 
 def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
@@ -153,21 +155,60 @@ def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
     """
     head, samples, _ = data.partition(b',"samples":')
     if samples and data.endswith(b"}}\n"):
-        data = head + b',"samples":' + _NO_SAMPLES + b"}"
-    shards = Receipt.from_json(data, name).formats.values()
-    return tuple(file for shard in shards for file in shard.files)
+        data = head + b',"samples":{}}'
+    with malformed_as(CorruptRecord, f"{name}: not a receipt"):
+        shards = _told(parse(data, name, SCHEMA)).formats.values()
+        return tuple(file for shard in shards for file in shard.files)
+
+
+def _told(content: dict[str, Any]) -> _Told:
+    told = typed(_Told, content)
+    most = max(told.shard, told.shards)
+    require(0 <= min(told.shard, told.shards) <= most < 2**31, "'shard' is out of bounds")
+    for key, shard in told.formats.items():
+        least = min(shard.records, *(file.bytes for file in shard.files))
+        require(least >= 0, f"'formats.{key}' has a number below 0")
+    return told
 
 
 def _rows(samples: dict[str, Any]) -> list[Row]:
     count = len(samples["number"])
     # Receipts of earlier versions do not know how large images are.
     samples.setdefault("image_bytes", [0] * count)
-    formats = samples["records"]
+    columns = [_column(samples, name) for name in _SCALARS]
+    placed = typed(_Records, samples).records
     records = [
-        {name: tuple(place) for name, place in zip(formats, places, strict=True) if place}
-        for places in (zip(*formats.values(), strict=True) if formats else [()] * count)
+        {name: place for name, place in zip(placed, places, strict=True) if place}
+        for places in (zip(*placed.values(), strict=True) if placed else [()] * count)
     ]
-    boxes = samples.get("boxes") or [None] * count
-    labels = [tuple(each) if each else None for each in samples.get("values") or [None] * count]
-    columns = [samples[name] for name in _SCALARS]
-    return [Row(*values) for values in zip(*columns, boxes, labels, records, strict=True)]
+    for name, places in placed.items():
+        written = [place for place in places if place]
+        least = min((number for place in written for number in place), default=0)
+        require(least >= 0, f"'samples.records.{name}' has a number below 0")
+    optional = typed(_Optional, samples)
+    most = max((number for number in optional.boxes or () if number is not None), default=0)
+    require(most < 2**31, "'samples.boxes' is out of bounds")
+    boxes = optional.boxes or [None] * count
+    values = [each or None for each in optional.values or [None] * count]
+    return [Row(*row) for row in zip(*columns, boxes, values, records, strict=True)]
+
+
+def _column(samples: dict[str, Any], name: str) -> list[Any]:
+    if name not in samples:
+        raise KeyError(f"'samples.{name}' is missing")
+    found = same_type(samples[name], _KINDS[name], f"samples.{name}")
+    most = _MOST.get(name)
+    if most is not None and found:
+        require(-1 <= min(found) <= max(found) <= most, f"'samples.{name}' is out of bounds")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    records: Mapping[str, tuple[tuple[int, int, int] | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Optional:
+    boxes: tuple[int | None, ...] | None = None
+    values: tuple[tuple[float, ...] | None, ...] | None = None

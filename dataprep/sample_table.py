@@ -120,12 +120,15 @@ class SampleTable:
         """Whether ``stored`` holds these rows, whichever version of Arrow wrote them."""
         try:
             return bool(pq.read_table(readable(stored)).equals(self.table()))
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, ValueError):
             return False
 
     def differing_shards(self, stored: bytes) -> list[int]:
         """The shards whose rows ``stored`` has otherwise; none where more than rows differ."""
-        found, wanted = pq.read_table(readable(stored)), self.table()
+        try:
+            found, wanted = pq.read_table(readable(stored)), self.table()
+        except (pa.ArrowException, OSError, ValueError):
+            return []
         if len(found) != len(wanted) or not found.schema.equals(wanted.schema):
             return []
         differing, start = [], 0

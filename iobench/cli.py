@@ -104,9 +104,12 @@ def ladder(
 @app.command()
 def report(run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")]) -> None:
     """Draw the report again from the saved result, without measuring."""
+    from iobench.result import usable
     from iobench.rundir import redraw
 
-    typer.echo(escape(str(redraw(run_dir))))
+    with usable(run_dir):
+        page = redraw(run_dir)
+    typer.echo(escape(str(page)))
 
 
 @app.command()
@@ -125,11 +128,13 @@ def export(
     """Print a run's trials as CSV, a row a trial."""
     from dataprep.errors import ConfigError
     from iobench import export
+    from iobench.result import usable
 
     if series and samples:
         raise ConfigError("--series and --samples are two tables: ask for one")
     table = export.series_csv if series else export.samples_csv if samples else export.trials_csv
-    data = table(run_dir)
+    with usable(run_dir):
+        data = table(run_dir)
     if output is None:
         typer.echo(data, nl=False)
     else:
@@ -208,13 +213,17 @@ def compare(
     time, and the exit code is that of the newest against the base.
     """
     from iobench.comparing import compare_saved, page_name, threshold_share
+    from iobench.result import usable
 
     if html is not None:
         page_name(html)
-    done = compare_saved(runs, against, threshold_share(threshold), force=force)
-    if html is not None:
-        done.write_page(html)
-    typer.echo(done.json if as_json else done.text)
+    share = threshold_share(threshold)
+    with usable(*filter(None, (against, *runs))):
+        done = compare_saved(runs, against, share, force=force)
+        if html is not None:
+            done.write_page(html)
+        said = done.json if as_json else done.text
+    typer.echo(said)
     raise typer.Exit(done.exit_code)
 
 
@@ -236,10 +245,12 @@ def advise(
     dataprep shard, and says how to measure again.
     """
     from iobench.advising import advise_saved
+    from iobench.result import usable
 
-    found = advise_saved(run_dir, group)
-    said = found.json if as_json else found.text
-    then = found.write_config(emit_config) if emit_config is not None else ""
+    with usable(run_dir):
+        found = advise_saved(run_dir, group)
+        said = found.json if as_json else found.text
+        then = found.write_config(emit_config) if emit_config is not None else ""
     typer.echo(said)
     if then:
         typer.echo(then, err=as_json)

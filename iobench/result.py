@@ -10,12 +10,14 @@ away, raises the number, and an older version refuses it by name.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from dataprep.errors import DataprepError
 from dataprep.schema import malformed_as, parse
 from iobench.errors import ResultError
 from iobench.trial import Cold, Status, Trial
@@ -135,6 +137,28 @@ def _sound(result: Result) -> Result:
     if not isinstance(repeats := result.config.get("repeats", 0), int):
         raise TypeError(f"repeats in its config are {repeats!r}")
     return result
+
+
+@contextlib.contextmanager
+def usable(*runs: Path) -> Iterator[None]:
+    """Saved runs are anybody's files: what cannot be made of one is an error that names it.
+
+    Raises:
+        ResultError: a part of a run is not what a run of this schema has; its cause is kept.
+    """
+    try:
+        yield
+    except DataprepError:
+        raise
+    except (
+        *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
+    ) as error:
+        named = ", ".join(str(run) for run in runs)
+        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise ResultError(
+            f"{named}: its result holds what this version can make nothing of ({what}): the run "
+            "was changed by hand, or is damaged; --debug shows where"
+        ) from error
 
 
 def read_result(file: Path, asked_for: Path) -> Result:

@@ -75,8 +75,10 @@ def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFra
     try:
         # By its path: Arrow's threads let go of a Python file too late (dataprep.arrow_bytes).
         table: pd.DataFrame = pq.read_table(str(path)).to_pandas(use_threads=False)
-    except (OSError, ValueError) as error:  # pyarrow's errors are one or the other
-        why = " ".join(str(error).split())
+        if "trial" not in table.columns or not table.columns.is_unique:
+            raise ValueError("it has no column 'trial', or one twice")
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        why = " ".join(str(error).split())[:200]
         raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
     return table if trials is None else table[table["trial"].isin({_text(id) for id in trials})]
 

@@ -174,8 +174,8 @@ def receipts(draw: st.DrawFn) -> Receipt:
     return Receipt(
         fingerprint=draw(short_text),
         split=draw(short_text),
-        shard=draw(counts),
-        shards=draw(counts),
+        shard=draw(st.integers(0, 2**31 - 1)),
+        shards=draw(st.integers(0, 2**31 - 1)),
         formats={name: draw(stored) for name in formats},
         rows=draw(st.lists(receipt_rows(formats), max_size=5)),
     )

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *("registry", "schema", "arrow_bytes", "arrow_columns"),
+        *("registry", "json_types", "schema", "yaml_text", "arrow_bytes", "arrow_columns"),
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
@@ -50,6 +50,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE |= {"json_types", "yaml_text"}
 PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}

@@ -188,7 +188,10 @@ class _Handles:
         payload = found[0].payload
         if self._image_key and (image := image_field(payload, self._image_key)) is not None:
             return image
-        return self._format.decode(payload, self._options).image
+        try:
+            return self._format.decode(payload, self._options).image
+        except CorruptRecord as error:
+            raise CorruptRecord(f"{key}: record at byte {offset}: {error}", offset=offset) from None
 
 
 def feature_key(feature: str) -> bytes:

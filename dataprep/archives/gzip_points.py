@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 MOST_POINTS = 32_768
 """A gigabyte of windows. Larger files have their points further apart."""
 
+_COLUMNS = {
+    "packed": pa.int64(),
+    "plain": pa.int64(),
+    "bits": pa.uint8(),
+    "window": pa.large_binary(),
+}
 _SPACING_BYTES = 1 << 20
 _WINDOW_BYTES = 1 << 15
 # The export of indexed_gzip 1, as its zran.c writes it.
@@ -110,7 +116,13 @@ class GzipPoints:
         table = pa.ipc.open_file(pa.memory_map(path)).read_all()
         if table.schema.metadata[b"is"] != identity.encode():
             raise ValueError(f"{path} belongs to another archive")
-        return cls(
+        # A file that was damaged on its disk: Arrow does not look where its offsets lead.
+        table.validate(full=True)
+        if table.schema.types != list(_COLUMNS.values()) or not len(table):
+            raise ValueError(f"{path} has other columns, or no points")
+        if any(column.null_count for column in table.columns):
+            raise ValueError(f"{path} lacks values")
+        found = cls(
             packed=table["packed"].to_numpy(),
             plain=table["plain"].to_numpy(),
             bits=table["bits"].to_numpy(),
@@ -118,6 +130,12 @@ class GzipPoints:
             packed_bytes=int(table.schema.metadata[b"packed_bytes"]),
             plain_bytes=int(table.schema.metadata[b"plain_bytes"]),
         )
+        for places, end in ((found.packed, found.packed_bytes), (found.plain, found.plain_bytes)):
+            if places[0] != 0 or (np.diff(places) < 0).any() or places[-1] > end:
+                raise ValueError(f"{path}: its points are not in order")
+        if found.bits.max() > 7:
+            raise ValueError(f"{path}: more bits than a byte has")
+        return found
 
 
 def spacing_for(packed_bytes: int) -> int:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,7 +24,22 @@ from dataprep.archives.tar_index import Part, TarIndex
 from dataprep.cache_folder import CacheFolder
 
 SCHEMA = 2
-_BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError)
+_COLUMNS = {
+    "part": pa.int32(),
+    "name": pa.large_binary(),
+    "offset": pa.int64(),
+    "bytes": pa.int64(),
+}
+_PART = (bytes, int, int, bool)
+_BROKEN = (
+    OSError,
+    pa.ArrowException,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)
 
 
 class IndexCache:
@@ -116,13 +130,25 @@ def _table(index: TarIndex, identity: str) -> pa.Table:
 
 
 def _from_table(table: pa.Table, about: Any) -> TarIndex:
-    reasons = table["refused"].to_pylist() if table["refused"].null_count < len(table) else ()
+    rows = len(table)
+    if any(table[name].type != kind or table[name].null_count for name, kind in _COLUMNS.items()):
+        raise TypeError("other columns than were written, or gaps in them")
+    parts = tuple(Part(bytes.fromhex(name), *rest) for name, *rest in about["parts"])
+    remarks = {int(number): str(remark) for number, remark in about["remarks"]}
+    part = table["part"].to_numpy()
+    offsets, sizes = table["offset"].to_numpy(), table["bytes"].to_numpy()
+    least = min(part.min(initial=0), offsets.min(initial=0), sizes.min(initial=0), *remarks, 0)
+    if least < 0 or max(part.max(initial=0), *remarks, 0) >= len(parts):
+        raise ValueError("a number that none has")
+    if any(type(one) is not kind for each in parts for one, kind in zip(each, _PART, strict=True)):
+        raise TypeError("a part that is none")
+    reasons = table["refused"].to_pylist() if table["refused"].null_count < rows else ()
     return TarIndex(
-        parts=tuple(Part(bytes.fromhex(name), *rest) for name, *rest in about["parts"]),
-        part=table["part"].to_numpy().astype(np.int32),
+        parts=parts,
+        part=part,
         names=table["name"].to_pylist(),
-        offsets=table["offset"].to_numpy(),
-        sizes=table["bytes"].to_numpy(),
+        offsets=offsets,
+        sizes=sizes,
         refused={row: reason for row, reason in enumerate(reasons) if reason is not None},
-        remarks=dict(about["remarks"]),
+        remarks=remarks,
     )

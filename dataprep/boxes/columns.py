@@ -95,12 +95,20 @@ class BoxColumns:
         """Read what ``to_arrow`` made; None where the table has no boxes."""
         if "box_label" not in table.column_names:
             return None
+        kinds = dict.fromkeys(("box_width", "box_height"), pa.int32())
+        kinds |= {f"box_{side}": pa.list_(pa.float32()) for side in _SIDES}
+        for name, kind in {**kinds, "box_label": pa.list_(pa.int32())}.items():
+            if table[name].type != kind or table[name].null_count:
+                raise TypeError(f"column {name!r} is not of {kind} without gaps")
         counts = pa.compute.list_value_length(table["box_label"]).to_numpy()
         flat = {name: pa.compute.list_flatten(table[f"box_{name}"]).to_numpy() for name in _SIDES}
+        labels = pa.compute.list_flatten(table["box_label"]).to_numpy()
+        if {counts.sum()} != {len(labels), *map(len, flat.values())} or labels.dtype.kind != "i":
+            raise ValueError("boxes of four sides and a label each are wanted")
         return cls(
             np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
             np.stack([flat[side] for side in _SIDES], axis=1),
-            pa.compute.list_flatten(table["box_label"]).to_numpy(),
+            labels,
             table["box_width"].to_numpy(),
             table["box_height"].to_numpy(),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import tarfile
 import zlib
 from collections import deque
@@ -16,6 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import PurePosixPath
+from typing import IO
 
 import pyarrow as pa
 
@@ -30,6 +32,7 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
 _BATCH = 5_000
 _REMOTE_READS = 32
+_PIECE_BYTES = 2**20
 _LARGEST_INNER_TAR_BYTES = 2**30
 
 _File = tuple[str, bytes]
@@ -66,9 +69,17 @@ def _read(options: BoxOptions, store: StoreOptions | None, workers: int) -> pa.T
         data = _whole(uri, store)
         from dataprep.boxes.table import parse_boxes  # pandas: a third of a second
 
-        return parse_boxes(gzip.decompress(data) if lower.endswith(".gz") else data, options, uri)
+        return parse_boxes(_unzipped(data) if lower.endswith(".gz") else data, options, uri)
     files = _in_tar(_whole(uri, store)) if lower.endswith(_TARS) else _in_folder(uri, store)
     return _parsed(files, workers)
+
+
+def _unzipped(data: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        found = file.read(_LARGEST_INNER_TAR_BYTES + 1)
+    if len(found) > _LARGEST_INNER_TAR_BYTES:
+        raise gzip.BadGzipFile(f"more than {_LARGEST_INNER_TAR_BYTES:,} bytes in it")
+    return found
 
 
 def _whole(uri: str, options: StoreOptions | None) -> bytes:
@@ -85,20 +96,37 @@ def _in_folder(uri: str, options: StoreOptions | None) -> Iterator[_File]:
 
 
 def _in_tar(data: bytes, *, nested: bool = False) -> Iterator[_File]:
-    """XML files, also those of tars within, as ILSVRC's older archives had them."""
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r|*") as tar:
-        while (member := tar.next()) is not None:
-            tar.members = []  # type: ignore[attr-defined]  # else it keeps them all
-            inner = not nested and member.name.lower().endswith(_TARS)
-            if not member.isfile() or not (inner or _is_annotation(member.name)):
-                continue
-            limit = _LARGEST_INNER_TAR_BYTES if inner else LARGEST_BYTES + 1
-            content = tar.extractfile(member)
-            read = content.read(limit) if content else b""
-            if inner:
-                yield from _in_tar(read, nested=True)
-            else:
-                yield member.name.removeprefix("./"), read
+    """XML files, also those of tars within, as ILSVRC's older archives had them.
+
+    Not read as a stream: tarfile would go to the end of a size that is not true block by block.
+    """
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
+            while (member := tar.next()) is not None:
+                tar.members = []  # type: ignore[attr-defined]  # else it keeps them all
+                inner = not nested and member.name.lower().endswith(_TARS)
+                if not member.isfile() or not (inner or _is_annotation(member.name)):
+                    continue
+                if member.issparse():  # a few bytes that may say that they are many
+                    raise tarfile.ReadError(f"{member.name!r} is a sparse file")
+                limit = _LARGEST_INNER_TAR_BYTES if inner else LARGEST_BYTES + 1
+                content = tar.extractfile(member)
+                read = _up_to(limit, content) if content else b""
+                if inner:
+                    yield from _in_tar(read, nested=True)
+                else:
+                    yield member.name.removeprefix("./"), read
+    except (OSError, ValueError, OverflowError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise tarfile.ReadError(str(error)) from None
+
+
+def _up_to(limit: int, file: IO[bytes]) -> bytes:
+    """At most so many bytes: Python would make room for as many as a header says there are."""
+    pieces: list[bytes] = []
+    while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
 
 
 def _is_annotation(name: str) -> bool:

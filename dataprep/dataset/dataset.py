@@ -175,7 +175,7 @@ class Dataset(Sequence[Sample]):
                 f"{name}: {len(records)} records at byte {offset}, where sample "
                 f"{operator.index(index)} stands; run dataprep verify"
             )
-        return self._decoded(records[0])
+        return self._decoded(records[0], f"{name}: sample {operator.index(index)}", offset)
 
     def __iter__(self) -> Iterator[Sample]:
         return self.iterate()
@@ -221,12 +221,16 @@ class Dataset(Sequence[Sample]):
             return self.store.get(key)
 
     def _samples_in(self, data: bytes, key: str) -> Iterator[Sample]:
-        for record in self._format.read(data, location(self._store, key)):
-            yield self._decoded(record)
+        name = location(self._store, key)
+        for number, record in enumerate(self._format.read(data, name)):
+            yield self._decoded(record, f"{name}: record {number}", record.offset)
 
-    def _decoded(self, record: RawRecord) -> Sample:
+    def _decoded(self, record: RawRecord, what: str, offset: int) -> Sample:
         """The sample with an image of its own: it can be pickled, and keeps no shard alive."""
-        sample = self._format.decode(record.payload, self._options)
+        try:
+            sample = self._format.decode(record.payload, self._options)
+        except CorruptRecord as error:
+            raise CorruptRecord(f"{what} at byte {offset}: {error}", offset=offset) from None
         return replace(sample, image=bytes(sample.image))
 
     def _number(self, index: SupportsIndex) -> int:

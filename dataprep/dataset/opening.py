@@ -10,7 +10,7 @@ from itertools import islice
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.errors import ManifestMissing, ObjectNotFound
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, require_sums
 from dataprep.stores import Store
 from dataprep.stores.protocol import location
 
@@ -27,7 +27,8 @@ def stored_manifest(store: Store, split: str) -> Manifest:
     """
     key = keys.manifest(split)
     try:
-        return Manifest.from_json(store.get(key), location(store, key))
+        name = location(store, key)
+        return require_sums(Manifest.from_json(store.get(key), name), name)
     except ObjectNotFound:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {what_is_there(store, split)}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from dataprep.errors import ConfigError
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.records import Buffer, RawRecord, Sink
 
@@ -72,7 +73,10 @@ class RecordOptions:
         Raises:
             ConfigError: it has a layout that this version does not know.
         """
-        return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
+        try:
+            return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
+        except ConfigError as error:
+            raise ConfigError(f"what it was made with, 'config.layout': {error}") from None
 
 
 class IndexEntry(NamedTuple):

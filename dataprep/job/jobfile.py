@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dataprep.errors import DatasetError
 from dataprep.formats import RecordOptions
+from dataprep.json_types import require, typed
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
@@ -74,9 +75,13 @@ class JobFile:
         """
         with malformed_as(DatasetError, f"{name}: not a job file"):
             content = parse(data, name, SCHEMA)
-            fingerprint = content.pop("fingerprint")
-            content["calibration"] = tuple(tuple(point) for point in content["calibration"])
-            job = cls(**content)
+            fingerprint = content.pop("fingerprint", None)
+            job = typed(cls, content)
+            unknown = sorted(content.keys() - {one.name for one in fields(cls)})
+            require(not unknown, f"unknown key {ascii(unknown[0])[:60]}" if unknown else "")
+            require(job.shards > 0, "'shards' is not above 0")
+            require(type(job.source.get("sha256")) is str, "'source.sha256' is no text")
+            require(bool(job.label_offsets), "'label_offsets' names no format")
         if job.fingerprint != fingerprint:
             raise DatasetError(f"{name}: its content does not match its fingerprint")
         return job

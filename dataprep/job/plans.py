@@ -18,7 +18,7 @@ from dataprep.arrow_bytes import readable
 from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, DatasetError
 from dataprep.formats import get_format
 from dataprep.labels import LabelSpace
 from dataprep.names import escape, unescape
@@ -129,26 +129,70 @@ class SplitPlan:
         return sink.getvalue()
 
     @classmethod
-    def from_parquet(cls, data: bytes) -> SplitPlan:
-        """Read what ``to_parquet`` wrote."""
-        table = pq.read_table(readable(data))
+    def from_parquet(cls, data: bytes, name: str = "the plan") -> SplitPlan:
+        """Read what ``to_parquet`` wrote; ``name`` is what errors call it.
+
+        Raises:
+            DatasetError: no such table, or one that is damaged.
+        """
+        try:
+            table = pq.read_table(readable(data))
+            found = cls._of(table)
+            found._require_sound()
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            why = " ".join(str(error).split())[:200]
+            raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
+        return found
+
+    @classmethod
+    def _of(cls, table: pa.Table) -> SplitPlan:
+        """Every column of its own type, without nulls."""
+
+        def column(name: str, kind: pa.DataType) -> pa.ChunkedArray:
+            found = table[name]
+            if found.type != kind or found.null_count:
+                raise TypeError(f"column {name!r} is not of {kind} without gaps")
+            return found
+
+        def words(name: str) -> list[str]:
+            found: list[str] = column(name, pa.string()).to_pylist()
+            return found
+
         within: dict[str, Any] = {}
         if "container" in table.column_names:
-            within["containers"] = [unescape(key) for key in table["container"].to_pylist()]
-            within["offsets"] = table["offset"].to_numpy()
+            within["containers"] = [unescape(key) for key in words("container")]
+            within["offsets"] = column("offset", pa.int64()).to_numpy()
         if "values" in table.column_names:
-            within["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
+            values = column("values", pa.list_(pa.float32())).to_pylist()
+            within["values"] = np.array(values, dtype=np.float32)
         return cls(
-            names=[unescape(name) for name in table["source"].to_pylist()],
-            sizes=table["source_bytes"].to_numpy(),
-            labels=table["label"].to_numpy(),
-            predicted=table["predicted_bytes"].to_numpy(),
-            shards=table["shard"].to_numpy(),
-            statuses=table["status"].to_pylist(),
-            reasons=table["reason"].to_pylist(),
+            names=[unescape(name) for name in words("source")],
+            sizes=column("source_bytes", pa.int64()).to_numpy(),
+            labels=column("label", pa.int32()).to_numpy(),
+            predicted=column("predicted_bytes", pa.int64()).to_numpy(),
+            shards=column("shard", pa.int32()).to_numpy(),
+            statuses=words("status"),
+            reasons=words("reason"),
             boxes=BoxColumns.from_arrow(table),
             **within,
         )
+
+    def _require_sound(self) -> None:
+        """Refuse what no plan is: shards out of order, numbers below 0.
+
+        Raises:
+            ValueError: with what is wrong.
+        """
+        of_samples = self.shards[: self.samples]
+        steps = np.diff(of_samples, prepend=-1)
+        if len(steps) and not ((steps == 0) | (steps == 1)).all():
+            raise ValueError("its shards do not count from 0 without a gap")
+        if min(self.sizes.min(initial=0), self.predicted.min(initial=0)) < 0:
+            raise ValueError("a sample has a size below 0")
+        if self.labels[: self.samples].min(initial=0) < 0:
+            raise ValueError("a sample has a label below 0")
+        if len(self.offsets) and self.offsets[: self.samples].min(initial=0) < 0:
+            raise ValueError("a sample has an offset below 0")
 
 
 def make_plans(

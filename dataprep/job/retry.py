@@ -29,6 +29,7 @@ from dataprep.errors import (
 )
 from dataprep.job.jobfile import JobFile
 from dataprep.job.plans import SplitPlan
+from dataprep.json_types import require, typed
 from dataprep.manifest import Manifest
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
@@ -41,6 +42,12 @@ from dataprep.stores import Store
 SCHEMA = 1
 _THREADS = 16
 _FATAL = (DecoderCrashed.kind, DecoderHung.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    fingerprint: str
+    samples: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -171,9 +178,11 @@ def noted(store: Store, job: JobFile) -> dict[str, int]:
         return {}
     with malformed_as(DatasetError, f"{key}: not a note of retried samples"):
         content = parse(data, key, SCHEMA)
-        if content["fingerprint"] != job.fingerprint:
+        note = typed(_Note, content)
+        if note.fingerprint != job.fingerprint:
             return {}
-        return {unescape(name): int(size) for name, size in content["samples"].items()}
+        require(min(note.samples.values(), default=0) >= 0, "'samples' has a size below 0")
+        return {unescape(name): size for name, size in note.samples.items()}
 
 
 def _to_json(job: JobFile, sizes: Mapping[str, int]) -> bytes:

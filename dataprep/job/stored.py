@@ -21,7 +21,7 @@ from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import Retries, retries
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, require_sums
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.versions import determining
@@ -52,7 +52,7 @@ def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
     """
     key = keys.manifest(split)
     try:
-        found = Manifest.from_json(store.get(key), key)
+        found = require_sums(Manifest.from_json(store.get(key), key), key)
         table = store.head(keys.samples(split))
     except SchemaTooNew:
         raise
@@ -105,7 +105,7 @@ def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
             "put it back, or delete it and run again: it is written anew where the source still "
             "gives it; otherwise start anew with --overwrite"
         )
-    return SplitPlan.from_parquet(data)
+    return SplitPlan.from_parquet(data, key)
 
 
 def require_same(

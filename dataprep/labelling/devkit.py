@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dataprep.errors import ConfigError
+from dataprep.labelling.mat5 import Value, read_structs
 
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
@@ -33,19 +36,29 @@ def parse_meta(data: bytes, name: str) -> Meta:
     Raises:
         ConfigError: it is no such file.
     """
-    from scipy.io import loadmat  # takes a third of a second to import
-
     try:
-        content = loadmat(io.BytesIO(data), squeeze_me=True, struct_as_record=True)
-        rows = content["synsets"].reshape(-1)
-        leaves = [row for row in rows if int(row["num_children"]) == 0]
-        ids = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in leaves}
-        texts = {str(row["WNID"]): str(row["words"]) for row in leaves}
-    except Exception as error:  # noqa: BLE001  SciPy raises whatever it likes over other bytes
-        raise ConfigError(
-            f"{name}: not the devkit's meta.mat ({type(error).__name__}: {error})"
-        ) from None
+        rows = read_structs(data, "synsets")
+        leaves = [row for row in rows if _whole(row, "num_children") == 0]
+        synsets = [_text(row, "WNID") for row in leaves]
+        ids = {_whole(row, "ILSVRC2012_ID"): one for row, one in zip(leaves, synsets, strict=True)}
+        texts = {one: _text(row, "words") for row, one in zip(leaves, synsets, strict=True)}
+    except ValueError as error:
+        raise ConfigError(f"{name}: not the devkit's meta.mat ({error})") from None
     return Meta(ids, texts)
+
+
+def _whole(row: Mapping[str, Value], key: str) -> int:
+    value = row.get(key)
+    if not isinstance(value, tuple) or len(value) != 1 or not float(value[0]).is_integer():
+        raise ValueError(f"{key!r} of a class is no whole number")
+    return int(value[0])
+
+
+def _text(row: Mapping[str, Value], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"{key!r} of a class is no text")  # noqa: TRY004  of a file
+    return value
 
 
 def is_tarball(data: bytes) -> bool:
@@ -66,7 +79,7 @@ def unpack_devkit(data: bytes, name: str) -> dict[str, bytes]:
                 base = member.name.rpartition("/")[2]
                 if base in (META, GROUND_TRUTH) and member.isfile():
                     found[base] = _content(archive, member)
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+    except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError) as error:
         raise ConfigError(f"{name}: cannot be unpacked: {error}") from None
     missing = {META, GROUND_TRUTH} - found.keys()
     if missing:
@@ -75,7 +88,7 @@ def unpack_devkit(data: bytes, name: str) -> dict[str, bytes]:
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    if member.size > _MOST_BYTES:
+    if member.issparse() or not 0 <= member.size <= _MOST_BYTES:
         raise ValueError(f"{member.name} has {member.size:,} bytes")
     file: Any = archive.extractfile(member)
     content: bytes = file.read()

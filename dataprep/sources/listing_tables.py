@@ -89,9 +89,9 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     """
     try:
         file = pq.ParquetFile(readable(data))
-    except (pa.ArrowException, OSError) as error:
+        names = [str(column) for column in file.schema_arrow.names]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _no_parquet(name, error) from None
-    names = [str(column) for column in file.schema_arrow.names]
     path, *labels = _wanted(names, name, options, True)
     _require_paths(file.schema_arrow.field(path), name)
     for position in labels:
@@ -100,7 +100,11 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
     except (pa.ArrowException, OSError) as error:
         raise _no_parquet(name, error) from None
-    return _rows([_column(table, names, position) for position in (path, *labels)], name, options)
+    columns = [_column(table, names, position) for position in (path, *labels)]
+    try:
+        return _rows(columns, name, options)
+    except UnicodeDecodeError as error:
+        raise _no_parquet(name, error) from None
 
 
 def _no_parquet(name: str, error: Exception) -> SourceError:

@@ -14,7 +14,7 @@ from dataprep import keys
 from dataprep.arrow_bytes import readable
 from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, require_sums
 from dataprep.names import unescape
 from dataprep.sources.protocol import Problem
 from dataprep.sources.record_content import Fields, fields_of
@@ -95,7 +95,8 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         SourceError: its tables cannot be read, or it has not this format.
     """
     try:
-        manifest = Manifest.from_json(store.get(keys.manifest(split)), keys.manifest(split))
+        key = keys.manifest(split)
+        manifest = require_sums(Manifest.from_json(store.get(key), key), key)
         label_space = LabelSpace.from_json(store.get(keys.LABELS))
         form = _format(manifest, wanted, store.uri)
         stored = stored_table(store, manifest)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from dataprep.cache_folder import CacheFolder
@@ -24,7 +25,15 @@ SCHEMA = 2
 KEPT_FROM_BYTES = 256 * 2**20
 """Smaller sources are gone through again sooner than anybody notices."""
 
-_BROKEN = (OSError, pa.ArrowException, ValueError, KeyError, TypeError)
+_BROKEN = (OSError, pa.ArrowException, ValueError, LookupError, TypeError, AttributeError)
+_COLUMNS = {
+    "shard": pa.int32(),
+    **dict.fromkeys(("number", "offset", "bytes"), pa.int64()),
+    "labels": pa.list_(pa.float64()),
+    **dict.fromkeys(("synset", "text", "filename"), pa.large_binary()),
+    "problem": pa.string(),
+    "boxes": pa.int32(),
+}
 _TEXTS = ("synset", "text", "filename")
 _NUMBERS = ("number", "offset", "bytes")
 
@@ -43,13 +52,21 @@ class ScanCache:
             table = pq.read_table(self._files.path / _name(store, shards))
             if table.schema.metadata[b"shards"].decode() != _identity(store, shards, fields):
                 return None
+            if any(
+                table[name].type != kind or table[name].null_count
+                for name, kind in _COLUMNS.items()
+            ):
+                return None
+            if pa.compute.list_flatten(table["labels"]).null_count:
+                return None
             columns = [table[name].to_pylist() for name in _NUMBERS]
             keys = [shards[number].key for number in table["shard"].to_pylist()]
             labels = map(tuple, table["labels"].to_pylist())
             texts = [map(as_name, table[name].to_pylist()) for name in _TEXTS]
             last = [table[name].to_pylist() for name in ("problem", "boxes")]
             rows = zip(keys, *columns, labels, *texts, *last, strict=True)
-            return [Scanned(*row) for row in rows]
+            found = [Scanned(*row) for row in rows]
+            return found if all(min(one.offset, one.bytes) >= 0 for one in found) else None
         except _BROKEN:
             return None
 

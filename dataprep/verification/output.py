@@ -191,7 +191,11 @@ def _account(store: Store, job: JobFile, retried: Mapping[str, int]) -> Account 
     digests = [hashlib.sha256(data).hexdigest() for data in (plan, labels)]
     if digests != [job.plan_sha256, job.labels_sha256]:
         return None
-    return Account(job, SplitPlan.from_parquet(plan), LabelSpace.from_json(labels), retried)
+    try:
+        planned = SplitPlan.from_parquet(plan, keys.plan(job.split))
+        return Account(job, planned, LabelSpace.from_json(labels), retried)
+    except DatasetError:
+        return None
 
 
 def _retried(store: Store, job: JobFile) -> tuple[dict[str, int], list[Fault]]:

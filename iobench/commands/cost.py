@@ -40,6 +40,7 @@ def cost(
     from iobench.cost import cost as costing
     from iobench.cost.words import lines
     from iobench.references import priced
+    from iobench.result import usable
     from iobench.rundir import read
 
     given = {
@@ -51,12 +52,11 @@ def cost(
         "disk_usd_per_gb_month": disk_usd_per_gb_month,
     }
     told = {key: value for key, value in given.items() if value is not None}
-    result, asked = priced(read(run_dir), told, prices)
-    found = costing(result, asked)
-    if as_json:
-        typer.echo(json.dumps(found))
-    else:
-        for line in lines(found):
-            typer.echo(line)
+    with usable(run_dir):
+        result, asked = priced(read(run_dir), told, prices)
+        found = costing(result, asked)
+        said = [json.dumps(found)] if as_json else list(lines(found))
+    for line in said:
+        typer.echo(line)
     if found["unknown"]:
         raise typer.Exit(2)  # nothing could be told

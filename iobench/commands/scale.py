@@ -27,6 +27,7 @@ def scale(
     """
     from dataprep.config_file import read_config
     from iobench.planning import ScaleSettings
+    from iobench.result import usable
     from iobench.rundir import read
     from iobench.scale import scale as scaled
     from iobench.scale.words import lines
@@ -38,11 +39,10 @@ def scale(
     }
     told = {key: value for key, value in given.items() if value is not None}
     asked = read_config(ScaleSettings, None, told)
-    found = scaled(read(run_dir), asked.model_dump())
-    if as_json:
-        typer.echo(json.dumps(found))
-    else:
-        for line in lines(found):
-            typer.echo(line)
+    with usable(run_dir):
+        found = scaled(read(run_dir), asked.model_dump())
+        said = [json.dumps(found)] if as_json else list(lines(found))
+    for line in said:
+        typer.echo(line)
     if "parts" not in found:
         raise typer.Exit(2)  # nothing could be told

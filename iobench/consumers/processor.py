@@ -19,7 +19,8 @@ def cores() -> int:
 def threads(variable: str) -> int:
     """What the environment's ``variable`` sets, else one a core, as libraries take it."""
     told = os.environ.get(variable, "")
-    return int(told) if told.isdigit() and int(told) else cores()
+    is_number = told.isascii() and told.isdigit() and len(told) < 10
+    return int(told) if is_number and int(told) else cores()
 
 
 def describe(count: int, cpuinfo: Path = _CPUINFO) -> str:

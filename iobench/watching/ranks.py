@@ -25,6 +25,11 @@ def rank_of(environment: Mapping[str, str]) -> Rank:
     """PURE. The first launcher's word that is whole; a process alone without one."""
     for names in _NAMES:
         rank, world, local = (environment.get(name, "") for name in names)
-        if rank.isdigit() and world.isdigit() and int(world) > 1:
-            return Rank(int(rank), int(world), int(local) if local.isdigit() else int(rank))
+        if _is_number(rank) and _is_number(world) and int(world) > 1:
+            return Rank(int(rank), int(world), int(local) if _is_number(local) else int(rank))
     return Rank()
+
+
+def _is_number(text: str) -> bool:
+    """Whether these are digits as launchers write them; Python takes many others for such."""
+    return text.isascii() and text.isdigit() and len(text) < 10

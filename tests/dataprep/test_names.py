@@ -53,3 +53,8 @@ def test_different_names_stay_different(names: list[str]) -> None:
     """No two names share an escaped form or bytes."""
     assert len({escape(name) for name in names}) == len(names)
     assert len({to_bytes(name) for name in names}) == len(names)
+
+
+def test_a_text_that_is_escaped_in_part_keeps_its_other_bytes() -> None:
+    """As in a .lst whose names somebody wrote both ways."""
+    assert unescape(os.fsdecode(b"a\\x09b\xe9")) == os.fsdecode(b"a\tb\xe9")

@@ -6,6 +6,7 @@ Its options and the JSON that it writes: https://fio.readthedocs.io.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from dataprep.schema import malformed_as
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.pagecache import physical_read_bytes
@@ -23,6 +25,7 @@ from iobench.stats import QUANTILES, enough
 from iobench.trial import Params
 
 _LAST_WORDS = 300
+_MOST_ERRNO = 4096
 
 
 def move(
@@ -95,19 +98,33 @@ def _report(done: subprocess.CompletedProcess[str]) -> Mapping[str, Any]:
     try:
         report: Mapping[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
         code = report["jobs"][0]["error"]
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         words = " ".join(f"{done.stderr} {done.stdout}".split())[-_LAST_WORDS:]
         raise TrialFailed(f"fio ended with exit code {done.returncode}: {words}") from None
+    if type(code) is not int or not 0 <= code < _MOST_ERRNO:
+        raise TrialFailed(f"fio tells an error that is none: {str(code)[:40]!r}")
     if code:
         raise OSError(code, f"{os.strerror(code)} (fio)")
     return report
 
 
 def _moved(report: Mapping[str, Any], params: Params, physical: int | None) -> Moved:
-    """PURE. The figures of the one group of jobs."""
+    """PURE. The figures of the one group of jobs.
+
+    Raises:
+        TrialFailed: it moved nothing, or its report is not what fio writes.
+    """
+    with malformed_as(TrialFailed, "fio's report lacks a figure, or has another"):
+        moved = _figures(report, params, physical)
+        if moved.bytes <= 0 or not all(0 <= each < math.inf for each in moved.latency_s.values()):
+            raise ValueError("a figure below 0, or none")
+        return moved
+
+
+def _figures(report: Mapping[str, Any], params: Params, physical: int | None) -> Moved:
     told = report["jobs"][0][params["operation"]]
     total_bytes, operations = int(told["io_bytes"]), int(told["total_ios"])
-    if not operations:
+    if operations <= 0:
         raise TrialFailed("fio moved nothing: give a longer time or smaller blocks")
     found = {round(float(q), 6): ns / 1e9 for q, ns in told["clat_ns"]["percentile"].items()}
     return Moved(

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dataprep.archives.gzip_points import (
@@ -109,3 +110,42 @@ def test_an_unknown_export_is_refused() -> None:
     """Another version of indexed_gzip's file is not guessed at."""
     with pytest.raises(ConfigError, match=r"version 9"):
         parse_export(memoryview(b"GZIDX\x09\x00" + bytes(100)))
+
+
+def test_damaged_points_are_refused_before_they_are_followed(tmp_path: Path) -> None:
+    """Arrow follows the offsets of a file as they are: wherever one is damaged, it is refused."""
+    sink = io.BytesIO()
+    points(FILES["one"]).write(sink, "f")
+    data, path = sink.getvalue(), tmp_path / "points"
+    rng = np.random.default_rng(0)
+    refused = 0
+    for at in rng.integers(len(data) - 6000, len(data), 300).tolist():
+        path.write_bytes(data[:at] + b"\x7f\xff" + data[at + 2 :])
+        try:
+            found = GzipPoints.of_file(str(path), "f")
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            refused += 1
+            continue
+        assert len(found.windows) == len(found.packed)
+        assert all(len(window.as_buffer()) <= 1 << 15 for window in found.windows)
+    assert refused
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("packed", -1), ("plain", 2**62), ("bits", 8), ("packed", None)],
+)
+def test_points_that_none_has_are_refused(tmp_path: Path, name: str, value: int | None) -> None:
+    """Out of order, beyond the file, or a gap."""
+    sink = io.BytesIO()
+    points(FILES["one"]).write(sink, "f")
+    table = pa.ipc.open_file(pa.BufferReader(sink.getvalue())).read_all()
+    number = table.column_names.index(name)
+    values = table[name].to_pylist()
+    values[1] = value
+    table = table.set_column(number, name, pa.array(values, table[name].type))
+    path = tmp_path / "points"
+    with pa.OSFile(str(path), "w") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(ValueError, match="points"):
+        GzipPoints.of_file(str(path), "f")

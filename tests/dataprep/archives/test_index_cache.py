@@ -132,3 +132,22 @@ def test_one_builds_at_a_time(cache: IndexCache) -> None:
             events.append("first")
     thread.join()
     assert events == ["waits", "first", "second"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"part": np.array([0, 2, 1], dtype=np.int32)},
+        {"part": np.array([0, -1, 1], dtype=np.int32)},
+        {"offsets": np.array([1, -2, 3], dtype=np.int64)},
+        {"sizes": np.array([1.0, 2.0, 3.0])},
+        {"names": [b"a", None, b"c"]},
+        {"remarks": {7: "of no part"}},
+    ],
+)
+def test_an_index_that_none_can_be_counts_as_missing(
+    cache: IndexCache, change: dict[str, object]
+) -> None:
+    """A file of the cache may be damaged where Parquet does not see it."""
+    cache.put_index("u", STAMP, replace(INDEX, **change))  # type: ignore[arg-type]
+    assert cache.index("u", STAMP) is None

@@ -15,6 +15,9 @@ from iobench.watching.ranks import Rank, rank_of
         ({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1"}, Rank(9, 16, 1)),
         ({"RANK": "3", "WORLD_SIZE": "4"}, Rank(3, 4, 3)),
         ({"RANK": "three", "WORLD_SIZE": "4"}, Rank(0, 1, 0)),
+        ({"RANK": "\u00b2", "WORLD_SIZE": "4"}, Rank(0, 1, 0)),
+        ({"RANK": "1", "WORLD_SIZE": "4" * 5000}, Rank(0, 1, 0)),
+        ({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "\u0661"}, Rank(1, 4, 1)),
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, Rank(1, 2, 1)),
         ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1"}, Rank(5, 8, 1)),
         (

@@ -14,6 +14,7 @@ import pytest
 from iobench.errors import TrialFailed, Unavailable
 from iobench.probes.disk import fio
 from iobench.probes.disk.fio import options
+from iobench.stats import QUANTILES
 from tests.iobench.probes.disk.conftest import FILE_BYTES, Probe, is_provable
 
 PARAMS = {
@@ -150,3 +151,38 @@ def test_what_goes_wrong_is_said(
     monkeypatch.setattr(fio.subprocess, "run", answered)  # type: ignore[attr-defined]
     with pytest.raises(TrialFailed, match=said):
         probe(tmp_path, engine="fio", operation="write", cache="buffered")
+
+
+def reported(**changes: Any) -> dict[str, Any]:
+    """What fio tells of a job, cut to what is read."""
+    percentile = {f"{q * 100:.6f}": 1000 for q in QUANTILES.values()}
+    side = {"io_bytes": 4096, "total_ios": 100, "runtime": 5, "clat_ns": {"percentile": percentile}}
+    return {"jobs": [{"error": 0, "read": {**side, **changes}}]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"io_bytes": None},
+        {"io_bytes": -1},
+        {"total_ios": "many"},
+        {"runtime": float("inf")},
+        {"clat_ns": {}},
+        {"clat_ns": {"percentile": [1]}},
+        {"clat_ns": {"percentile": {"": 1}}},
+    ],
+)
+def test_a_report_of_another_form_is_no_figure(changes: dict[str, Any]) -> None:
+    """Whatever fio of another version writes is told as its report's fault."""
+    assert fio._moved(reported(), PARAMS, None).bytes == 4096
+    with pytest.raises(TrialFailed, match="fio"):
+        fio._moved(reported(**changes), PARAMS, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 100_000, "{}", '{"jobs": 1}', '{"jobs": [{"error": "x"}]}']
+)
+def test_a_report_that_is_none_is_fios_last_word(text: str) -> None:
+    """With the exit code, or the error that is none."""
+    with pytest.raises(TrialFailed, match="fio"):
+        fio._report(subprocess.CompletedProcess(["fio"], 1, text, ""))

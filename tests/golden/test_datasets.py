@@ -1,0 +1,208 @@
+"""Data sets that earlier versions wrote are opened, verified, resumed, finalised and read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dataprep
+from dataprep.errors import DatasetError, OutputConflict, RecordError, SchemaTooNew
+from dataprep.inspection import inspect
+from dataprep.job.finalizing import finalize
+from dataprep.names import to_bytes
+from dataprep.verification import verify
+from tests.golden.make_datasets import CLASSES, CONFIGS, source, unpack
+
+DATASETS = Path(__file__).parent / "datasets"
+SETS = sorted(path.parent.relative_to(DATASETS).as_posix() for path in DATASETS.glob("*/*/output"))
+RECORDS = {"folders": 12, "listing": 12, "tars": 12}
+
+
+@pytest.fixture(params=SETS)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of one: ``output``, and the images that it was made of in ``source``."""
+    name: str = request.param
+    folder = tmp_path / name
+    shutil.copytree(DATASETS / name, folder)
+    unpack(source(folder.name), folder / "source")
+    return folder
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    """Every file below it."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_there_are_some_of_each_kind() -> None:
+    """Of the first version, of one before manifests knew their table, and of this one."""
+    assert {"pipeline-1/folders", "pipeline-2/tars", "pipeline-4/listing"} <= {*SETS}
+    assert {name.partition("/")[2] for name in SETS} == {*CONFIGS}
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+def test_it_is_read(golden: Path, form: str) -> None:
+    """Every sample under its label, with the image that its source has."""
+    files = {name.rpartition(b"/")[2]: name for name in source("folders")}
+    with dataprep.open(golden / "output", format=form) as found:
+        assert len(found) == RECORDS[golden.name]
+        for number, sample in enumerate(found):
+            row = found.written.iloc[number]
+            assert sample.label == found.labels[number] == row["label"]
+            assert found[number] == sample
+            assert min(found.images[number].shape[:2]) in (12, 18)
+            base = to_bytes(dataprep.names.unescape(row["source"])).rpartition(b"/")[2]
+            folder = files[base].partition(b"/")[0].decode()
+            numbered = golden.name == "listing"
+            names = ["0", "1", "2"] if numbered else sorted(CLASSES)
+            kept = found.label_space.labels[sample.label].synset
+            assert kept == names[sample.label]
+            assert numbered or kept == folder
+
+
+def test_several_labels_and_boxes_are_kept() -> None:
+    """Those of the listing, and those of the table of boxes."""
+    with dataprep.open(DATASETS / "pipeline-4/listing/output") as found:
+        values = np.array([sample.values for sample in found])
+        assert values.shape == (12, 3)
+        assert set(values[:, 1]) == {0.5}
+        assert sorted(values[:, 2]) == list(range(-11, 1))
+    with dataprep.open(DATASETS / "pipeline-4/tars/output") as found:
+        assert sum(len(sample.boxes) for sample in found) == 9
+
+
+def test_it_is_verified(golden: Path) -> None:
+    """--deep finds nothing wrong in any split, and writes nothing."""
+    before = content(golden)
+    found = verify(golden / "output", depth="deep")
+    assert [one.faults for one in found] == [()] * len(found)
+    assert content(golden) == before
+
+
+def test_it_is_inspected(golden: Path) -> None:
+    """Each split in a few lines, and one record."""
+    assert "train" in inspect(golden / "output").text
+    assert inspect(golden / "output", record=0).ok
+
+
+def test_it_is_finalised(golden: Path) -> None:
+    """A complete split is left as it is; without its manifest it becomes the same again."""
+    output = golden / "output"
+    before = json.loads((output / "train.manifest.json").read_bytes())
+    lines: list[str] = []
+    finalize(output, "train", max_failures="50%", note=lines.append)
+    assert "complete already" in lines[0]
+    (output / "train.manifest.json").unlink()
+    finalize(output, "train", max_failures="50%")
+    now = json.loads((output / "train.manifest.json").read_bytes())
+    told = ("split", "fingerprint", "config", "formats", "samples")
+    assert {key: now[key] for key in told} == {key: before[key] for key in told}
+    assert all(not one.faults for one in verify(output))
+
+
+def test_a_later_version_says_why_it_does_not_resume(
+    golden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other bytes would come of the same images: the difference is named, nothing is written."""
+    before = content(golden)
+    monkeypatch.chdir(golden / "source")
+    versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
+    if versions == dict(dataprep.versions.determining()):
+        resume(golden.name)
+    else:
+        with pytest.raises(OutputConflict, match=r"pipeline|simplejpeg|opencv|pillow"):
+            resume(golden.name)
+    assert content(golden) == before
+
+
+def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the libraries of then there is nothing to do, and nothing changes in any case."""
+    before = content(golden)
+    monkeypatch.chdir(golden / "source")
+    versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
+
+    def then(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
+        assert same_everywhere
+        return tuple(versions.items())
+
+    for module in ("stored", "prepare"):
+        monkeypatch.setattr(f"dataprep.job.{module}.determining", then, raising=False)
+    filters = json.loads((golden / "output/train.job.json").read_bytes())["config"]["image"]
+    if filters.get("filter", "bicubic") != "bicubic":
+        # Nobody has that filter any more: what was planned with it stays as it is.
+        with pytest.raises(OutputConflict, match=r'image\.filter: "gaussian" before'):
+            resume(golden.name)
+    else:
+        resume(golden.name)
+    assert content(golden) == before
+
+
+def resume(name: str) -> None:
+    """``dataprep shard`` as the data set was made."""
+    from dataprep.config import load
+
+    told = CONFIGS[name]
+    options: dict[str, object] = {"source": {"folders": ".", "listing": "list.csv"}.get(name)}
+    options |= {"output": "../output", "format": ("tfrecord", "recordio")}
+    options["source"] = options["source"] or "train.tar"
+    if "--size" in told:
+        options |= {"image.size": 12}
+    if name == "folders":
+        options |= {"validation": "25%", "max_failures": "50%"}
+    if name == "listing":
+        layout = {"my/image": "encoded", "my/label": "label", "my/all": "values"}
+        options |= {"kind": "listing", "listing.labels": ["class", "x", "y"]}
+        options["layout"] = {**layout, "my/name": "source"}
+    if name == "tars":
+        options |= {"kind": "ilsvrc", "boxes": {"source": "boxes.csv", "units": "pixels"}}
+    dataprep.shard(load(None, options))
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "train.manifest.json": lambda output: dataprep.open(output),
+    "train.job.json": lambda output: finalize(output, "train"),
+    "labels.json": lambda output: dataprep.open(output).label_space,
+    "receipts/train-00000-of-00001.json": lambda output: without_manifest(output),
+    "train.retried.json": lambda output: dataprep.job.retry.noted(
+        dataprep.stores.open_store(output),
+        dataprep.job.jobfile.JobFile.from_json((output / "train.job.json").read_bytes(), "job"),
+    ),
+}
+
+
+def without_manifest(output: Path) -> None:
+    """Built again from the receipts."""
+    (output / "train.manifest.json").unlink()
+    finalize(output, "train", max_failures="50%")
+
+
+@pytest.mark.parametrize("key", KINDS)
+def test_a_newer_schema_is_refused_by_name(tmp_path: Path, key: str) -> None:
+    """Of every kind of file that has one: with the file, both numbers and what to do."""
+    output = tmp_path / "output"
+    shutil.copytree(DATASETS / "pipeline-4/folders/output", output)
+    path = output / key
+    kept = json.loads(path.read_bytes()) if path.exists() else {"fingerprint": "", "samples": {}}
+    path.write_text(json.dumps({**kept, "schema": 9, "novelty": 1}))
+    before = content(output)
+    with pytest.raises(
+        SchemaTooNew, match=rf"{key}: schema 9; this version reads up to 1: upgrade dataprep"
+    ):
+        KINDS[key](output)
+    before.pop(output / "train.manifest.json", None)
+    assert content(output).items() >= before.items()
+
+
+@pytest.mark.parametrize("schema", [0, -1, 1.5, True, "1", None, [1], 10**400])
+def test_what_is_no_number_of_a_schema_is_refused(tmp_path: Path, schema: object) -> None:
+    """Not as newer, but for a number that is one."""
+    output = tmp_path / "output"
+    shutil.copytree(DATASETS / "pipeline-4/folders/output", output)
+    path = output / "train.manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "schema": schema}))
+    with pytest.raises((DatasetError, RecordError), match=r"train\.manifest\.json"):
+        dataprep.open(output)
