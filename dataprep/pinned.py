@@ -38,10 +38,13 @@ class Pinned:
 
     Can be pickled, in little space, and shared by threads; a copy in another process reads of the
     same manifest. Of a store that tells no versions the manifest itself is read after each object.
+
+    Attributes:
+        store: by which it reads.
     """
 
     def __init__(self, store: Store, split: str, identity: str, version: str) -> None:
-        self._store, self._split = store, split
+        self.store, self._split = store, split
         self._identity, self._version = identity, version
         self._pins = _pins(store.uri, identity)
 
@@ -57,7 +60,7 @@ class Pinned:
         return Opened(manifest, cls(store, split, _identity(manifest), version))
 
     def __reduce__(self) -> tuple[type[Pinned], tuple[Store, str, str, str]]:
-        return Pinned, (self._store, self._split, self._identity, self._version)
+        return Pinned, (self.store, self._split, self._identity, self._version)
 
     def by(self, store: Store) -> Pinned:
         """The same split, read by another store: one of a process of its own."""
@@ -70,9 +73,10 @@ class Pinned:
             DatasetChanged: it says something else of the shards by now, or is gone.
         """
         with self._gone():
-            manifest, self._version = _manifest(self._store, self._split)
+            manifest, version = _manifest(self.store, self._split)
         if _identity(manifest) != self._identity:
             raise self._changed("another has been made in its place")
+        self._version = version
         return manifest
 
     def get(self, key: str) -> bytes:
@@ -127,8 +131,8 @@ class Pinned:
     def _read(self, key: str, offset: int, length: int | None) -> bytes:
         for _ in range(_READINGS):
             try:
-                with present(self._store, key):
-                    data, version = _versioned(self._store, key, offset, length)
+                with present(self.store, key):
+                    data, version = _versioned(self.store, key, offset, length)
             except ObjectNotFound:
                 self.check()
                 raise
@@ -143,9 +147,9 @@ class Pinned:
             DatasetChanged: it is gone, or says something else of the shards.
         """
         before = self._version
-        if isinstance(self._store, GetVersioned) and before:
+        if isinstance(self.store, GetVersioned) and before:
             with self._gone():
-                if self._store.version(keys.manifest(self._split)) == before:
+                if self.store.version(keys.manifest(self._split)) == before:
                     return True
         self.manifest()
         return self._version == before
@@ -161,7 +165,7 @@ class Pinned:
 
     def _changed(self, why: str) -> DatasetChanged:
         return DatasetChanged(
-            f"the data set changed: split {self._split!r} of {self._store.uri} is not the one that "
+            f"the data set changed: split {self._split!r} of {self.store.uri} is not the one that "
             f"was opened ({why}). What was read before belongs together; open it again once it is "
             "complete"
         )

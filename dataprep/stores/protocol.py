@@ -107,7 +107,11 @@ class Versioned(NamedTuple):
 
 @runtime_checkable
 class GetVersioned(Protocol):
-    """Tells of which version of an object bytes are; no store has to."""
+    """Tells of which version of an object bytes are; no store has to.
+
+    A data set is read by these where a store has them: whoever derives one from another store, and
+    changes what ``get`` gives, changes this.
+    """
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """As ``get``, or as ``get_range`` where a length is given, all bytes of one version."""
