@@ -17,11 +17,13 @@ from iobench.faults import (
     Fault,
     FaultProxy,
     FlipByte,
+    Lag,
     Match,
     RateLimit,
     Reset,
     Rule,
     SetHeader,
+    Shorten,
     Stall,
     Status,
     Truncate,
@@ -154,6 +156,127 @@ def test_truncated_download_ends_early(proxy: FaultProxy, path: str, after_bytes
     assert proxy.requests[0].response_bytes == after_bytes
     if path == "/key":
         assert len(caught.value.partial) == after_bytes
+
+
+def test_a_shortened_upload_is_whole_for_the_server(
+    proxy: FaultProxy, server: RecordingServer
+) -> None:
+    """The server gets a request of fewer bytes, and the client the answer to that."""
+    use(proxy, Shorten(4))
+    assert ask(proxy, "PUT", body=b"abcdef")[0] == 200
+    assert server.bodies == [b"abcd"]
+    assert proxy.requests[0].request_bytes == 6
+
+
+def test_a_lagging_answer_is_the_one_of_before(proxy: FaultProxy, server: RecordingServer) -> None:
+    """The first request for a path is answered by the server, later ones as that one was."""
+    use(proxy, Lag())
+    answers = [ask(proxy, path=path)[2] for path in ("/key", "/key", "/chunked", "/chunked")]
+    assert answers[0] == answers[1] == server.content
+    assert answers[2] == answers[3]
+    assert [received.path for received in server.received] == ["/key", "/chunked"]
+    proxy.clear()
+    assert ask(proxy)[2] == server.content
+    assert len(server.received) == 3
+
+
+@pytest.mark.parametrize("at", ["request", "response"])
+def test_delay_sleeps_before_the_server_or_after_it(server: RecordingServer, at: Point) -> None:
+    """A delay asks for its sleep before the request is forwarded, or when it has been answered."""
+    slept: list[tuple[float, int]] = []
+
+    def sleep(duration_s: float) -> None:
+        slept.append((duration_s, len(server.received)))
+
+    with FaultProxy(server.url, [Rule(Match(), Delay(2.5, at))], sleep=sleep) as proxy:
+        assert ask(proxy)[0] == 200
+    assert slept == [(2.5, 0 if at == "request" else 1)]
+
+
+def test_rate_limit_paces_a_download(server: RecordingServer) -> None:
+    """Two downloads of 100,400 bytes are asked to take, with sleeps, what the rate says."""
+    sleeps: list[float] = []
+    rules = [Rule(Match("GET"), RateLimit(50_000))]
+    with FaultProxy(server.url, rules, clock=lambda: sum(sleeps), sleep=sleeps.append) as proxy:
+        assert [ask(proxy)[2] for _ in range(2)] == [server.content] * 2
+    assert sum(sleeps) == pytest.approx(200_800 / 50_000)
+
+
+@pytest.mark.parametrize(("shared", "waits_s"), [(True, [1.0, 2.0]), (False, [1.0, 1.0])])
+def test_rate_limit_is_shared_or_not(
+    server: RecordingServer, shared: bool, waits_s: list[float]
+) -> None:
+    """While time stands still, a second connection queues behind the first only if shared."""
+    sleeps: list[float] = []
+    with FaultProxy(
+        server.url,
+        [Rule(Match("PUT"), RateLimit(1_000, shared=shared))],
+        clock=lambda: 0.0,
+        sleep=sleeps.append,
+    ) as proxy:
+        waits = []
+        for _ in range(2):
+            ask(proxy, "PUT", body=b"x" * 1_000)
+            waits.append(sleeps[-2])  # the last sleep is for the response's body
+    assert waits == pytest.approx(waits_s)
+
+
+@pytest.mark.parametrize(("offset", "index"), [(0, 0), (99_999, 99_999), (-1, 100_399)])
+def test_flipped_download_differs_in_one_byte(
+    proxy: FaultProxy, server: RecordingServer, offset: int, index: int
+) -> None:
+    """A flipped download has another byte where it was asked for, and the same headers."""
+    use(proxy, FlipByte(offset, mask=0x80))
+    expected = bytearray(server.content)
+    expected[index] ^= 0x80
+    _, headers, body = ask(proxy)
+    assert body == expected
+    assert headers["ETag"] == '"content"'
+
+
+def test_flipped_upload_reaches_the_server(proxy: FaultProxy, server: RecordingServer) -> None:
+    """A flipped upload arrives with another byte, with a length and chunked alike."""
+    use(proxy, FlipByte(-2, "upload", 0x20))
+    ask(proxy, "PUT", body=b"abcdef")
+    with connect(proxy) as client:
+        client.request("PUT", "/key", body=iter([b"abc", b"def"]), encode_chunked=True)
+        assert client.getresponse().read() == b"stored"
+    assert server.bodies[0] == b"abcdEf"
+    chunks = server.bodies[1].split(b"\r\n")
+    assert b"".join(chunks[1::2]) == b"abcdEf"
+
+
+@pytest.mark.parametrize(("path", "after_bytes"), [("/key", 70_001), ("/key", 0), ("/chunked", 5)])
+def test_truncated_download_ends_early(proxy: FaultProxy, path: str, after_bytes: int) -> None:
+    """A truncated response ends after as many bytes, which its framing shows to the client."""
+    use(proxy, Truncate(after_bytes))
+    with pytest.raises(http.client.IncompleteRead) as caught:
+        ask(proxy, path=path)
+    assert proxy.requests[0].response_bytes == after_bytes
+    if path == "/key":
+        assert len(caught.value.partial) == after_bytes
+
+
+def test_a_shortened_upload_is_whole_for_the_server(
+    proxy: FaultProxy, server: RecordingServer
+) -> None:
+    """The server gets a request of fewer bytes, and the client the answer to that."""
+    use(proxy, Shorten(4))
+    assert ask(proxy, "PUT", body=b"abcdef")[0] == 200
+    assert server.bodies == [b"abcd"]
+    assert proxy.requests[0].request_bytes == 6
+
+
+def test_a_lagging_answer_is_the_one_of_before(proxy: FaultProxy, server: RecordingServer) -> None:
+    """The first request for a path is answered by the server, later ones as that one was."""
+    use(proxy, Lag())
+    first = ask(proxy, path="/key?list-type=2")[2]
+    server.content = b"other"
+    assert ask(proxy, path="/key?list-type=2")[2] == first
+    assert ask(proxy, path="/key")[2] == b"other"
+    assert len(server.received) == 2
+    proxy.clear()
+    assert ask(proxy, path="/key?list-type=2")[2] == b"other"
 
 
 @pytest.mark.parametrize("at", ["request", "response"])
