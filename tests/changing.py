@@ -17,9 +17,6 @@ import dataprep
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.memory import MemoryStore
 
-IMAGES = 24
-_BYTES = 110_000
-
 
 class Step(NamedTuple):
     """One change of a store; without data, a removal."""
@@ -44,16 +41,16 @@ class Remade(NamedTuple):
     later_images: tuple[bytes, ...]
 
 
-def draw(folder: Path, seed: int) -> Path:
+def draw(folder: Path, seed: int, images: int = 24, image_bytes: int = 110_000) -> Path:
     """JPEGs in two classes, all of one size in bytes whatever the seed."""
     rng = np.random.default_rng(seed)
-    for number in range(IMAGES):
+    for number in range(images):
         path = folder / f"class-{number % 2}" / f"{number:02}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         buffer = io.BytesIO()
         noise = rng.integers(0, 256, (160, 160, 3), np.uint8)
         Image.fromarray(noise).save(buffer, "JPEG", quality=90)
-        path.write_bytes(_padded(buffer.getvalue()))
+        path.write_bytes(_padded(buffer.getvalue(), image_bytes))
     return folder
 
 
@@ -108,9 +105,9 @@ def _shard(source: Path, output: str, *, overwrite: bool) -> None:
     dataprep.shard(dataprep.ShardConfig.model_validate(content), overwrite=overwrite)
 
 
-def _padded(jpeg: bytes) -> bytes:
-    """The same image in ``_BYTES`` bytes: comments stand behind the start of it."""
-    missing = _BYTES - len(jpeg)
+def _padded(jpeg: bytes, size_bytes: int) -> bytes:
+    """The same image in so many bytes: comments stand behind the start of it."""
+    missing = size_bytes - len(jpeg)
     assert missing >= 4
     segments = b""
     while missing:

@@ -118,7 +118,8 @@ class RecordsSource:
         except ObjectNotFound as error:
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
-            raise SourceError(f"cannot list {self.uri}: {error}") from None
+            why = str(error).removeprefix(f"{self.uri}: ")
+            raise SourceError(f"cannot list {self.uri}: {why}") from None
         split = self._section.split or "train"
         if not self._prefix and find_own(entries, split, self.uri):
             return self._own(read_own(self._store, entries, split, self._section.format))

@@ -9,6 +9,7 @@ against the same ETag.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import os
@@ -17,10 +18,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dataprep.errors import ObjectNotFound, StoredBytesDiffer
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo, Versioned
+from dataprep.stores.s3_answers import require_whole
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_passing, translated
 from dataprep.stores.s3_leases import Dated
@@ -127,9 +129,12 @@ class S3Store:
                     continue
             if info is not None:
                 return info
+        with contextlib.suppress(StoreError):  # absent rather than damaged
+            self.delete(key)
         raise StoredBytesDiffer(
             f"{self._bucket.shown(key)}: the store holds other bytes than were sent, after "
-            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data"
+            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data. It was removed; run the same "
+            "command again once that is mended"
         )
 
     def create(self, key: str, data: Buffer) -> bool:
@@ -175,6 +180,7 @@ class S3Store:
             for page in pages.paginate(
                 Bucket=self._bucket.name, Prefix=below + prefix, **self._bucket.payer()
             ):
+                require_whole(page, self.uri)
                 for item in page.get("Contents", ()):
                     key = item["Key"][len(below) :]
                     if key and not (key.endswith("/") and item["Size"] == 0):

@@ -20,8 +20,10 @@ from dataprep.stores.options import StoreOptions
 _NOT_FOUND = {"404", "NoSuchKey", "NoSuchBucket", "NotFound"}
 _REFUSED = {
     *("401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
-    *("ExpiredToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled"),
+    "AllAccessDisabled",
 }
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
+_TOO_MANY = {"SlowDown", "ServiceUnavailable", "RequestLimitExceeded", "429", "503"}
 _FULL = {"QuotaExceeded", "InsufficientStorage", "507"}
 _DAMAGED_ON_THE_WAY = {"BadDigest", "IncompleteBody", "InvalidDigest", "RequestTimeout"}
 _DAMAGED_ON_THE_WAY |= {"XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"}
@@ -67,13 +69,13 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
     except (boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError) as error:
         where = options.endpoint_url or "S3"
         raise StoreUnreachable(
-            f"{name}: no complete answer from {where}: {_one_line(error)}. "
+            f"{name}: no complete answer from {where}: {_one_line(error).rstrip('.')}. "
             "Check --endpoint-url, the region and the network"
         ) from None
     except boto.FlexibleChecksumError:
         raise StoreError(
             f"{name}: what arrives has another checksum than what was stored: it is damaged "
-            "there, or something on the way changes data"
+            "there, or something on the way changes data. If it stays so, remove it and run again"
         ) from None
     except (boto.BotoCoreError, ValueError) as error:
         raise StoreError(f"{name}: {_one_line(error)}") from None
@@ -101,10 +103,30 @@ def _from_answer(error: object, name: str) -> StoreError:
         return PermissionRefused(
             f"{name}: permission refused ({said}): check the credentials and the bucket's policy"
         )
+    if code in _EXPIRED:
+        return PermissionRefused(
+            f"{name}: the credentials have expired ({said}): renew them, for instance by aws sso "
+            "login, and run the same command again"
+        )
+    if code == "RequestTimeTooSkewed":
+        return PermissionRefused(
+            f"{name}: this machine's clock and the store's differ too much ({said}): set the clock "
+            "(timedatectl set-ntp true), and run the same command again"
+        )
     if code in _FULL:
         return StoreFull(f"{name}: the store is full ({said})")
     if code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"):
         return StoreError(
             f"{name}: the bucket is in another region ({said}): set --set store.region"
         )
-    return StoreError(f"{name}: {code}: {said}")
+    advice = ""
+    if code in _TOO_MANY:
+        advice = ". Run it again later, or with fewer --workers: what is stored is kept"
+    elif _status(error) >= 500:
+        advice = ". The store failed at each attempt: run it again later, what is stored is kept"
+    return StoreError(f"{name}: {code}: {said.rstrip('.') if advice else said}{advice}")
+
+
+def _status(error: object) -> int:
+    response = getattr(error, "response", None) or {}
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
