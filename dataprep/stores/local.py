@@ -171,7 +171,13 @@ class LocalStore:
 
     def _partial(self) -> Path:
         folder = self.root / PARTIAL
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            raise ObjectNotFound(
+                f"the directory {self.uri!r} is gone: run the same command again, it makes what "
+                "was lost"
+            ) from None
         return folder / f"{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}"
 
     def _write(self, data: Buffer) -> Path:

@@ -133,8 +133,8 @@ class S3Store:
             self.delete(key)
         raise StoredBytesDiffer(
             f"{self._bucket.shown(key)}: the store holds other bytes than were sent, after "
-            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data. It was removed; run the same "
-            "command again once that is mended"
+            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data. It was "
+            "removed; run the same command again once that is mended"
         )
 
     def create(self, key: str, data: Buffer) -> bool:

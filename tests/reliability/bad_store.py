@@ -393,8 +393,8 @@ def main(arguments: Sequence[str]) -> int:
             if re.search(asked.only, f"{case[0].verb} {case[0].name} {case[1].name}")
         ]
         if asked.times is not None:
-            drawn = random.Random(asked.seed).sample(range(len(chosen)), asked.times)
-            chosen = [chosen[number] for number in sorted(drawn)]
+            random.Random(asked.seed).shuffle(chosen)
+            chosen = chosen[: asked.times]
         found = {**lags(bench), **attempts(bench, chosen, tell=True)}
     rows = [seen.row(fault, verb) for (fault, verb), seen in sorted(found.items())]
     for row in rows:
