@@ -60,10 +60,10 @@ def remade(folder: Path) -> Remade:
     _shard(draw(folder / "before", 1), uri, overwrite=False)
     store = MemoryStore(uri)
     before = {info.key: store.get(info.key) for info in store.list()}
-    images = tuple(sample.image for sample in dataprep.open(uri))
+    images = tuple(bytes(sample.image) for sample in dataprep.open(uri))
     with _recorded() as steps:
         _shard(draw(folder / "after", 2), uri, overwrite=True)
-    later = tuple(sample.image for sample in dataprep.open(uri))
+    later = tuple(bytes(sample.image) for sample in dataprep.open(uri))
     return Remade(before, tuple(steps), images, later)
 
 

@@ -71,7 +71,8 @@ class DaliLoader:
         self._following = None  # unless this epoch is read to its end
         try:
             for (batch,) in self._batches:
-                self._dataset.pinned.check()  # DALI reads the files itself, before it gives them
+                if self._dataset is not None:
+                    self._dataset.pinned.check()  # of files that DALI has read by now
                 labels = batch["labels"].flatten() - self._offset
                 yield Batch(batch["images"], labels, len(labels))
         except RuntimeError as error:

@@ -55,12 +55,12 @@ def test_the_manifest_is_removed_before_all_else(made: Remade) -> None:
 
 def all_of(dataset: Dataset, made: Remade) -> list[bytes]:
     """From one end to the other."""
-    return [sample.image for sample in dataset]
+    return [bytes(sample.image) for sample in dataset]
 
 
 def one_by_one(dataset: Dataset, made: Remade) -> list[bytes]:
     """By number, as the table of samples of the first says: it was read before."""
-    return [dataset[number].image for number in range(len(dataset))]
+    return [bytes(dataset[number].image) for number in range(len(dataset))]
 
 
 def by_records(dataset: Dataset, made: Remade) -> list[bytes]:

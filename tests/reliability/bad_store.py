@@ -183,7 +183,7 @@ class Bench:
         assert done.code == 0, done.err
         self.reference = stored(self.direct("done"))
         dataset = dataprep.open(f"s3://{BUCKET}/done", options=self._options)
-        self.images = digests([sample.image for sample in dataset])
+        self.images = digests([bytes(sample.image) for sample in dataset])
         self._outputs = 0
 
     def direct(self, prefix: str) -> S3Store:
@@ -193,7 +193,7 @@ class Bench:
     def attempt(self, operation: Operation, kind: Kind, rate: Rate, seen: Seen) -> list[str]:
         """One command under one fault; the lines it complained with."""
         method = operation.method
-        rules = [Rule(Match(method, operation.path, **_MATCHES[rate]), kind.fault)]  # type: ignore[arg-type]
+        rules = [Rule(Match(method, operation.path, **_MATCHES[rate]), kind.fault)]
         what = f"{operation.verb}, {operation.name}, {kind.name}, {rate}"
         seen.where.append(operation.name)
         if operation.verb == "multipart":

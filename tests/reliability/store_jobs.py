@@ -101,11 +101,14 @@ def _hurry() -> None:
     from dataprep.stores import s3_leases
 
     sleep = time.sleep
-    time.sleep = lambda duration_s: sleep(min(duration_s, _LONGEST_WAIT_S))
+
+    def hurried(duration_s: Any, /) -> None:
+        sleep(min(duration_s, _LONGEST_WAIT_S))
+
+    time.sleep = hurried
     s3_leases._GIVEN_UP_AFTER_S = 3.0
-    for function in (s3_leases.take, s3_leases.holders):
-        function.__kwdefaults__["lifetime_s"] = 4.0
-    s3_leases.take.__kwdefaults__["every_s"] = 0.5
+    s3_leases.take.__kwdefaults__ = {"lifetime_s": 4.0, "every_s": 0.5}
+    s3_leases.holders.__kwdefaults__ = {"lifetime_s": 4.0}
 
 
 def _dataprep(arguments: tuple[str, ...]) -> None:
@@ -122,9 +125,9 @@ def _read(uri: str, endpoint_url: str, how: str) -> None:
     try:
         dataset = dataprep.open(uri, options=options)
         if how == "all":
-            images = [sample.image for sample in dataset]
+            images = [bytes(sample.image) for sample in dataset]
         else:
-            images = [dataset[number].image for number in range(len(dataset))]
+            images = [bytes(dataset[number].image) for number in range(len(dataset))]
     except dataprep.errors.DataprepError as error:
         sys.stderr.write(f"dataprep: {error}\n")
         os._exit(1)
