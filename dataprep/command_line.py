@@ -22,6 +22,7 @@ from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError, DataprepError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _OBJECTS_OF_IMPORTS = 100_000
 
 
@@ -56,10 +57,13 @@ class Commands(TyperGroup):
             typer.echo(f"{self.program}: {one_line(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in (*_FULL, *_TOO_MANY):
                 raise
             _show_traceback(ctx)
-            typer.echo(f"{self.program}: cannot write: {error.strerror}", err=True)
+            what = f"cannot write: {error.strerror}"
+            if error.errno in _TOO_MANY:
+                what = "too many open files: raise the limit (ulimit -n 4096), and run again"
+            typer.echo(f"{self.program}: {what}", err=True)
             _drop_stdout()
             raise typer.Exit(1) from None
         except KeyboardInterrupt:

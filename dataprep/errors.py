@@ -35,6 +35,7 @@ are translated once, where the foreign library is called.
     │   └── StoredBytesDiffer                     what was stored is not what was sent
     ├── DatasetError           ValueError         an output cannot be read as a data set
     │   ├── ManifestMissing    FileNotFoundError  not there, or not complete
+    │   ├── DatasetChanged     RuntimeError       no longer what was opened
     │   ├── SchemaTooNew                          written by a newer version
     │   └── FormatMissing                         not made in the format that was asked for
     └── JobError               RuntimeError       the job cannot go on
@@ -207,6 +208,12 @@ class ManifestMissing(FileNotFoundError, DatasetError):
     """There is no data set here, or it is not complete."""
 
     # OSError's side comes first: its __new__ is the one that unpickling must find.
+
+
+class DatasetChanged(DatasetError, RuntimeError):
+    """The data set is being made anew, or was, since it was opened."""
+
+    exit_code = 1
 
 
 class SchemaTooNew(DatasetError):

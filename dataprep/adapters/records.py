@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.dataset import Dataset
-from dataprep.dataset.opening import present
 from dataprep.errors import CorruptRecord, TruncatedRecord
 from dataprep.formats import RecordOptions, get_format
 from dataprep.formats.records import Buffer
-from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.local import LocalStore
+from dataprep.pinned import Pinned
+from dataprep.stores import StoreOptions, open_store
+from dataprep.stores.local import LocalStore, version_of
 
 _CUSTOMARY = b"\x0a\x0dimage/encoded\x12"
 _OPEN_FILES = 512
@@ -69,7 +69,7 @@ class Records:
     """Images and labels of one split in one format.
 
     Can be pickled, forked, and shared by threads: files and connections belong to the process
-    that opened them.
+    that opened them. All read of the manifest that ``dataset`` opened, or raise DatasetChanged.
 
     Attributes:
         labels: int64 (samples,), counted from 0.
@@ -80,6 +80,7 @@ class Records:
         entry = dataset.manifest.formats[dataset.format]
         self._uri = dataset.store.uri
         self._options: StoreOptions | None = getattr(dataset.store, "options", None)
+        self._pinned = dataset.pinned
         self._format_name = dataset.format
         self._record_options = dataset.manifest.record_options(dataset.format)
         self.shard_keys: Sequence[str] = [shard.key for shard in entry.shards]
@@ -108,9 +109,7 @@ class Records:
 
     def shard(self, number: int) -> bytes:
         """All bytes of one shard: one sequential read."""
-        store, key = self._opened().store, self.shard_keys[number]
-        with present(store, key):
-            return store.get(key)
+        return self._opened().pinned.get(self.shard_keys[number])
 
     def samples_of(self, number: int) -> range:
         """Which samples lie in a shard."""
@@ -128,8 +127,9 @@ class Records:
             with _OPENING:
                 handles = self._handles
                 if handles is None or handles.process != os.getpid():
-                    store = open_store(self._uri, self._options)
-                    handles = _Handles(store, self._format_name, self._record_options)
+                    pinned = self._pinned.by(store := open_store(self._uri, self._options))
+                    root = store.root if isinstance(store, LocalStore) else None
+                    handles = _Handles(pinned, root, self._format_name, self._record_options)
                     self._handles = handles
         return handles
 
@@ -137,16 +137,18 @@ class Records:
 class _Handles:
     """What one process has opened."""
 
-    def __init__(self, store: Store, format_name: str, options: RecordOptions) -> None:
+    def __init__(
+        self, pinned: Pinned, root: Path | None, format_name: str, options: RecordOptions
+    ) -> None:
         self.process = os.getpid()
-        self.store = store
+        self.pinned = pinned
         self._format = get_format(format_name)
         self._options = options
         feature = options.layout.feature("encoded")
         # None for a format whose payload is no Example.
         self._image_key = feature_key(feature) if format_name == "tfrecord" and feature else None
         self._files: dict[str, int] = {}
-        self._root = store.root if isinstance(store, LocalStore) else None
+        self._root = root
 
     def __del__(self) -> None:
         for descriptor in self._files.values():
@@ -155,7 +157,7 @@ class _Handles:
     def read(self, key: str, offset: int, length: int) -> bytes:
         """Part of a shard; the first files stay open, since opening takes longer than reading."""
         if self._root is None:
-            return self.store.get_range(key, offset, length)
+            return self.pinned.get_range(key, offset, length)
         descriptor = self._files.get(key)
         if descriptor is not None:
             return os.pread(descriptor, length, offset)
@@ -171,12 +173,21 @@ class _Handles:
                 os.close(descriptor)
 
     def _open(self, path: Path, key: str) -> int:
-        try:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            with present(self.store, key):
-                self.store.head(key)  # raises what the store says to it
-            raise
+        """A file that is of the manifest: whatever gets its name later, it stays what it is."""
+        while True:
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self.pinned.get_range(key, 0, 1)  # raises what there is to say to it
+                raise
+            accepted = False
+            try:
+                accepted = self.pinned.accepts(key, version_of(os.fstat(descriptor)))
+            finally:
+                if not accepted:
+                    os.close(descriptor)
+            if accepted:
+                return descriptor
 
     def find_image(self, record: Buffer, key: str, offset: int) -> Buffer:
         """The image of one encoded record, its framing checked."""

@@ -17,12 +17,19 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
 from dataprep.manifest import ShardEntry
-from dataprep.stores import Store
 
 _MOST_FILES = 64  # a group: two groups are open at a time, and descriptors are few
+
+
+class Reads(Protocol):
+    """Where shards come from: a data set that is open."""
+
+    def get(self, key: str) -> bytes:
+        """All of an object."""
+        ...
 
 
 class _Copy(NamedTuple):
@@ -31,7 +38,7 @@ class _Copy(NamedTuple):
 
 
 def copied_ahead(
-    store: Store,
+    shards_of: Reads,
     shards: Sequence[ShardEntry],
     directory: str | os.PathLike[str] | None,
     limit_bytes: int,
@@ -45,13 +52,14 @@ def copied_ahead(
 
     Raises:
         StoreError: a shard cannot be had.
+        DatasetChanged: the split was made anew.
         OSError: no space, or no such directory.
     """
     groups = _groups(shards, limit_bytes // 2)
     if not groups:
         return
     stop = threading.Event()
-    copy = partial(_copies, store, directory, stop)
+    copy = partial(_copies, shards_of, directory, stop)
     with contextlib.ExitStack() as held, ThreadPoolExecutor(1) as thread:
         coming = thread.submit(copy, groups[0])
         # After the thread has ended: what it copied last is closed too.
@@ -82,7 +90,7 @@ def _groups(shards: Sequence[ShardEntry], limit_bytes: int) -> list[list[ShardEn
 
 
 def _copies(
-    store: Store,
+    shards_of: Reads,
     directory: str | os.PathLike[str] | None,
     stop: threading.Event,
     shards: Sequence[ShardEntry],
@@ -94,7 +102,7 @@ def _copies(
                 break
             file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  closed by who takes it
             copies.append(_Copy(file, shard))
-            file.write(store.get(shard.key))
+            file.write(shards_of.get(shard.key))
             file.flush()
     except BaseException:
         _close(copies)

@@ -73,9 +73,22 @@ def _shard_reader(dataset: Dataset) -> Any:
     root, entry = dataset.store.root, dataset.manifest.formats[dataset.format]
     paths = tf.constant([os.fspath(root / shard.key) for shard in entry.shards], tf.string)
     parse = _parser(dataset.manifest.record_options(dataset.format))
+    pinned = dataset.pinned
+
+    def check() -> bool:
+        pinned.check()
+        return True
+
+    def checked(number: Any, record: Any) -> Any:
+        # At the first record TensorFlow has the file open, which then stays what it is.
+        first = tf.equal(number, 0)
+        same = tf.cond(first, lambda: tf.numpy_function(check, [], tf.bool), lambda: first)
+        with tf.control_dependencies([same]):
+            return parse(record)
 
     def read(shard: Any) -> Any:
-        return tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES).map(parse)
+        records = tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES)
+        return records.enumerate().map(checked)
 
     return read
 

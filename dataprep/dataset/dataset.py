@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from dataprep import keys
 from dataprep.dataset.images import Images
-from dataprep.dataset.opening import present, stored_manifest
+from dataprep.dataset.opening import opened
 from dataprep.dataset.shards import Shard
 from dataprep.errors import CorruptRecord, DatasetError, FormatMissing
 from dataprep.formats import Sample, get_format
 from dataprep.formats.records import RawRecord
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
+from dataprep.pinned import Pinned
 from dataprep.stored_table import StoredTable, stored_table
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.protocol import Close, location
@@ -57,15 +58,24 @@ class Dataset(Sequence[Sample]):
 
     ``len`` and columns cost nothing, ``dataset[i]`` one range request, iteration one request a
     shard, the next shards being fetched meanwhile. Instances can be shared by threads, pickled
-    and forked: every process has connections of its own. As a context manager it lets go of
-    them at the end.
+    and forked: every process has connections of its own, and reads of the manifest that was opened
+    here. Where the split is made anew meanwhile, reading raises DatasetChanged. As a context
+    manager it lets go of connections at the end.
     """
 
-    def __init__(self, store: Store, split: str = "train", format: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        split: str = "train",
+        format: str | None = None,
+        pinned: Pinned | None = None,
+    ) -> None:
         self._store = store
         self._closed = False
         self.split = split
-        self.manifest = stored_manifest(store, split)
+        self.manifest, self.pinned = (
+            opened(store, split) if pinned is None else (pinned.manifest(), pinned)
+        )
         names = list(self.manifest.formats)
         self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
         if self.format not in names:
@@ -77,8 +87,8 @@ class Dataset(Sequence[Sample]):
         self._entry = self.manifest.formats[self.format]
         self._options = self.manifest.record_options(self.format)
 
-    def __reduce__(self) -> tuple[type[Dataset], tuple[Store, str, str]]:
-        return Dataset, (self._store, self.split, self.format)
+    def __reduce__(self) -> tuple[type[Dataset], tuple[Store, str, str, Pinned]]:
+        return Dataset, (self._store, self.split, self.format, self.pinned)
 
     def __enter__(self) -> Dataset:
         return self
@@ -111,7 +121,7 @@ class Dataset(Sequence[Sample]):
     @cached_property
     def label_space(self) -> LabelSpace:
         """The classes, by label."""
-        return LabelSpace.from_json(self._get(keys.LABELS), location(self.store, keys.LABELS))
+        return LabelSpace.from_json(self._get(keys.LABELS), location(self._store, keys.LABELS))
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -137,7 +147,8 @@ class Dataset(Sequence[Sample]):
 
     @cached_property
     def _table(self) -> StoredTable:
-        return stored_table(self.store, self.manifest)
+        with self.pinned.unchanged():
+            return stored_table(self.store, self.manifest)
 
     @cached_property
     def places(self) -> Places:
@@ -158,6 +169,16 @@ class Dataset(Sequence[Sample]):
         key = self._entry.shards[int(places.shards[number])].key
         return Place(key, int(places.offsets[number]), int(places.lengths[number]))
 
+    def read(self, key: str, offset: int, length: int) -> bytes:
+        """Part of one of its objects, such as ``place`` tells: one range request.
+
+        Raises:
+            DatasetChanged: the split was made anew since it was opened, or is being.
+            ObjectNotFound: the object is missing.
+        """
+        self._require_open()
+        return self.pinned.get_range(key, offset, length)
+
     @overload
     def __getitem__(self, index: SupportsIndex) -> Sample: ...
     @overload
@@ -166,9 +187,8 @@ class Dataset(Sequence[Sample]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         key, offset, length = self.place(index)
-        with present(self.store, key):
-            data = self.store.get_range(key, offset, length)
-        name = location(self.store, key)
+        data = self.read(key, offset, length)
+        name = location(self._store, key)
         records = list(self._format.read(data, f"{name} at {offset}"))
         if len(records) != 1:
             raise CorruptRecord(
@@ -217,8 +237,8 @@ class Dataset(Sequence[Sample]):
         return self._get(shard.key)
 
     def _get(self, key: str) -> bytes:
-        with present(self.store, key):
-            return self.store.get(key)
+        self._require_open()
+        return self.pinned.get(key)
 
     def _samples_in(self, data: bytes, key: str) -> Iterator[Sample]:
         name = location(self._store, key)
@@ -258,6 +278,8 @@ def open_dataset(
         split: which one.
         format: which of its formats; TFRecord if it has it.
         options: endpoint, profile and the like.
+
+    Reading raises DatasetChanged where the split is made anew after it was opened.
 
     Raises:
         ManifestMissing: nothing there, or not complete; it says what is there.

@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.errors import ManifestMissing, ObjectNotFound
-from dataprep.manifest import Manifest, require_sums
+from dataprep.manifest import require_sums
+from dataprep.pinned import Opened, Pinned
 from dataprep.stores import Store
 from dataprep.stores.protocol import location
 
 _MOST_KEYS = 100_000
 
 
-def stored_manifest(store: Store, split: str) -> Manifest:
-    """The manifest of a complete split.
+def opened(store: Store, split: str) -> Opened:
+    """The manifest of a complete split, and its objects.
 
     Raises:
         ManifestMissing: there is none; it says what is there instead.
         SchemaTooNew: written by a newer version.
         DatasetError: no manifest at all.
     """
-    key = keys.manifest(split)
     try:
-        name = location(store, key)
-        return require_sums(Manifest.from_json(store.get(key), name), name)
+        found = Pinned.open(store, split)
     except ObjectNotFound:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {what_is_there(store, split)}"
         ) from None
-
-
-@contextlib.contextmanager
-def present(store: Store, key: str) -> Iterator[None]:
-    """Whatever word a store has for an object that is not there, as one that says where.
-
-    Raises:
-        ObjectNotFound: it is not there.
-    """
-    try:
-        yield
-    except ObjectNotFound:
-        raise ObjectNotFound(
-            f"{location(store, key)} is missing: dataprep verify {store.uri} says what else is"
-        ) from None
+    require_sums(found.manifest, location(store, keys.manifest(split)))
+    return found
 
 
 def what_is_there(store: Store, split: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.dataset.opening import stored_manifest, what_is_there
+from dataprep.dataset.opening import opened, what_is_there
 from dataprep.errors import ManifestMissing
 from dataprep.inspection.summary import COLUMNS, SplitSummary, summarise
 from dataprep.inspection.target import splits_of
@@ -44,6 +44,7 @@ def summaries(store: Store, split: str | None = None) -> tuple[SplitSummary | Un
 
 
 def _summary(store: Store, split: str) -> SplitSummary:
-    manifest = stored_manifest(store, split)
+    manifest, pinned = opened(store, split)
     columns = [*COLUMNS, *(f"{name}_length" for name in manifest.formats)]
-    return summarise(manifest, stored_table(store, manifest).frame(columns))
+    with pinned.unchanged():
+        return summarise(manifest, stored_table(store, manifest).frame(columns))

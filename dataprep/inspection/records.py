@@ -11,7 +11,6 @@ import pandas as pd
 
 from dataprep.counted import counted
 from dataprep.dataset import Dataset
-from dataprep.dataset.opening import present
 from dataprep.errors import ConfigError, RecordError
 from dataprep.inspection.framing import SPANS, Span
 from dataprep.inspection.ranges import Ranges
@@ -19,6 +18,7 @@ from dataprep.inspection.record import Place, Record, damaged, read_record
 from dataprep.inspection.table import format_at, is_near
 from dataprep.inspection.target import ShardTarget
 from dataprep.ordered import in_order
+from dataprep.pinned import present
 from dataprep.receipt import Row
 from dataprep.stores import Store
 
@@ -46,6 +46,10 @@ class Records(Protocol):
         """Key of the object that it lies in, and where; ConfigError where there is none."""
         ...
 
+    def read(self, key: str, offset: int, length: int) -> bytes:
+        """Part of that object; ObjectNotFound where it is missing."""
+        ...
+
 
 class OutputRecords:
     """The samples of one split."""
@@ -68,6 +72,10 @@ class OutputRecords:
         within = number - shard.samples.start
         uri = f"{self.store.uri}/{key}"
         return key, Place(uri, self._dataset.format, within, offset, length, number, known)
+
+    def read(self, key: str, offset: int, length: int) -> bytes:
+        """Of the manifest that was opened, or DatasetChanged."""
+        return self._dataset.read(key, offset, length)
 
 
 class ShardRecords:
@@ -98,6 +106,11 @@ class ShardRecords:
         _require(number, len(spans), self.title)
         return self._placed(number, spans[number].offset, spans[number].length, {})
 
+    def read(self, key: str, offset: int, length: int) -> bytes:
+        """Of the object as it is now."""
+        with present(self.store, key):
+            return self.store.get_range(key, offset, length)
+
     @cached_property
     def _spans(self) -> Sequence[Span]:
         spans: list[Span] = []
@@ -125,7 +138,7 @@ def fetch(records: Records, number: int) -> Record:
         ConfigError: there is none of that number.
         RecordError: it is damaged.
     """
-    return _fetch(records.store, *records.place(number))
+    return _fetch(records, *records.place(number))
 
 
 def fetch_some(records: Records, numbers: Sequence[int]) -> Iterator[Record]:
@@ -138,7 +151,7 @@ def fetch_some(records: Records, numbers: Sequence[int]) -> Iterator[Record]:
 
     def one(placed: tuple[str, Place]) -> Record:
         try:
-            return _fetch(records.store, *placed)
+            return _fetch(records, *placed)
         except RecordError as error:
             return damaged(placed[1], str(error))
 
@@ -151,10 +164,8 @@ def spread_evenly(count: int, wanted: int) -> list[int]:
     return [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
 
 
-def _fetch(store: Store, key: str, place: Place) -> Record:
-    with present(store, key):
-        data = store.get_range(key, place.offset, place.length)
-    return read_record(data, place)
+def _fetch(records: Records, key: str, place: Place) -> Record:
+    return read_record(records.read(key, place.offset, place.length), place)
 
 
 def _require(number: int, count: int, title: str) -> None:

@@ -23,6 +23,7 @@ from dataprep.job.attempts import lost_beside_others, on_worker, result_of
 from dataprep.job.engine import OnResult, nothing
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
 from dataprep.job.journal import ISOLATED
+from dataprep.job.open_files import allow_open_files
 from dataprep.worker import Progress, Report, ShardTask
 
 _ANSWER_TIMEOUT_S = 15
@@ -64,9 +65,12 @@ class Cluster:
     def begin(self) -> Future[Any]:
         """Start, or connect, while the caller does something else: the client that will be."""
         if self._client is None:
+            local = not (self._options.scheduler or self._options.cluster)
+            if local:
+                allow_open_files(self._options.worker_count)
             self._client = Future()
             self._open.enter_context(_quiet())
-            if not (self._options.scheduler or self._options.cluster):
+            if local:
                 begin_imports()
             with interrupts_held():
                 threading.Thread(target=self._start, args=(self._client,), daemon=True).start()

@@ -30,7 +30,8 @@ _STORE_THREADS = 16
 def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
     """The shards of which everything is in the store, with the sizes and ETags of its receipt.
 
-    One listing, and the head of each receipt; no shard is read.
+    One listing, which may lag behind; so of what it shows each receipt is read, and each object
+    asked for. No shard is read.
     """
     listed = {info.key: info for info in store.list()}
 
@@ -44,12 +45,19 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
         except (ObjectNotFound, CorruptRecord):
             return False
         return {file.key for file in files} == wanted and all(
-            _is_as_told(listed[file.key], file) for file in files
+            _is_as_told(listed[file.key], file) and _is_there(store, file) for file in files
         )
 
     shards = range(job.shards) if among is None else among
     found = in_order(lambda shard: (shard, whole(shard)), shards, _STORE_THREADS)
     return [shard for shard, is_whole in found if is_whole]
+
+
+def _is_there(store: Store, file: StoredFile) -> bool:
+    try:
+        return _is_as_told(store.head(file.key), file)
+    except ObjectNotFound:
+        return False
 
 
 def _is_as_told(info: ObjectInfo, file: StoredFile) -> bool:

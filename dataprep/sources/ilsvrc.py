@@ -170,7 +170,8 @@ class ILSVRC:
         except ObjectNotFound as error:
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
-            raise SourceError(f"cannot list {self.uri}: {error}") from None
+            why = str(error).removeprefix(f"{self.uri}: ")
+            raise SourceError(f"cannot list {self.uri}: {why}") from None
         if not entries:
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
         return _Place(Archives(self._folder, self._section.cache), tuple(sorted(entries)), True)

@@ -56,7 +56,8 @@ class ImageFolder:
                 ) from None
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
-            raise SourceError(f"cannot list {self.uri}: {error}") from None
+            why = str(error).removeprefix(f"{self.uri}: ")
+            raise SourceError(f"cannot list {self.uri}: {why}") from None
         if not entries:
             raise SourceNotFound(f"no files in {self.uri!r}: nothing lies there (check --source)")
         return self._listing(entries)

@@ -16,6 +16,7 @@ from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.names import unescape
+from dataprep.pinned import Pinned
 from dataprep.sources.protocol import Problem
 from dataprep.sources.record_content import Fields, fields_of
 from dataprep.sources.record_files import Format
@@ -40,6 +41,7 @@ class OwnSplit:
         sizes: int64 bytes of its image; None in outputs of earlier versions.
         values: float32 labels where samples have several.
         label_space: the classes of the output.
+        pinned: its objects, as long as its manifest stays.
         has_boxes: whether its records have bounding boxes.
     """
 
@@ -54,6 +56,7 @@ class OwnSplit:
     sizes: NDArray[np.int64] | None
     values: NDArray[np.float32] | None
     label_space: LabelSpace
+    pinned: Pinned
     has_boxes: bool = False
 
     def cut_off(self) -> dict[int, Problem]:
@@ -95,8 +98,8 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         SourceError: its tables cannot be read, or it has not this format.
     """
     try:
-        key = keys.manifest(split)
-        manifest = require_sums(Manifest.from_json(store.get(key), key), key)
+        manifest, pinned = Pinned.open(store, split)
+        require_sums(manifest, keys.manifest(split))
         label_space = LabelSpace.from_json(store.get(keys.LABELS))
         form = _format(manifest, wanted, store.uri)
         stored = stored_table(store, manifest)
@@ -104,7 +107,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         sizes = "image_bytes" in stored.names
         table = stored.columns(["source", "synset", *places, *(["image_bytes"] if sizes else [])])
         names = [unescape(name) for name in table["source"].to_pylist()]
-        return OwnSplit(
+        own = OwnSplit(
             form=form,
             fields=fields_of(manifest.config.get("layout", "imagenet")),
             shards=_shards(manifest, form, entries, store.uri),
@@ -116,8 +119,10 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
             sizes=_column(table, "image_bytes") if sizes else None,
             values=_values(store.get(keys.plan(split)), names),
             label_space=label_space,
+            pinned=pinned,
             has_boxes=manifest.config.get("boxes") is not None,
         )
+        pinned.check()
     except (DatasetError, ObjectNotFound, KeyError, ValueError) as error:
         if isinstance(error, SourceError):
             raise
@@ -125,6 +130,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
             f"{store.uri}: the tables of split {split!r} cannot be read ({error}): mend them "
             "(dataprep verify), or name the folder of its shards as the source"
         ) from None
+    return own
 
 
 def _is_manifest(key: str) -> bool:

@@ -13,8 +13,17 @@ from itertools import chain
 
 import numpy as np
 
-from dataprep.errors import CorruptImage, CorruptRecord, ObjectNotFound, SourceError, SourceNotFound
+from dataprep.errors import (
+    CorruptImage,
+    CorruptRecord,
+    DatasetChanged,
+    ObjectNotFound,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+)
 from dataprep.formats.recordio import MAGIC
+from dataprep.pinned import Pinned
 from dataprep.sources.class_names import read_class_names, split_uri
 from dataprep.sources.files import reading
 from dataprep.sources.framing import Framed, recordio_at, tfrecord_at
@@ -71,6 +80,7 @@ class RecordsSource:
         self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
         self._form: Format | None = None
         self._fields: Fields | None = None
+        self._pinned: Pinned | None = None
 
     @property
     def uri(self) -> str:
@@ -78,10 +88,17 @@ class RecordsSource:
         return f"{self._store.uri}/{self._prefix}" if self._prefix else self._store.uri
 
     def read(self, item: Located) -> bytes:
-        """The image of one record."""
+        """The image of one record.
+
+        Raises:
+            SourceChanged: the output that it lies in was made anew since it was listed.
+        """
         where = f"record at byte {item.offset} of {item.container}"
-        with reading(self._store, item.container, self.uri):
-            form, framed = self._framed(item)
+        try:
+            with reading(self._store, item.container, self.uri):
+                form, framed = self._framed(item)
+        except DatasetChanged as error:
+            raise SourceChanged(str(error)) from None
         if framed.problem:
             raise CorruptImage(f"{where}: {framed.problem}")
         try:
@@ -101,14 +118,15 @@ class RecordsSource:
         except ObjectNotFound as error:
             raise SourceNotFound(f"{error} (check --source)") from None
         except OSError as error:
-            raise SourceError(f"cannot list {self.uri}: {error}") from None
+            why = str(error).removeprefix(f"{self.uri}: ")
+            raise SourceError(f"cannot list {self.uri}: {why}") from None
         split = self._section.split or "train"
         if not self._prefix and find_own(entries, split, self.uri):
             return self._own(read_own(self._store, entries, split, self._section.format))
         return self._scanned(self._shards(entries, split))
 
     def _framed(self, item: Located) -> tuple[Format, Framed]:
-        fetch = partial(self._store.get_range, item.container)
+        fetch = partial((self._pinned or self._store).get_range, item.container)
         data = Ranges(fetch, item.bytes + _ROOM_BYTES)
         form = self._form
         if form is None:
@@ -124,7 +142,7 @@ class RecordsSource:
         return of_example(framed.payload, fields)
 
     def _own(self, own: OwnSplit) -> Listing:
-        self._form, self._fields = own.form, own.fields
+        self._form, self._fields, self._pinned = own.form, own.fields, own.pinned
         sizes = own.sizes
         if sizes is None:
             places = self._sizes_by_place(own)

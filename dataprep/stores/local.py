@@ -9,6 +9,7 @@ import platform
 import secrets
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from dataprep.stores.local_listing import files_below
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.past_cache import write_all
 from dataprep.stores.processes import started
-from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo
+from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
@@ -68,23 +69,39 @@ class LocalStore:
 
     def get(self, key: str) -> bytes:
         """The file's bytes."""
+        return self._get(key)[0]
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """Part of a file."""
+        return self.get_versioned(key, offset, length).data
+
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
+        """All of a file, or part of it; another file of that name is another version."""
+        if length is None and not offset:
+            data, status = self._get(key)
+            return Versioned(data, version_of(status))
+        path, left = self._path(key), sys.maxsize if length is None else length
+        with reading(key), _opened(path, key) as file:
+            status = os.fstat(file.fileno())
+            file.seek(offset)
+            chunks = []
+            while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+                chunks.append(chunk)
+                left -= len(chunk)
+            return Versioned(b"".join(chunks), version_of(status))
+
+    def version(self, key: str) -> str:
+        """Of the file: opened, since clients of network file systems ask their server then."""
+        with reading(key), _opened(self._path(key), key) as file:
+            return version_of(os.fstat(file.fileno()))
+
+    def _get(self, key: str) -> tuple[bytes, os.stat_result]:
         name = os.path.join(self._root, _checked(key, self.uri))  # noqa: PTH118  five times faster
         try:
             return _whole(name, key)
         except OSError:
             with reading(key):
                 raise
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Part of a file."""
-        path = self._path(key)
-        with reading(key), _opened(path, key) as file:
-            file.seek(offset)
-            chunks = []
-            while length > 0 and (chunk := file.read(length)):
-                chunks.append(chunk)
-                length -= len(chunk)
-            return b"".join(chunks)
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Write under a temporary name, fsync, rename, fsync the directory."""
@@ -155,7 +172,13 @@ class LocalStore:
 
     def _partial(self) -> Path:
         folder = self.root / PARTIAL
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            raise ObjectNotFound(
+                f"the directory {self.uri!r} is gone: run the same command again, it makes what "
+                "was lost"
+            ) from None
         process = f"{os.getpid()}.{started(os.getpid())}"
         return folder / f"{platform.node()}-{process}-{secrets.token_hex(8)}"
 
@@ -177,7 +200,12 @@ def _checked(key: str, uri: str) -> str:
     return key
 
 
-def _whole(name: str, key: str) -> bytes:
+def version_of(status: os.stat_result) -> str:
+    """What tells a file from others that had its name, or will have it."""
+    return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
+
+
+def _whole(name: str, key: str) -> tuple[bytes, os.stat_result]:
     """All of a regular file, by as few calls as that takes: small files are read by the million."""
     descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -186,11 +214,11 @@ def _whole(name: str, key: str) -> bytes:
             raise _not_regular(key)
         data = os.read(descriptor, status.st_size + 1)
         if len(data) == status.st_size:
-            return data
+            return data, status
         chunks = [data]  # it grew or shrank meanwhile, or is above 2 GiB
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             chunks.append(chunk)
-        return b"".join(chunks)
+        return b"".join(chunks), status
     finally:
         os.close(descriptor)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)
 
 
@@ -27,6 +28,20 @@ def translated(name: str) -> Iterator[None]:
         if error.errno in _FULL:
             raise StoreFull(
                 f"no space left while writing {name!r}: free some and run again, it resumes"
+            ) from None
+        if error.errno == errno.EROFS:
+            raise PermissionRefused(
+                f"{error.filename or name!r}: the disk is read-only: mount it for writing, or "
+                "choose another place"
+            ) from None
+        if error.errno == errno.EFBIG:
+            raise StoreFull(
+                f"no space left while writing {name!r}: files may not be larger here (ulimit -f)"
+            ) from None
+        if error.errno in _TOO_MANY:
+            raise StoreError(
+                f"{name!r}: too many open files: raise the limit (ulimit -n 4096), or take fewer "
+                "workers, and run again"
             ) from None
         raise StoreError(f"{name!r}: {error.strerror or error}") from None
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator
+from itertools import count
 
 from dataprep.errors import ObjectNotFound
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo
+from dataprep.stores.protocol import Buffer, ObjectInfo, Versioned
 
-_ROOTS: dict[str, dict[str, bytes]] = {}
+_ROOTS: dict[str, dict[str, Versioned]] = {}
+_SERIAL = count()
 _LOCK = threading.Lock()
 
 
@@ -42,18 +44,26 @@ class MemoryStore:
 
     def get(self, key: str) -> bytes:
         """The object's bytes."""
-        try:
-            return self._objects[key]
-        except KeyError:
-            raise ObjectNotFound(f"no such object: {key!r} in {self._uri}") from None
+        return self._stored(key).data
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object."""
         return self.get(key)[offset : offset + length]
 
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
+        """All of an object, or part of it; versions are counted."""
+        data, version = self._stored(key)
+        whole = length is None and not offset
+        end = None if length is None else offset + length
+        return Versioned(data if whole else data[offset:end], version)
+
+    def version(self, key: str) -> str:
+        """As they are counted."""
+        return self._stored(key).version
+
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Keep a copy."""
-        self._objects[key] = bytes(data)
+        self._objects[key] = _copied(data)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
@@ -61,14 +71,14 @@ class MemoryStore:
         with _LOCK:
             if key in self._objects:
                 return False
-            self._objects[key] = bytes(data)
+            self._objects[key] = _copied(data)
         return True
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Keys that begin with ``prefix``."""
-        for key, data in list(self._objects.items()):
+        for key, stored in list(self._objects.items()):
             if key.startswith(prefix):
-                yield _info(key, data)
+                yield _info(key, stored.data)
 
     def head(self, key: str) -> ObjectInfo:
         """Size and MD5."""
@@ -77,6 +87,16 @@ class MemoryStore:
     def delete(self, key: str) -> None:
         """Forget the object."""
         self._objects.pop(key, None)
+
+    def _stored(self, key: str) -> Versioned:
+        try:
+            return self._objects[key]
+        except KeyError:
+            raise ObjectNotFound(f"no such object: {key!r} in {self._uri}") from None
+
+
+def _copied(data: Buffer) -> Versioned:
+    return Versioned(bytes(data), str(next(_SERIAL)))
 
 
 def _info(key: str, data: bytes) -> ObjectInfo:

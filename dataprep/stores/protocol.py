@@ -95,6 +95,33 @@ class Delete(Protocol):
         ...
 
 
+class Versioned(NamedTuple):
+    """Bytes as they were read, and of which version of the object; empty where that is unknown.
+
+    Whatever is put under a key later has another version, or holds the same bytes.
+    """
+
+    data: bytes
+    version: str
+
+
+@runtime_checkable
+class GetVersioned(Protocol):
+    """Tells of which version of an object bytes are; no store has to.
+
+    A data set is read by these where a store has them: whoever derives one from another store, and
+    changes what ``get`` gives, changes this.
+    """
+
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
+        """As ``get``, or as ``get_range`` where a length is given, all bytes of one version."""
+        ...
+
+    def version(self, key: str) -> str:
+        """Of the object that is there now. Raises ObjectNotFound where there is none."""
+        ...
+
+
 class Holder(NamedTuple):
     """Who holds a lease, as far as the store can tell.
 

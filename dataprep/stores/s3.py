@@ -9,6 +9,7 @@ against the same ETag.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import os
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo
+from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo, Versioned
+from dataprep.stores.s3_answers import require_whole
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_passing, translated
 from dataprep.stores.s3_leases import Dated
@@ -93,7 +95,7 @@ class S3Store:
 
     def get(self, key: str) -> bytes:
         """The object's bytes, held against its ETag."""
-        return self._reader.read(key, {})
+        return self._reader.read(key, {}).data
 
     def get_to(self, key: str, file: BinaryIO) -> None:
         """Write the object's bytes to ``file`` as they come, held against its ETag."""
@@ -101,10 +103,19 @@ class S3Store:
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Part of an object, by one range request."""
+        return self.get_versioned(key, offset, length).data
+
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
+        """All of an object, or part of it by one range request, and the ETag of that answer."""
+        if length is None:
+            return self._reader.read(key, {"Range": f"bytes={offset}-"} if offset else {})
         if length <= 0:
-            self.head(key)
-            return b""
+            return Versioned(b"", self.version(key))
         return self._reader.read(key, {"Range": f"bytes={offset}-{offset + length - 1}"})
+
+    def version(self, key: str) -> str:
+        """The ETag."""
+        return self.head(key).etag or ""
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store, then confirm; what does not match is stored again, then refused."""
@@ -124,9 +135,12 @@ class S3Store:
                     continue
             if info is not None:
                 return info
+        with contextlib.suppress(StoreError):  # absent rather than damaged
+            self.delete(key)
         raise StoredBytesDiffer(
             f"{self._bucket.shown(key)}: the store holds other bytes than were sent, after "
-            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data"
+            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data. It was "
+            "removed; run the same command again once that is mended"
         )
 
     def create(self, key: str, data: Buffer) -> bool:
@@ -172,6 +186,7 @@ class S3Store:
             for page in pages.paginate(
                 Bucket=self._bucket.name, Prefix=below + prefix, **self._bucket.payer()
             ):
+                require_whole(page, self.uri)
                 for item in page.get("Contents", ()):
                     key = item["Key"][len(below) :]
                     if key and not (key.endswith("/") and item["Size"] == 0):

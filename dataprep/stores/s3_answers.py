@@ -1,4 +1,4 @@
-"""What an answer to a GET holds: its body, copied to a file as it comes, and its MD5."""
+"""What an answer to a GET holds: its body, copied to a file as it comes, its MD5; a listing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
+
+from dataprep.errors import StoreError
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _PIECE_BYTES = 2**20
@@ -24,6 +26,21 @@ def md5_of(answer: Mapping[str, Any]) -> str | None:
     etag: str = answer.get("ETag", "").strip('"')
     kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
     return None if kms or not _MD5.fullmatch(etag) else etag
+
+
+def require_whole(page: Mapping[str, Any], where: str) -> None:
+    """Refuse a page of a listing that says both that it is the last and how to go on.
+
+    A listing has no checksum; a bit of it must not lose all keys that follow.
+
+    Raises:
+        StoreError: it contradicts itself.
+    """
+    if page.get("NextContinuationToken") and not page.get("IsTruncated"):
+        raise StoreError(
+            f"{where}: an answer that lists objects contradicts itself: something between here and "
+            "there changes data, or the server is broken. Run the same command again"
+        )
 
 
 def copied(answer: Mapping[str, Any], file: BinaryIO) -> Copied:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from dataprep.credentials import without_credentials
 from dataprep.errors import (
@@ -20,8 +22,10 @@ from dataprep.stores.options import StoreOptions
 _NOT_FOUND = {"404", "NoSuchKey", "NoSuchBucket", "NotFound"}
 _REFUSED = {
     *("401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
-    *("ExpiredToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled"),
+    "AllAccessDisabled",
 }
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"}
+_TOO_MANY = {"SlowDown", "ServiceUnavailable", "RequestLimitExceeded", "429", "503"}
 _FULL = {"QuotaExceeded", "InsufficientStorage", "507"}
 _NOT_AS_SENT = {
     *("BadDigest", "IncompleteBody", "InvalidDigest"),
@@ -70,13 +74,13 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
     except (boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError) as error:
         where = options.endpoint_url or "S3"
         raise StoreUnreachable(
-            f"{name}: no complete answer from {where}: {_one_line(error)}. "
+            f"{name}: no complete answer from {where}: {_one_line(error).rstrip('.')}. "
             "Check --endpoint-url, the region and the network"
         ) from None
     except boto.FlexibleChecksumError:
         raise StoreError(
             f"{name}: what arrives has another checksum than what was stored: it is damaged "
-            "there, or something on the way changes data"
+            "there, or something on the way changes data. If it stays so, remove it and run again"
         ) from None
     except (boto.BotoCoreError, ValueError) as error:
         raise StoreError(f"{name}: {_one_line(error)}") from None
@@ -100,19 +104,61 @@ def _from_answer(error: object, name: str) -> StoreError:
         if code == "NoSuchBucket" or name.count("/") <= 2:
             return ObjectNotFound(f"{name}: no such bucket: create it first")
         return ObjectNotFound(f"{name}: not found")
-    if code in _REFUSED:
-        return PermissionRefused(
-            f"{name}: permission refused ({said}): check the credentials and the bucket's policy"
-        )
-    if code in _NOT_AS_SENT:
-        return StoreError(
-            f"{name}: what reaches the store is not what was sent ({said}): something between here "
-            "and there changes data"
-        )
-    if code in _FULL:
-        return StoreFull(f"{name}: the store is full ({said})")
-    if code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"):
-        return StoreError(
-            f"{name}: the bucket is in another region ({said}): set --set store.region"
-        )
-    return StoreError(f"{name}: {code}: {said}")
+    for codes, kind, what, advice in _ANSWERS:
+        if code in codes:
+            return kind(f"{name}: {what} ({said}){advice}")
+    advice = ""
+    if code in _TOO_MANY:
+        advice = ". Run it again later, or with fewer --workers: what is stored is kept"
+    elif _status(error) >= 500:
+        advice = ". The store failed at each attempt: run it again later, what is stored is kept"
+    return StoreError(f"{name}: {code}: {said.rstrip('.') if advice else said}{advice}")
+
+
+class _Answer(NamedTuple):
+    """Codes of one kind, the error for them, what happened, and what to do about it."""
+
+    codes: AbstractSet[str]
+    error: type[StoreError]
+    what: str
+    advice: str
+
+
+_ANSWERS = (
+    _Answer(
+        _REFUSED,
+        PermissionRefused,
+        "permission refused",
+        ": check the credentials and the bucket's policy",
+    ),
+    _Answer(
+        _NOT_AS_SENT,
+        StoreError,
+        "what reaches the store is not what was sent",
+        ": something between here and there changes data",
+    ),
+    _Answer(
+        _EXPIRED,
+        PermissionRefused,
+        "the credentials have expired",
+        ": renew them, for instance by aws sso login, and run the same command again",
+    ),
+    _Answer(
+        {"RequestTimeTooSkewed"},
+        PermissionRefused,
+        "this machine's clock and the store's differ too much",
+        ": set the clock (timedatectl set-ntp true), and run the same command again",
+    ),
+    _Answer(_FULL, StoreFull, "the store is full", ""),
+    _Answer(
+        {"PermanentRedirect", "AuthorizationHeaderMalformed", "301"},
+        StoreError,
+        "the bucket is in another region",
+        ": set --set store.region",
+    ),
+)
+
+
+def _status(error: object) -> int:
+    response = getattr(error, "response", None) or {}
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)

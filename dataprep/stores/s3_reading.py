@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dataprep.errors import StoreError
 from dataprep.stores.attempts import attempts
-from dataprep.stores.protocol import Buffer
+from dataprep.stores.protocol import Buffer, Versioned
 from dataprep.stores.s3_answers import copied, md5_of
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
@@ -47,13 +47,13 @@ class S3Reader:
     def holds(self, key: str, data: Buffer) -> bool:
         """Whether the object reads back as ``data``."""
         try:
-            return self._fetch(key, {})[0] == data
+            return self._fetch(key, {})[0].data == data
         except Exception as error:
             if is_checksum(error):
                 return False
             raise
 
-    def read(self, key: str, arguments: Mapping[str, Any]) -> bytes:
+    def read(self, key: str, arguments: Mapping[str, Any]) -> Versioned:
         """Read, and again after a broken connection or a body that is not what the ETag says.
 
         An ETag that looks like an MD5 and is none shows by two readings that agree, in a bucket
@@ -63,16 +63,18 @@ class S3Reader:
         with translated(self._bucket.shown(key), self._bucket.options):
             for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
                 try:
-                    data, md5 = self._fetch(key, arguments)
+                    found, md5 = self._fetch(key, arguments)
                 except Exception as error:
                     if last or not is_passing(error):
                         raise
                     continue
                 if md5 is None or self._is_whole(
-                    md5, hashlib.md5(data, usedforsecurity=False).hexdigest(), data == before
+                    md5,
+                    hashlib.md5(found.data, usedforsecurity=False).hexdigest(),
+                    found.data == before,
                 ):
-                    return data
-                before = data
+                    return found
+                before = found.data
         raise self._changing(key)
 
     def read_to(self, key: str, file: BinaryIO) -> None:
@@ -114,22 +116,24 @@ class S3Reader:
             "the ETag: it is damaged in the store, or something on the way changes data"
         )
 
-    def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[bytes, str | None]:
-        """The body of one GET, and its MD5 where the answer gives one."""
+    def _fetch(self, key: str, arguments: Mapping[str, Any]) -> tuple[Versioned, str | None]:
+        """The body of one GET with its ETag, and its MD5 where the answer gives one."""
         client = self._client()
         asked_s = time.monotonic()
         try:
             answer: Any = client.get_object(**self._bucket.object(key), **arguments)
         except client.exceptions.ClientError as error:
             if error_code(error) == "InvalidRange":
-                return b"", None  # it begins where the object has already ended
+                # It begins where the object has already ended, whatever version that is.
+                return Versioned(b"", ""), None
             raise
         begun_s = time.monotonic()
         # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
         with contextlib.closing(answer["Body"]) as body:
             data: bytes = body.read()
         _log.debug(GOT, key, len(data), begun_s - asked_s, time.monotonic() - asked_s)
-        return data, None if "Range" in arguments else md5_of(answer)
+        version = answer.get("ETag", "").strip('"')
+        return Versioned(data, version), None if "Range" in arguments else md5_of(answer)
 
     def dated(self, key: str) -> Dated:
         """A small object, and its age by the server's clock; asked again where the answer broke."""

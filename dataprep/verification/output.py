@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from dataprep import keys
@@ -23,6 +24,7 @@ from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import noted
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
+from dataprep.pinned import Pinned
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
@@ -64,6 +66,7 @@ def verify(
 
     Raises:
         ManifestMissing: there is no such split, or nothing at all.
+        DatasetChanged: a split was made anew meanwhile, or is being: nothing can be said of it.
         StoreError: the store cannot be read.
     """
     store = open_store(output, options)
@@ -106,7 +109,16 @@ def verify_split(
         job = JobFile.from_json(store.get(keys.job(split)), keys.job(split))
     except (ObjectNotFound, DatasetError) as error:
         return _without_job(store, split, depth, error)
-    return _verify_job(store, job, depth, workers, on_shard)
+    with _unchanged(store, split):
+        return _verify_job(store, job, depth, workers, on_shard)
+
+
+def _unchanged(store: Store, split: str) -> AbstractContextManager[None]:
+    """While a split that is complete stays as it is; any other is looked at as it is."""
+    try:
+        return Pinned.open(store, split).pinned.unchanged()
+    except (ObjectNotFound, DatasetError):
+        return nullcontext()
 
 
 def _verify_job(

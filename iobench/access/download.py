@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from dataprep import keys
+from dataprep.dataset import Dataset
 from dataprep.errors import PermissionRefused
 from dataprep.ordered import in_order
 from dataprep.stores import ObjectInfo, Store, open_store
@@ -26,19 +28,24 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
 
     Raises:
         Unavailable: they have no room there; nothing is copied.
+        DatasetChanged: the shards were made anew meanwhile.
         StoreError: an object cannot be had.
         OSError: it cannot be written.
     """
     store = open_store(place.uri, place.store)
+    dataset = open_shards(place, reads) if place.holds == "shards" else None
     try:
-        wanted = _wanted(store, place, reads)
-        _require_room(wanted, folder)
-        with_all = in_order(lambda info: _copy(store, info.key, folder), wanted, connections)
-        for _ in with_all:
-            pass
+        with dataset.pinned.unchanged() if dataset else nullcontext():
+            wanted = _wanted(store, dataset)
+            _require_room(wanted, folder)
+            with_all = in_order(lambda info: _copy(store, info.key, folder), wanted, connections)
+            for _ in with_all:
+                pass
     finally:
         if isinstance(store, Close):
             store.close()
+        if dataset:
+            dataset.close()
     return replace(place, uri=str(folder))
 
 
@@ -48,13 +55,12 @@ def occupied_bytes(folder: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in files)
 
 
-def _wanted(store: Store, place: Place, reads: str) -> Sequence[ObjectInfo]:
+def _wanted(store: Store, dataset: Dataset | None) -> Sequence[ObjectInfo]:
     listed = [info for info in store.list() if info.problem is None]
-    if place.holds != "shards":
+    if dataset is None:
         return listed
-    with open_shards(place, reads) as dataset:
-        shards = {shard.key for shard in dataset.manifest.formats[reads].shards}
-    tables = {keys.LABELS, keys.manifest(place.split), keys.samples(place.split)}
+    shards = {shard.key for shard in dataset.shards()}
+    tables = {keys.LABELS, keys.manifest(dataset.split), keys.samples(dataset.split)}
     return [info for info in listed if info.key in shards | tables]
 
 

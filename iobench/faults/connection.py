@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from io import BytesIO
 
 from iobench.faults.answers import s3_error
 from iobench.faults.bodies import TruncatedError, disturb
-from iobench.faults.kinds import Delay, Direction, Point, RateLimit, Reset, SetHeader, Status
+from iobench.faults.kinds import (
+    Delay,
+    Direction,
+    Lag,
+    Point,
+    RateLimit,
+    Reset,
+    SetHeader,
+    Shorten,
+    Status,
+)
 from iobench.faults.log import Entry, Log
 from iobench.faults.pacing import Pacer, Pacers
 from iobench.faults.peer import Peer, Peers
@@ -26,6 +37,8 @@ class Shared:
     peers: Peers
     pacers: Pacers
     sleep: Callable[[float], None]
+    earlier: dict[str, tuple[Head, bytes]] = field(default_factory=dict)
+    """By path?query the answers that ``Lag`` gives again."""
 
 
 class _ResetError(Exception):
@@ -89,10 +102,34 @@ class Connection:
             if isinstance(fault, Status):
                 deque(blocks, maxlen=0)
                 return s3_error(fault, entry.method)
+        shortened = [fault.bytes for fault in entry.faults if isinstance(fault, Shorten)]
+        if shortened and body.framing not in ("chunked", "close"):
+            data = b"".join(blocks)[: min(shortened)]
+            head = head.with_field("Content-Length", str(len(data)))
+            blocks, body = iter((data,) if data else ()), Body(BytesIO(), len(data))
         try:
+            if any(isinstance(fault, Lag) for fault in entry.faults):
+                return self._earlier(head, blocks, body, entry)
             return self._upstream.forward(head, blocks, body)
         except UpstreamError as error:
             return s3_error(Status(502, "BadGateway", str(error)), entry.method)
+
+    def _earlier(
+        self, head: Head, blocks: Iterable[bytes], body: Body, entry: Entry
+    ) -> tuple[Head, Body]:
+        """What was answered to this path before; now it is asked, if that is the first time."""
+        found = self._shared.earlier.get(entry.path)
+        if found is None:
+            answer, content = self._upstream.forward(head, blocks, body)
+            data = b"".join(content)
+            self._upstream.release(answer, content)
+            answer = answer.with_field("Transfer-Encoding", None)
+            found = answer.with_field("Content-Length", str(len(data))), data
+            self._shared.earlier[entry.path] = found
+        else:
+            deque(blocks, maxlen=0)
+        answer, data = found
+        return answer, Body(BytesIO(data), len(data))
 
     def _respond(self, answer: Head, body: Body, entry: Entry, *, last: bool) -> None:
         head = answer.end_to_end().as_http_1_1()

@@ -4,8 +4,8 @@ A request may meet several of them; whatever the order of the rules,
 they act in the order of an exchange:
 
 1. ``Delay`` and ``Reset`` at the request, before anything is forwarded;
-2. ``Status``, which answers in place of the server;
-3. the upload's body: ``FlipByte``, ``Stall``, ``RateLimit``;
+2. ``Status``, which answers in place of the server, and ``Lag``, where it has an answer;
+3. the upload's body: ``FlipByte``, ``Stall``, ``RateLimit``, ``Shorten``;
 4. ``Delay`` and ``Reset`` at the response, when the server has done its work;
 5. ``SetHeader``;
 6. the download's body: ``FlipByte``, ``Truncate``, ``Stall``, ``RateLimit``.
@@ -150,4 +150,24 @@ class SetHeader:
         )
 
 
-Fault: TypeAlias = Delay | RateLimit | Status | Truncate | FlipByte | Reset | Stall | SetHeader
+@dataclass(frozen=True, slots=True)
+class Shorten:
+    """Give the server the first ``bytes`` of the request's body, as if no more had been sent."""
+
+    bytes: int
+
+    def __post_init__(self) -> None:
+        _require(self.bytes >= 0, f"Shorten: bytes must not be negative, not {self.bytes}")
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Answer as the first request for the same path was that met a ``Lag``, as a stale replica.
+
+    That first one is forwarded.
+    """
+
+
+Fault: TypeAlias = (
+    Delay | RateLimit | Status | Truncate | FlipByte | Reset | Stall | SetHeader | Shorten | Lag
+)

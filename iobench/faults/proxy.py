@@ -70,8 +70,9 @@ class FaultProxy:
         self._shared.schedule.replace(rules)
 
     def clear(self) -> None:
-        """Drop all rules, and forget all requests."""
+        """Drop all rules, and forget all requests and answers."""
         self.replace_rules(())
+        self._shared.earlier.clear()
         self._shared.log.clear()
 
     def __enter__(self) -> Self:

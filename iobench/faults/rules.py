@@ -16,13 +16,15 @@ class Match:
 
     ``path`` is a regular expression, searched in path?query as the client sent it. Of the
     requests that fit, the first ``skip`` are left alone, the next ``times`` are hit (``None``:
-    all), and the rest are left alone again.
+    all), and the rest are left alone again; with ``every`` only each so many-th of those is hit,
+    beginning with the first.
     """
 
     method: str | None = None
     path: str | None = None
     skip: int = 0
     times: int | None = None
+    every: int = 1
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -30,6 +32,8 @@ class Match:
             raise ValueError(f"Match: skip must not be negative, not {self.skip}")
         if self.times is not None and self.times < 0:
             raise ValueError(f"Match: times must be None or not negative, not {self.times}")
+        if self.every < 1:
+            raise ValueError(f"Match: every must be at least 1, not {self.every}")
         try:
             pattern = re.compile(self.path or "")
         except re.error as error:
@@ -41,8 +45,10 @@ class Match:
         return self.method in (None, method) and self._pattern.search(path) is not None
 
     def hits(self, nth: int) -> bool:
-        """Whether the ``nth`` fitting request, from 0, is one that ``skip`` and ``times`` hit."""
-        return nth >= self.skip and (self.times is None or nth < self.skip + self.times)
+        """Whether the ``nth`` fitting request, from 0, is hit."""
+        if nth < self.skip or (self.times is not None and nth >= self.skip + self.times):
+            return False
+        return (nth - self.skip) % self.every == 0
 
 
 @dataclass(frozen=True, slots=True)

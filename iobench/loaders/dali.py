@@ -57,6 +57,7 @@ class DaliLoader:
         threads = () if settings.workers else (_ALWAYS_THREADS,)
         self.notes: Sequence[str] = (*threads, *((_ORDER,) if settings.shuffle else ()))
         self._batches: Any = None
+        self._dataset: Dataset | None = None
         self._following: int | None = None
         self._offset = 0
         self._clock = clock
@@ -70,6 +71,8 @@ class DaliLoader:
         self._following = None  # unless this epoch is read to its end
         try:
             for (batch,) in self._batches:
+                if self._dataset is not None:
+                    self._dataset.pinned.check()  # of files that DALI has read by now
                 labels = batch["labels"].flatten() - self._offset
                 yield Batch(batch["images"], labels, len(labels))
         except RuntimeError as error:
@@ -87,7 +90,7 @@ class DaliLoader:
 
     def _open(self, number: int) -> Any:
         begun_s = self._clock.now_s()
-        dataset = open_shards(self._place, "tfrecord")
+        self._dataset = dataset = self._dataset or open_shards(self._place, "tfrecord")
         listed_s = self._clock.now_s()
         options = dataset.manifest.record_options("tfrecord")
         self._offset = options.label_offset

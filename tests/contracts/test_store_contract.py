@@ -12,7 +12,7 @@ import pytest
 from dataprep.errors import ObjectNotFound
 from dataprep.stores import Buffer, Store
 from dataprep.stores.memory import MemoryStore
-from dataprep.stores.protocol import Close
+from dataprep.stores.protocol import Close, GetVersioned
 from dataprep.stores.s3 import S3Store
 
 DATA = bytes(range(256)) * 5
@@ -44,6 +44,26 @@ def test_what_is_put_comes_back(store: Store) -> None:
     info = store.put("a/key", DATA)
     assert (info.key, info.bytes, info.problem) == ("a/key", len(DATA), None)
     assert store.get("a/key") == DATA
+
+
+def test_versions_tell_one_object_from_the_next(store: Store) -> None:
+    """All bytes, or part of them, come with the version of the object that is there."""
+    if not isinstance(store, GetVersioned):
+        pytest.skip("it tells no versions")
+    store.put("key", DATA)
+    first = store.version("key")
+    assert first
+    assert store.get_versioned("key") == (DATA, first)
+    assert store.get_versioned("key", 5, 7) == (DATA[5:12], first)
+    assert store.get_versioned("key", 5) == (DATA[5:], first)
+    assert store.version("key") == first
+    store.put("key", DATA[::-1])
+    assert store.version("key") != first
+    assert store.get_versioned("key", 0, 3) == (DATA[::-1][:3], store.version("key"))
+    store.delete("key")
+    for ask in (store.version, store.get_versioned):
+        with pytest.raises(ObjectNotFound):
+            ask("key")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import dataprep
 from dataprep.errors import DatasetError, ManifestMissing, ObjectNotFound, SchemaTooNew
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
+from dataprep.stores.protocol import Versioned
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 
@@ -272,18 +273,18 @@ class TestOnS3:
         labels = dataset.labels
         ranges: list[tuple[str, int, int]] = []
         whole: list[str] = []
-        get_range, get = S3Store.get_range, S3Store.get
+        get_versioned = S3Store.get_versioned
 
-        def ranged(store: S3Store, key: str, offset: int, length: int) -> bytes:
-            ranges.append((key, offset, length))
-            return get_range(store, key, offset, length)
+        def counted(
+            store: S3Store, key: str, offset: int = 0, length: int | None = None
+        ) -> Versioned:
+            if length is None:
+                whole.append(key)
+            else:
+                ranges.append((key, offset, length))
+            return get_versioned(store, key, offset, length)
 
-        def counted(store: S3Store, key: str) -> bytes:
-            whole.append(key)
-            return get(store, key)
-
-        monkeypatch.setattr(S3Store, "get_range", ranged)
-        monkeypatch.setattr(S3Store, "get", counted)
+        monkeypatch.setattr(S3Store, "get_versioned", counted)
         assert dataset[50].label == labels[50]
         row = dataset.samples.iloc[50]
         entry = dataset.manifest.formats["tfrecord"].shards[int(row["shard"])]

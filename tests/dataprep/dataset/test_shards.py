@@ -17,6 +17,7 @@ from dataprep.dataset import Dataset
 from dataprep.dataset import dataset as dataset_module
 from dataprep.errors import CorruptRecord, ObjectNotFound
 from dataprep.stores.memory import MemoryStore
+from dataprep.stores.protocol import Versioned
 
 
 class Watched(MemoryStore):
@@ -30,23 +31,19 @@ class Watched(MemoryStore):
         self.most_alive = 0
         self.second = threading.Event()
 
-    def get(self, key: str) -> bytes:
-        """A buffer of its own for each shard, whose end can be seen."""
-        data = super().get(key)
-        if not key.startswith(("tfrecord/", "recordio/")):
-            return data
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
+        """A buffer of its own for each whole shard, whose end can be seen."""
+        found = super().get_versioned(key, offset, length)
+        if length is not None or not key.startswith(("tfrecord/", "recordio/")):
+            return found
         self.asked.append(key)
         if len(self.asked) == 2:
             self.second.set()
         self.threads.add(threading.get_ident())
-        array = np.frombuffer(bytearray(data), np.uint8)
+        array = np.frombuffer(bytearray(found.data), np.uint8)
         self.alive.append(weakref.ref(array))
         self.most_alive = max(self.most_alive, sum(ref() is not None for ref in self.alive))
-        return array.data  # type: ignore[return-value]
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Not watched."""
-        return super().get(key)[offset : offset + length]
+        return Versioned(array.data, found.version)  # type: ignore[arg-type]
 
 
 class MeetingStore(MemoryStore):
@@ -58,12 +55,12 @@ class MeetingStore(MemoryStore):
         self._asked = itertools.count()
         self.met = False
 
-    def get(self, key: str) -> bytes:
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """Wait for the others."""
         if key.startswith("tfrecord/") and next(self._asked) < 3:
             self._meeting.wait(60)
             self.met = True
-        return super().get(key)
+        return super().get_versioned(key, offset, length)
 
 
 @pytest.fixture(params=["tfrecord", "recordio"])

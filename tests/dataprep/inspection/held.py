@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dataprep.stores.memory import MemoryStore
+from dataprep.stores.protocol import Versioned
 
 
 class Held:
@@ -33,10 +34,16 @@ class Counting(MemoryStore):
 
     def get(self, key: str) -> bytes:
         """Note the key."""
-        self.whole.append(key)
-        return super().get(key)
+        return self.get_versioned(key).data
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Note the range."""
-        self.ranges.append((key, offset, length))
-        return super().get(key)[offset : offset + length]
+        return self.get_versioned(key, offset, length).data
+
+    def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
+        """Note which."""
+        if length is None:
+            self.whole.append(key)
+        else:
+            self.ranges.append((key, offset, length))
+        return super().get_versioned(key, offset, length)

@@ -17,11 +17,13 @@ from iobench.faults import (
     Fault,
     FaultProxy,
     FlipByte,
+    Lag,
     Match,
     RateLimit,
     Reset,
     Rule,
     SetHeader,
+    Shorten,
     Stall,
     Status,
     Truncate,
@@ -154,6 +156,28 @@ def test_truncated_download_ends_early(proxy: FaultProxy, path: str, after_bytes
     assert proxy.requests[0].response_bytes == after_bytes
     if path == "/key":
         assert len(caught.value.partial) == after_bytes
+
+
+def test_a_shortened_upload_is_whole_for_the_server(
+    proxy: FaultProxy, server: RecordingServer
+) -> None:
+    """The server gets a request of fewer bytes, and the client the answer to that."""
+    use(proxy, Shorten(4))
+    assert ask(proxy, "PUT", body=b"abcdef")[0] == 200
+    assert server.bodies == [b"abcd"]
+    assert proxy.requests[0].request_bytes == 6
+
+
+def test_a_lagging_answer_is_the_one_of_before(proxy: FaultProxy, server: RecordingServer) -> None:
+    """The first request for a path is answered by the server, later ones as that one was."""
+    use(proxy, Lag())
+    answers = [ask(proxy, path=path)[2] for path in ("/key", "/key", "/chunked", "/chunked")]
+    assert answers[0] == answers[1] == server.content
+    assert answers[2] == answers[3]
+    assert [received.line.split()[1] for received in server.received] == ["/key", "/chunked"]
+    proxy.clear()
+    assert ask(proxy)[2] == server.content
+    assert len(server.received) == 3
 
 
 @pytest.mark.parametrize("at", ["request", "response"])

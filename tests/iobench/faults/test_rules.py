@@ -36,7 +36,7 @@ def test_match_needs_method_and_path(match: Match, fits: bool) -> None:
     assert match.fits("GET", "/data/train-00001.tfrecord?versionId=3") is fits
 
 
-@pytest.mark.parametrize("fields", [{"skip": -1}, {"times": -1}, {"path": "("}])
+@pytest.mark.parametrize("fields", [{"skip": -1}, {"times": -1}, {"every": 0}, {"path": "("}])
 def test_match_that_cannot_be_is_refused(fields: dict[str, object]) -> None:
     """Negative counts and broken patterns are refused when the Match is built."""
     with pytest.raises(ValueError, match="Match: "):
@@ -46,16 +46,17 @@ def test_match_that_cannot_be_is_refused(fields: dict[str, object]) -> None:
 @given(
     skip=st.integers(0, 6),
     times=st.none() | st.integers(0, 6),
+    every=st.integers(1, 4),
     methods=st.lists(st.sampled_from(["GET", "PUT"]), max_size=20),
 )
 def test_skip_and_times_select_a_slice_of_the_fitting_requests(
-    skip: int, times: int | None, methods: list[str]
+    skip: int, times: int | None, every: int, methods: list[str]
 ) -> None:
-    """Of the fitting requests exactly [skip : skip + times] are hit, and no other request."""
-    schedule = Schedule([Rule(Match("GET", skip=skip, times=times), SLOW_DOWN)])
+    """Of the fitting requests exactly [skip : skip + times : every] are hit, and no other."""
+    schedule = Schedule([Rule(Match("GET", skip=skip, times=times, every=every), SLOW_DOWN)])
     hit = [bool(schedule.faults_for(method, "/")) for method in methods]
     gets = [index for index, method in enumerate(methods) if method == "GET"]
-    expected = gets[skip:] if times is None else gets[skip : skip + times]
+    expected = (gets[skip:] if times is None else gets[skip : skip + times])[::every]
     assert [index for index, one in enumerate(hit) if one] == expected
 
 

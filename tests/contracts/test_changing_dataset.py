@@ -1,0 +1,224 @@
+"""A data set that is made anew while it is read: the one that was opened, or an error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from dataprep import keys
+from dataprep.adapters.records import Records
+from dataprep.dataset import Dataset
+from dataprep.errors import DatasetChanged, ObjectNotFound, SourceChanged
+from dataprep.sources.records import RecordsSource
+from dataprep.stores import Store
+from dataprep.stores.memory import MemoryStore
+from dataprep.verification.output import verify_split
+from tests.changing import Remade, Step, remade
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Remade:
+    """Two data sets whose shards have the same names and sizes, one made in place of the other."""
+    return remade(tmp_path_factory.mktemp("changing"))
+
+
+@pytest.fixture
+def dataset(store: Store, made: Remade) -> Dataset:
+    """The first of them, opened."""
+    for key, data in made.before.items():
+        store.put(key, data)
+    return Dataset(store, "train", "tfrecord")
+
+
+def test_the_two_differ_in_images_alone(made: Remade) -> None:
+    """Same keys, same sizes, other bytes: nothing but the content tells them apart."""
+    after = dict(made.before)
+    for key, data in made.steps:
+        after[key] = data or b""
+    shards = [key for key in made.before if key.startswith(("tfrecord/", "recordio/"))]
+    assert len(shards) >= 4
+    assert all(len(made.before[key]) == len(after[key]) for key in shards)
+    assert not set(made.images) & set(made.later_images)
+
+
+def test_the_manifest_is_removed_before_all_else(made: Remade) -> None:
+    """``--overwrite`` begins with the manifest, and ends with the next one."""
+    assert made.steps[0] == Step(keys.manifest("train"), None)
+    assert made.steps[-1].key == keys.manifest("train")
+    assert made.steps[-1].data is not None
+
+
+def all_of(dataset: Dataset, made: Remade) -> list[bytes]:
+    """From one end to the other."""
+    return [bytes(sample.image) for sample in dataset]
+
+
+def one_by_one(dataset: Dataset, made: Remade) -> list[bytes]:
+    """By number, as the table of samples of the first says: it was read before."""
+    return [bytes(dataset[number].image) for number in range(len(dataset))]
+
+
+def by_records(dataset: Dataset, made: Remade) -> list[bytes]:
+    """By number, as the map style of torch reads."""
+    records = Records(dataset)
+    return [bytes(records.image(number)) for number in range(len(records))]
+
+
+def by_shards(dataset: Dataset, made: Remade) -> list[bytes]:
+    """Whole shards, as the iterable style of torch reads."""
+    records = Records(dataset)
+    found = []
+    for number in range(len(records.shard_keys)):
+        view = memoryview(records.shard(number))
+        found += [bytes(records.image_within(view, i)) for i in records.samples_of(number)]
+    return found
+
+
+def in_another_process(dataset: Dataset, made: Remade) -> list[bytes]:
+    """By a copy, as worker processes have it."""
+    return all_of(pickle.loads(pickle.dumps(dataset)), made)
+
+
+def copied_records(dataset: Dataset, made: Remade) -> list[bytes]:
+    """By a copy of what torch's map style has."""
+    records = pickle.loads(pickle.dumps(Records(dataset)))
+    return [bytes(records.image(number)) for number in range(len(records))]
+
+
+READERS = [all_of, one_by_one, by_records, by_shards, in_another_process, copied_records]
+Read = Callable[[Dataset, Remade], list[bytes]]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["read-before", "not-read-before"])
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_after_any_step_all_is_of_the_first_or_nothing(
+    store: Store, dataset: Dataset, made: Remade, read: Read, known: bool
+) -> None:
+    """Whatever the overwriting has done by now, what was opened before gives no other sample."""
+    assert len(dataset.labels) == len(made.images)  # the table of samples is there
+    if known:
+        assert read(dataset, made) == list(made.images)
+    for number, step in enumerate(made.steps):
+        step.apply(store)
+        if number in looked_at(made.steps):
+            with contextlib.suppress(DatasetChanged):
+                assert read(dataset, made) == list(made.images)
+    with pytest.raises(DatasetChanged, match="another has been made in its place"):
+        read(dataset, made)
+
+
+def looked_at(steps: Sequence[Step]) -> set[int]:
+    """The first steps, those around the first and the last shard, and the last ones."""
+    shards = [n for n, step in enumerate(steps) if step.data and step.key.startswith("tfrecord/")]
+    return {0, 1, shards[0] - 1, shards[0], shards[-1], len(steps) - 2, len(steps) - 1}
+
+
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+@pytest.mark.parametrize("until", ["half", "all"])
+def test_a_change_at_the_moment_of_reading(
+    store: Store,
+    dataset: Dataset,
+    made: Remade,
+    read: Read,
+    until: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is made anew between looking for a shard and reading it is not given."""
+    assert len(dataset.labels) == len(made.images)
+    steps = list(made.steps[: len(made.steps) - (3 if until == "half" else 0)])
+    read_truly = type(store).get_versioned  # type: ignore[attr-defined]
+
+    def read_late(self: Store, key: str, *place: int) -> Any:
+        if key.startswith("tfrecord/"):
+            while steps:
+                steps.pop(0).apply(store)
+        return read_truly(self, key, *place)
+
+    monkeypatch.setattr(type(store), "get_versioned", read_late)
+    monkeypatch.setattr("dataprep.adapters.records.LocalStore", type(None))  # opens no files itself
+    with pytest.raises(DatasetChanged):
+        read(dataset, made)
+
+
+def test_the_same_made_anew_goes_on(store: Store, dataset: Dataset, made: Remade) -> None:
+    """A manifest of the very same shards is no other data set, whenever it was written."""
+    assert next(iter(dataset)).image == made.images[0]
+    key = keys.manifest("train")
+    manifest = json.loads(made.before[key])
+    store.delete(key)
+    with pytest.raises(DatasetChanged, match="its manifest is gone"):
+        pickle.loads(pickle.dumps(dataset))
+    store.put(key, json.dumps({**manifest, "created": "2001-01-01T00:00:00+00:00"}).encode())
+    for name, data in made.before.items():
+        if name.startswith("tfrecord/"):
+            store.put(name, data)
+    assert all_of(dataset, made) == list(made.images)
+    assert copied_records(dataset, made) == list(made.images)
+
+
+def test_a_shard_that_is_missing_is_said_to_be(
+    store: Store, dataset: Dataset, made: Remade
+) -> None:
+    """Nothing changed where the manifest is still there: the shard is what is missing."""
+    key = dataset.shards()[0].key
+    store.delete(key)
+    with pytest.raises(ObjectNotFound, match=f"{key} is missing"):
+        all_of(dataset, made)
+    with pytest.raises(ObjectNotFound, match=f"{key} is missing"):
+        by_records(dataset, made)
+
+
+def test_verification_does_not_tell_of_two(
+    store: Store, made: Remade, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made anew while it is verified has no verdict, not a list of faults."""
+    steps = list(made.steps)
+
+    def overwritten(_: int) -> None:
+        while steps:
+            steps.pop(0).apply(store)
+
+    assert verify_split(store, "train", "full", 1, None).ok
+    with pytest.raises(DatasetChanged):
+        verify_split(store, "train", "full", 1, overwritten)
+    assert verify_split(store, "train", "full", 1, None).ok
+
+
+class Plain:
+    """A store of another package, which tells no versions."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        self.uri = inner.uri
+        self.get, self.get_range = inner.get, inner.get_range
+        self.list, self.head = inner.list, inner.head
+
+
+def test_a_store_without_versions(made: Remade) -> None:
+    """The manifest itself is read after each object: slower, and as right."""
+    store = MemoryStore("memory://plain")
+    for key, data in made.before.items():
+        store.put(key, data)
+    plain: Any = Plain(store)
+    dataset = Dataset(plain, "train", "tfrecord")
+    assert one_by_one(dataset, made) == list(made.images)
+    for step in made.steps:
+        step.apply(store)
+        with pytest.raises(DatasetChanged):
+            dataset[5]
+
+
+def test_shards_as_a_source(store: Store, dataset: Dataset, made: Remade) -> None:
+    """A job that makes shards of shards stops: a sample of other shards is none of its own."""
+    source = RecordsSource(store.uri, getattr(store, "options", None))
+    listing = source.list()
+    source = pickle.loads(pickle.dumps(source))
+    assert source.read(listing.located(3)) in made.images
+    for step in made.steps:
+        step.apply(store)
+    with pytest.raises(SourceChanged, match="the data set changed"):
+        source.read(listing.located(3))

@@ -1,0 +1,165 @@
+"""Disks that fill, folders that vanish, limits that are too low: one line, and it goes on after."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import commandline
+from tests.changing import draw
+from tests.commandline import Finished, Running, command, comparable, files, objects, wait_until
+from tests.e2e.conftest import Gate
+
+JOB = ("--shard-size", "1MB", "--workers", "1", "--set", "dask.processes=false")
+ONE_AT_A_TIME = ("--set", "dask.max_concurrent_uploads=1")  # the gate holds up the rest
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images for two shards. Read only."""
+    return draw(tmp_path_factory.mktemp("photos") / "photos", 3)
+
+
+@pytest.fixture(scope="module")
+def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a job makes of them where nothing is in its way."""
+    output = tmp_path_factory.mktemp("whole") / "out"
+    made = commandline.dataprep("shard", "--source", photos, "--output", output, *JOB)
+    assert made.code == 0, made.err
+    return comparable(objects(output))
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A disk that is mounted for reading."""
+    mount = tmp_path / "read-only"
+    mount.mkdir()
+    options = ["mount", "-t", "tmpfs", "-o", "size=1M,ro", "tmpfs", str(mount)]
+    if subprocess.run(options, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount a file system")
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+def limited(*arguments: str | Path, **limits: int) -> Finished:
+    """A command that has lower limits, soft and hard: ``NOFILE=5``."""
+
+    def lower() -> None:
+        for name, value in limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+
+    done = subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        preexec_fn=lower,
+        timeout=commandline.PATIENCE_S,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def clear_line(done: Finished, code: int) -> str:
+    """The one line that says what is wrong."""
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    (line,) = done.complaints
+    return line
+
+
+def goes_on(photos: Path, output: Path, whole: dict[str, object]) -> None:
+    """The same command ends right, and leaves nothing else behind."""
+    made = commandline.dataprep("shard", "--source", photos, "--output", output, *JOB)
+    assert made.code == 0, made.err
+    assert comparable(objects(output)) == whole
+    assert not (output / ".partial").exists()
+
+
+def test_a_read_only_disk(photos: Path, read_only: Path) -> None:
+    """It is refused before anything is made."""
+    done = commandline.dataprep("shard", "--source", photos, "--output", read_only / "out", *JOB)
+    line = clear_line(done, 2)
+    assert "the disk is read-only: mount it for writing, or choose another place" in line
+    assert not files(read_only)
+
+
+def test_a_benchmark_on_a_read_only_disk(read_only: Path) -> None:
+    """A run folder that cannot be made is refused."""
+    config = Path(__file__).parents[2] / "configs" / "bench" / "smoke.yaml"
+    done = commandline.iobench("run", config, "--output", read_only / "run")
+    assert "Read-only file system" in clear_line(done, 2)
+
+
+@pytest.mark.parametrize("place", ["receipts/=1", "tfrecord/=2", "train.manifest=1"])
+def test_an_output_that_is_removed_meanwhile(
+    photos: Path, whole: dict[str, object], gate: Gate, tmp_path: Path, place: str
+) -> None:
+    """The job stops, and makes no complete split of what is lost; the same command makes it."""
+    output = tmp_path / "out"
+    prefix, _, count = place.partition("=")
+    job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
+    with Running(*job, env=gate.waits_at(prefix, int(count))) as running:
+        wait_until(lambda: gate.reached, place)
+        shutil.rmtree(output)
+        gate.open()
+        line = clear_line(running.finish(), 1)
+    assert "gone" in line
+    assert "run" in line.lower()
+    assert not list(output.glob("*.manifest.json"))
+    goes_on(photos, output, whole)
+
+
+def test_a_source_that_is_removed_meanwhile(
+    photos: Path, whole: dict[str, object], gate: Gate, tmp_path: Path
+) -> None:
+    """Samples of it are gone, not failed: the job stops, and goes on once they are back."""
+    source, output = tmp_path / "photos", tmp_path / "out"
+    shutil.copytree(photos, source)
+    job = ("shard", "--source", source, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
+    with Running(*job, env=gate.waits_at("tfrecord/", 0)) as running:
+        wait_until(lambda: (output / "train.job.json").exists() or running.ended, "the plan")
+        source.rename(tmp_path / "elsewhere")
+        done = running.finish()
+    if done.code == 0:
+        pytest.skip("it was faster")
+    line = clear_line(done, 1)
+    assert "is gone from" in line
+    assert "restore it" in line
+    (tmp_path / "elsewhere").rename(source)
+    goes_on(source, output, whole)
+
+
+def test_files_that_may_not_grow(photos: Path, whole: dict[str, object], tmp_path: Path) -> None:
+    """A limit of the size of files stops the job as a full disk does."""
+    output = tmp_path / "out"
+    job = ("shard", "--source", photos, "--output", output, *JOB)
+    line = clear_line(limited(*job, FSIZE=500_000), 1)
+    assert "no space left while writing 'tfrecord/" in line
+    assert "ulimit -f" in line
+    goes_on(photos, output, whole)
+
+
+def test_too_few_open_files(photos: Path, whole: dict[str, object], tmp_path: Path) -> None:
+    """Where no file can be opened any more, the limit is named."""
+    output = tmp_path / "out"
+    done = limited("shard", "--source", photos, "--output", output, *JOB, NOFILE=5)
+    line = clear_line(done, done.code)
+    assert done.code in (1, 2)
+    assert "too many open files: raise the limit (ulimit -n" in line
+    goes_on(photos, output, whole)
+
+
+def test_too_few_open_files_for_worker_processes(photos: Path, tmp_path: Path) -> None:
+    """Dask would wait for ever for workers that cannot start."""
+    output = tmp_path / "out"
+    job = ("shard", "--source", photos, "--output", output, "--workers", "2")
+    done = limited(*job, "--set", "dask.processes=true", NOFILE=32)
+    line = clear_line(done, 2)
+    assert "too few open files: --workers 2 takes about 64, and 32 are allowed" in line
+    assert not os.path.lexists(output / "train.manifest.json")
