@@ -57,10 +57,11 @@ class Dataset(Sequence[Sample]):
     """Samples of one split in the order in which they were written; labels count from 0.
 
     ``len`` and columns cost nothing, ``dataset[i]`` one range request, iteration one request a
-    shard, the next shards being fetched meanwhile. Instances can be shared by threads, pickled
-    and forked: every process has connections of its own, and reads of the manifest that was opened
-    here. Where the split is made anew meanwhile, reading raises DatasetChanged. As a context
-    manager it lets go of connections at the end.
+    shard, the next shards being fetched meanwhile; the first of each shard also looks for the
+    manifest. Instances can be shared by threads, pickled and forked: every process has
+    connections of its own, and reads of the manifest that was opened here. Where the split is
+    made anew meanwhile, reading raises DatasetChanged. As a context manager it lets go of
+    connections at the end.
     """
 
     def __init__(
