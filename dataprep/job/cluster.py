@@ -24,6 +24,7 @@ from dataprep.job.engine import OnResult, nothing
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
 from dataprep.job.journal import ISOLATED
 from dataprep.job.open_files import allow_open_files
+from dataprep.job.replacing import replacing
 from dataprep.worker import Progress, Report, ShardTask
 
 _ANSWER_TIMEOUT_S = 15
@@ -169,7 +170,11 @@ class Cluster:
             return
         closing = contextlib.closing
         with closing(self._cluster()) as cluster, closing(Client(cluster)) as client:
-            yield client
+            own = not self._options.cluster
+            with (
+                replacing(cluster, self._options.worker_count) if own else contextlib.nullcontext()
+            ):
+                yield client
 
     def _cluster(self) -> Any:
         if self._options.cluster:

@@ -190,6 +190,19 @@ class TestProcesses:
         assert client.status == "closed"
         assert shards(store) == expected
 
+    def test_a_nanny_that_gave_up_is_replaced(self) -> None:
+        """As it does where its worker dies while it begins; otherwise nobody would do the work."""
+        engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
+        with contextlib.closing(engine):
+            client = engine.begin().result()
+            (before,) = client.scheduler_info()["workers"]
+            (nanny,) = client.cluster.workers.values()
+            client.cluster.sync(nanny.close)
+            wait_until(
+                lambda: client.scheduler_info()["workers"].keys() - {before}, "another worker"
+            )
+            assert client.submit(abs, -3).result() == 3
+
     def test_is_closed_while_it_starts(self) -> None:
         """A job that is given up before its first shard leaves no worker behind."""
         engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
