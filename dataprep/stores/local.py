@@ -78,6 +78,8 @@ class LocalStore:
         """Part of a file."""
         path = self._path(key)
         with reading(key), _opened(path, key) as file:
+            # A length that a damaged table tells is no size to make room for.
+            length = min(length, max(0, os.fstat(file.fileno()).st_size - offset))
             file.seek(offset)
             chunks = []
             while length > 0 and (chunk := file.read(length)):
