@@ -113,8 +113,16 @@ def _disagreement(table: StoredTable, manifest: Manifest) -> str:
     missing = set(SampleTable(list(manifest.formats)).table().column_names) - table.names
     if missing:
         return f"it has no column {min(missing)!r}"
+    wanted = SampleTable(list(manifest.formats)).table().schema
+    for field in pq.read_schema(readable(table.content)):
+        if field.name in wanted.names and field.type != wanted.field(field.name).type:
+            return f"its column {field.name!r} holds {field.type}"
     lengths = [f"{name}_length" for name in manifest.formats]
-    written = table.columns(["shard", *lengths])
+    offsets = [f"{name}_offset" for name in manifest.formats]
+    written = table.columns(["shard", "label", *lengths, *offsets])
+    for name in ("shard", "label", *lengths, *offsets):
+        if len(written) and pc.min(written[name]).as_py() < 0:
+            return f"its column {name!r} has a number below 0"
     if len(written) != manifest.samples.written:
         return f"it has {counted(len(written), 'sample')}, not {manifest.samples.written:,}"
     sums = [(name, how) for name in lengths for how in ("count", "sum")]

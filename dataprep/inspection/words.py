@@ -79,7 +79,7 @@ def record_text(record: Record) -> str:
 
 
 def _known(known: Any) -> list[str]:
-    source = f"{known['source']}"
+    source = f"{known.get('source', '?')}"
     if known.get("source_width"):
         source += f", {known['source_width']} x {known['source_height']}"
     source += f", {known.get('source_bytes', 0):,} bytes, {known.get('colorspace') or '?'}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -107,12 +108,15 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         sizes = "image_bytes" in stored.names
         table = stored.columns(["source", "synset", *places, *(["image_bytes"] if sizes else [])])
         names = [unescape(name) for name in table["source"].to_pylist()]
+        classes = [unescape(name) for name in table["synset"].to_pylist()]
+        if strangers := {*classes} - label_space.index.keys():
+            raise ValueError(f"the class {min(strangers)!r} is not in {keys.LABELS}")
         own = OwnSplit(
             form=form,
             fields=fields_of(manifest.config.get("layout", "imagenet")),
             shards=_shards(manifest, form, entries, store.uri),
             names=names,
-            classes=[unescape(name) for name in table["synset"].to_pylist()],
+            classes=classes,
             shard=_column(table, places[0]),
             offsets=_column(table, places[1]),
             lengths=_column(table, places[2]),
@@ -166,7 +170,10 @@ def _column(table: Any, name: str) -> NDArray[np.int64]:
 
 def _values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as the plan has them."""
-    file = pq.ParquetFile(readable(plan))
+    try:
+        file = pq.ParquetFile(readable(plan))
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"the plan: {error}") from None
     if "values" not in file.schema_arrow.names:
         return None
     table = file.read(columns=["source", "values"])

@@ -9,7 +9,6 @@ import platform
 import secrets
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,12 +79,14 @@ class LocalStore:
         if length is None and not offset:
             data, status = self._get(key)
             return Versioned(data, version_of(status))
-        path, left = self._path(key), sys.maxsize if length is None else length
-        with reading(key), _opened(path, key) as file:
+        with reading(key), _opened(self._path(key), key) as file:
             status = os.fstat(file.fileno())
+            # A length that a damaged table tells is no size to make room for.
+            left = max(0, status.st_size - offset)
+            left = left if length is None else min(left, length)
             file.seek(offset)
             chunks = []
-            while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+            while left > 0 and (chunk := file.read(left)):
                 chunks.append(chunk)
                 left -= len(chunk)
             return Versioned(b"".join(chunks), version_of(status))

