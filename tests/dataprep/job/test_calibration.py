@@ -12,7 +12,7 @@ from dataprep.job.calibration import calibrate
 from dataprep.job.journal import Journal
 from dataprep.job.plans import sample_rows
 from dataprep.job.request import requested
-from tests.reliability.crash_jobs import ROOT
+from tests.reliability.rows import ROOT
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from dataprep.config import ShardConfig
 from dataprep.job.journal import Journal
 from dataprep.job.parts import Part
 
+NOTHING: dict[str, str] = {}
 _DYING = """
 import os, signal, sys
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_nothing_is_left_of_a_run_that_ends(place: Path) -> None:
         assert place.exists()
     assert not place.parent.exists()
     with pytest.raises(KeyError), Journal(place) as journal:
-        journal.take({}["a/1.JPEG"])
+        journal.take(NOTHING["a/1.JPEG"])
     assert not place.parent.exists()
 
 
