@@ -14,7 +14,7 @@ OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 
 help:
 	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify, benchmark"
 	@echo "make test    environments, checks, the suite (browser tests where there is a Chromium)"
-	@echo "make check   ruff, mypy --strict and the architecture test"
+	@echo "make check   ruff, mypy --strict, the architecture test, an audit of dependencies"
 	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
 	@echo "make clean   removes the environments, demo/ and builds"
 
@@ -69,7 +69,8 @@ check: .venv/test
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/pytest -q tests/test_architecture.py
+	.venv/bin/pytest -q tests/test_architecture.py tests/test_dependencies.py
+	.venv/bin/python -m tests.audit
 
 test: check .venv-frameworks/test
 	.venv/bin/pytest -q -n 2 -m "not frameworks"

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NoReturn
 
@@ -17,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from dataprep._version import __version__
+from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError, DataprepError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -50,13 +52,13 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except DataprepError as error:
-            if ctx.params.get("debug"):
-                raise
+            _show_traceback(ctx)
             typer.echo(f"{self.program}: {one_line(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
         except OSError as error:
-            if error.errno not in _FULL or ctx.params.get("debug"):
+            if error.errno not in _FULL:
                 raise
+            _show_traceback(ctx)
             typer.echo(f"{self.program}: cannot write: {error.strerror}", err=True)
             _drop_stdout()
             raise typer.Exit(1) from None
@@ -64,6 +66,12 @@ class Commands(TyperGroup):
             _on_signals(signal.SIG_IGN)
             typer.echo(self.farewell(), err=True)
             raise typer.Exit(130) from None
+
+
+def _show_traceback(ctx: typer.Context) -> None:
+    """Print that of the error in hand, where ``--debug`` asks for it; the exit code stays."""
+    if ctx.params.get("debug"):
+        typer.echo(without_credentials(traceback.format_exc()), err=True)
 
 
 def application(commands: type[Commands], purpose: str) -> typer.Typer:

@@ -56,9 +56,19 @@ class TestErrors:
         assert invoked(DataprepError("x")).exit_code == 1
 
     def test_debug_shows_where(self) -> None:
-        """The error itself comes through, for its traceback."""
-        error = ConfigError("x")
-        assert invoked(error, "--debug").exception is error
+        """The traceback, then the line and the exit code that there are without it."""
+        done = invoked(ConfigError("x"), "--debug")
+        assert done.stderr.startswith("Traceback")
+        assert done.stderr.endswith("\ntoy: x\n")
+        assert done.exit_code == 2
+
+    def test_a_traceback_shows_no_credential(self) -> None:
+        """What a library said, and another error grew from, may hold one."""
+        error = ConfigError("refused")
+        error.__cause__ = OSError("cannot reach http://jo:hunter2@host:1/x")
+        shown = invoked(error, "--debug").stderr
+        assert "cannot reach http://***@host:1/x" in shown
+        assert "hunter2" not in shown
 
     def test_bugs_are_not_dressed_up(self) -> None:
         """What nobody foresaw keeps its traceback."""

@@ -221,7 +221,7 @@ class TestRequest:
         arguments = ["shard", "--source", str(tmp_path / "x"), "--output", str(tmp_path / "o")]
         for given in (["--debug", *arguments], [*arguments, "--debug"]):
             done = commandline.dataprep(*given)
-            assert done.code != 0
+            assert done.code == 2
             assert "Traceback" in done.err
 
 

@@ -1,0 +1,102 @@
+"""Looks for known vulnerabilities in the versions that the tests run on: ``python -m tests.audit``.
+
+Part of ``make check``. pip-audit asks PyPI's advisory database. Where that cannot be asked, as on a
+machine that sees a mirror alone, it is said that nothing was audited, and the check goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CONSTRAINTS = Path(__file__).parents[1] / "constraints"
+FILES = ("bare.txt", "frameworks.txt")
+ACCEPTED: dict[str, str] = {}
+"""Advisories that do not concern us, each with the reason."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A package version of which something is known, and where it is mended."""
+
+    package: str
+    identifier: str
+    fixed_in: Sequence[str]
+
+    def __str__(self) -> str:
+        """A line that says what to do."""
+        to = f"take {' or '.join(self.fixed_in)}" if self.fixed_in else "there is no newer version"
+        return f"{self.package}: {self.identifier}: {to}"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What the database said of some packages.
+
+    Attributes:
+        known: how many packages it has.
+        unknown: those that it has not, or not for us.
+        found: advisories that are not among those accepted.
+    """
+
+    known: int
+    unknown: Sequence[str]
+    found: Sequence[Advice]
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        if not self.known:
+            return ["audit: no advisory database could be asked: nothing was audited"]
+        missing = f", not audited: {', '.join(self.unknown)}" if self.unknown else ""
+        head = f"audit: {self.known} packages, {len(self.found)} with advisories{missing}"
+        return [head, *map(str, self.found)]
+
+
+def audited(report: dict[str, object]) -> Audited:
+    """Read pip-audit's JSON (its format ``json``)."""
+    known, unknown, found = 0, [], []
+    dependencies = report["dependencies"]
+    assert isinstance(dependencies, list)
+    for package in dependencies:
+        if "skip_reason" in package:
+            unknown.append(package["name"])
+            continue
+        known += 1
+        named = f"{package['name']} {package['version']}"
+        found += [
+            Advice(named, advisory["id"], tuple(advisory["fix_versions"]))
+            for advisory in package["vulns"]
+            if ACCEPTED.keys().isdisjoint((advisory["id"], *advisory["aliases"]))
+        ]
+    return Audited(known, unknown, found)
+
+
+def asked(files: Iterable[Path]) -> Audited:
+    """Ask about every version in the files; of a database that is out of reach nothing is known."""
+    named = [part for path in files for part in ("-r", str(path))]
+    quiet = ("--no-deps", "--disable-pip", "--progress-spinner", "off", "--format", "json")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip_audit", *named, *quiet],
+        capture_output=True,
+        check=False,
+    )
+    try:
+        return audited(json.loads(done.stdout))
+    except ValueError:
+        return Audited(0, (), ())
+
+
+def main() -> int:
+    """1 where something is known."""
+    results = [asked([CONSTRAINTS / name]) for name in FILES]
+    for name, result in zip(FILES, results, strict=True):
+        print(f"constraints/{name}:", *result.lines(), sep="\n  ")  # noqa: T201
+    return int(any(result.found for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What is asked of other packages: floors, upper majors, and an audit that tells what it saw."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit import Audited, audited
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+BY_DATE = frozenset({"dask", "distributed", "pillow", "torch", "nvidia-ml-py"})
+"""Versions that promise nothing by their first number: a year, or one that goes up each year."""
+TOOLS = frozenset({"check", "test", "demo"})
+EXTRAS = PROJECT["optional-dependencies"]
+NEEDED = [
+    *PROJECT["dependencies"],
+    *(
+        line
+        for extra, lines in EXTRAS.items()
+        if extra not in TOOLS
+        for line in lines
+        if not line.startswith(PROJECT["name"])
+    ),
+]
+
+
+@pytest.mark.parametrize("line", NEEDED)
+def test_every_dependency_has_a_floor_and_an_upper_major(line: str) -> None:
+    """Of those whose first number says that they broke something."""
+    requirement = line.partition(";")[0].strip()
+    name = requirement.partition(">")[0].partition("=")[0].partition("<")[0]
+    assert ">=" in requirement or "==" in requirement
+    if name not in BY_DATE | {"tensorflow-cpu", "pyarrow"} and "==" not in requirement:
+        assert ",<" in requirement
+
+
+@pytest.mark.parametrize("line", [line for extra in sorted(TOOLS) for line in EXTRAS[extra]])
+def test_every_tool_has_a_floor(line: str) -> None:
+    """Constraints files name the versions that the checks run with."""
+    assert line.startswith(PROJECT["name"]) or ">=" in line
+
+
+def package(name: str, *vulns: dict[str, Any]) -> dict[str, Any]:
+    """As pip-audit tells of one."""
+    return {"name": name, "version": "1.0", "vulns": list(vulns)}
+
+
+ADVISORY = {"id": "PYSEC-1", "fix_versions": ["1.1"], "aliases": ["CVE-1"], "description": "bad"}
+
+
+class TestAudit:
+    def test_an_advisory_is_told_with_its_remedy(self) -> None:
+        """Each with the version that mends it, where there is one."""
+        report = {"dependencies": [package("a"), package("b", ADVISORY)], "fixes": []}
+        assert audited(report).lines() == [
+            "audit: 2 packages, 1 with advisories",
+            "b 1.0: PYSEC-1: take 1.1",
+        ]
+        hopeless = {"dependencies": [package("b", {**ADVISORY, "fix_versions": []})]}
+        assert audited(hopeless).lines()[1] == "b 1.0: PYSEC-1: there is no newer version"
+
+    def test_what_is_accepted_is_known_by_any_of_its_names(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An advisory has a number in each database."""
+        monkeypatch.setattr("tests.audit.ACCEPTED", {"CVE-1": "never called"})
+        assert audited({"dependencies": [package("b", ADVISORY)]}).found == []
+
+    def test_what_was_not_audited_is_named(self) -> None:
+        """A mirror has no advisories: that is no clean bill."""
+        unknown = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
+        some = audited({"dependencies": [package("a"), unknown]})
+        assert some.lines() == ["audit: 1 packages, 0 with advisories, not audited: c"]
+        none = audited({"dependencies": [unknown]})
+        assert "nothing was audited" in none.lines()[0]
+        assert "nothing was audited" in Audited(0, (), ()).lines()[0]
