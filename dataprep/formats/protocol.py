@@ -73,8 +73,12 @@ class RecordOptions:
         Raises:
             ConfigError: it has a layout that this version does not know.
         """
+        layout = config.get("layout", "imagenet")
+        parts = layout.values() if isinstance(layout, Mapping) else [layout]
+        if not all(isinstance(part, str) for part in parts):
+            raise ConfigError("what it was made with, 'config.layout': neither a name nor features")
         try:
-            return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
+            return cls(label_offset, Layout.of(layout))
         except ConfigError as error:
             raise ConfigError(f"what it was made with, 'config.layout': {error}") from None
 

@@ -79,7 +79,8 @@ class JobFile:
             job = typed(cls, content)
             unknown = sorted(content.keys() - {one.name for one in fields(cls)})
             require(not unknown, f"unknown key {ascii(unknown[0])[:60]}" if unknown else "")
-            require(job.shards > 0, "'shards' is not above 0")
+            most = job.source.get("files", 0)
+            require(type(most) is int and 0 < job.shards <= most, "'shards' is out of bounds")
             require(type(job.source.get("sha256")) is str, "'source.sha256' is no text")
             require(bool(job.label_offsets), "'label_offsets' names no format")
         if job.fingerprint != fingerprint:
