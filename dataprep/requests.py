@@ -76,6 +76,7 @@ def of_output(shards: Sequence[int], objects_a_shard: int, there: int, rule: Put
     total += (rule.stored() + Requests(gets=2, lists=1)) * splits
     total += Requests(gets=splits, lists=2) * splits
     present += splits
+    total += Requests(lists=splits)  # uploads in parts that were killed
     for count in shards:
         total += listing(present)
         total += rule.stored() * (count * objects_a_shard)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
+from dataprep.stores.s3_errors import without_advice
 from iobench.config import BenchConfig
 from iobench.data.making import Maker
 from iobench.data.settings import LOCAL
@@ -157,4 +158,4 @@ class Places:
         except (DataprepError, OSError) as error:
             if is_overload(str(error)):
                 left = f"{place.uri.rstrip('/')}/{PREFIX}"
-                self._note(f"objects may be left below {left}: {error}")
+                self._note(f"objects may be left below {left}: {without_advice(str(error))}")

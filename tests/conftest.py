@@ -22,6 +22,19 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+@pytest.fixture(autouse=True)
+def _signals_as_they_were() -> Iterator[None]:
+    """An interrupted command ignores further signals, and here it has no process of its own.
+
+    What a later test starts would inherit that, and could not be interrupted.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Indexes of archives are kept in a folder of the session, not in that of a person."""

@@ -34,6 +34,15 @@ _NOT_AS_SENT = {
 _DAMAGED_ON_THE_WAY = {*_NOT_AS_SENT, "RequestTimeout"}
 
 
+_FEWER = ". Run it again later, or with fewer --workers: what is stored is kept"
+_LATER = ". The store failed at each attempt: run it again later, what is stored is kept"
+
+
+def without_advice(said: str) -> str:
+    """A store's refusal without what a job does about it, for those who do something else."""
+    return said.removesuffix(_FEWER).removesuffix(_LATER)
+
+
 def is_passing(error: BaseException) -> bool:
     """Whether the same request may succeed at once: a broken body or connection."""
     from botocore import exceptions as boto
@@ -109,9 +118,9 @@ def _from_answer(error: object, name: str) -> StoreError:
             return kind(f"{name}: {what} ({said}){advice}")
     advice = ""
     if code in _TOO_MANY:
-        advice = ". Run it again later, or with fewer --workers: what is stored is kept"
+        advice = _FEWER
     elif _status(error) >= 500:
-        advice = ". The store failed at each attempt: run it again later, what is stored is kept"
+        advice = _LATER
     return StoreError(f"{name}: {code}: {said.rstrip('.') if advice else said}{advice}")
 
 

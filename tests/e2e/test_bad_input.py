@@ -189,7 +189,7 @@ class TestRequest:
             (b"1: 2\nsource: photos\noutput: out\n", "1: Keys should be strings"),
             (b"source: photos\noutput: out\nimage: {size: [1, 2, 3]}\n", "image.size"),
             (b"source: photos\noutput: out\nimage:\n", "image"),
-            (b"a: &a [*a]\n", "unknown key 'a'"),
+            (b"a: &a [*a]\n", "not valid YAML: it holds itself"),
         ],
         ids=[
             *("unclosed", "not UTF-8", "binary", "list", "text", "object", "misspelt", "number"),

@@ -173,7 +173,8 @@ class TestOnS3:
 
         def counting(session: URLLib3Session, request: AWSPreparedRequest) -> object:
             place = "source" if "photos" in request.url else "output"
-            kind = "LIST" if "list-type=2" in request.url else request.method or ""
+            lists = "list-type=2" in request.url or "?uploads" in request.url
+            kind = "LIST" if lists and request.method == "GET" else request.method or ""
             found[place, kind] += 1
             return send(session, request)
 

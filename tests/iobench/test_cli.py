@@ -531,12 +531,7 @@ def test_an_interrupt_before_the_first_trial_ends(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(display, "choose", Impatient)
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        done = invoked("run", configs.write(loaders=NULL), "--output", tmp_path / "run")
-    finally:
-        signal.signal(signal.SIGINT, handlers[0])
-        signal.signal(signal.SIGTERM, handlers[1])
+    done = invoked("run", configs.write(loaders=NULL), "--output", tmp_path / "run")
     assert done.exit_code == 130
     assert "Nothing could be measured" in (tmp_path / "run" / "report.html").read_text()
     assert read(tmp_path / "run").trials == ()

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from iobench.faults import FlipByte, Match, Rule
+from iobench.s3_server import MotoServer
 from tests.reliability.bad_store import KINDS, OPERATIONS, Bench, Seen, attempts, cases
 from tests.reliability.store_jobs import read, untrue_receipts
 
@@ -22,6 +23,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A server behind a proxy, a source, and what a job makes of it."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.delenv("AWS_PROFILE", raising=False)
+        for name, value in MotoServer.ENVIRONMENT.items():
+            patch.setenv(name, value)
         yield Bench(tmp_path_factory.mktemp("bad-store"), stack)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dataprep.errors import ObjectNotFound, StoreError, StoreUnreachable
 from dataprep.stores import Store, open_store
+from dataprep.stores.s3_errors import without_advice
 from iobench.errors import TrialFailed, Unavailable
 from iobench.trial import Place
 
@@ -32,7 +33,7 @@ def overload_said() -> Iterator[None]:
     except StoreError as error:
         if type(error) is not StoreError or not is_overload(str(error)):
             raise
-        said = str(error).rstrip(".")
+        said = without_advice(str(error)).rstrip(".")
         raise TrialFailed(f"{said}: {OVERLOADED}") from None
 
 

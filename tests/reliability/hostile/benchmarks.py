@@ -129,7 +129,9 @@ def read_table(data: bytes) -> None:
 def targets() -> list[Target]:
     """All of them."""
     family, own = "benchmarks", ("iobench/",)
-    mutate, place = m.stacked(trial_of, m.json_tree), "hostile|config"
+    # A run that lacks what a question is about is sound: what lacks is said in place of an answer.
+    lacks = "cannot be told: give |: not to be told"
+    mutate, place = m.stacked(trial_of, m.json_tree), f"hostile|config|{lacks}"
     commands = (
         ("report", ("report", "RUN"), 200),
         ("compare", ("compare", "BASE", "RUN"), 40),
