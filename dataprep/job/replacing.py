@@ -1,8 +1,8 @@
 """Worker processes of our own that are not there any more, replaced.
 
 Dask's nanny starts a worker anew that dies. But by its source (``Nanny.instantiate``) one that
-dies before the nanny heard that it is up is not taken for one: the nanny closes, and where all have,
-a job would wait for ever.
+dies before the nanny heard that it is up is not taken for one: the nanny closes, and where all
+have, a job would wait for ever.
 """
 
 from __future__ import annotations
