@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from types import TracebackType
 
 from dataprep import keys
 from dataprep.errors import DataprepError, StoreUnreachable
@@ -23,27 +22,20 @@ def sweep(store: Store, splits: Iterable[str]) -> None:
             store.abort_uploads(partial(keys.belongs_to, split, format_names=format_names()))
 
 
-class SweptIfStopped:
-    """A block whose exit, by an error or an interrupt, leaves nothing of its workers behind.
+@contextmanager
+def swept_if_stopped(store: Store, splits: Iterable[str], part: Part | None) -> Iterator[None]:
+    """A block whose end by an error or an interrupt leaves nothing of its workers behind.
 
     Parts of a job (``part``) write beside each other: one of them aborts no uploads.
     """
-
-    def __init__(self, store: Store, splits: Iterable[str], part: Part | None) -> None:
-        self._store, self._splits = store, () if part else tuple(splits)
-
-    def __enter__(self) -> SweptIfStopped:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        if error is None or isinstance(error, StoreUnreachable | GeneratorExit):
-            return
-        if isinstance(error, DataprepError) and error.exit_code == 2:
-            return  # refused: nothing was written
-        with suppress(DataprepError):  # why the job stopped is to be told; the next run sweeps too
-            sweep(self._store, self._splits)
+    held = () if part else tuple(splits)
+    try:
+        yield
+    except (StoreUnreachable, GeneratorExit):
+        raise
+    except BaseException as error:
+        refused = isinstance(error, DataprepError) and error.exit_code == 2
+        if not refused:  # else nothing was written
+            with suppress(DataprepError):  # why it stopped is to be told; the next run sweeps too
+                sweep(store, held)
+        raise

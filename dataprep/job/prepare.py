@@ -15,7 +15,7 @@ from dataprep.job import claims
 from dataprep.job.jobfile import JobFile
 from dataprep.job.journal import Journal
 from dataprep.job.leases import Leases
-from dataprep.job.leftovers import SweptIfStopped
+from dataprep.job.leftovers import swept_if_stopped
 from dataprep.job.parts import Part
 from dataprep.job.planning import planned
 from dataprep.job.plans import SplitPlan, sample_rows
@@ -82,7 +82,7 @@ def prepare(
     _ready(store)
     leases = running.enter_context(Leases(store, part, note))
     leases.take(request.splits)
-    running.enter_context(SweptIfStopped(store, request.splits, part))
+    running.enter_context(swept_if_stopped(store, request.splits, part))
     for _ in range(_ROUNDS):
         try:
             return _found(request, store, leases, note, retry_failed, overwrite, journal) or _new(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dataprep.errors import StoreError
 from dataprep.stores.attempts import attempts
-from dataprep.stores.protocol import Buffer, Versioned
+from dataprep.stores.protocol import Buffer, ObjectInfo, Versioned
 from dataprep.stores.s3_answers import copied, md5_of
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
@@ -43,6 +43,12 @@ class S3Reader:
     def __init__(self, bucket: S3Bucket, client: Callable[[], S3Client]) -> None:
         self._bucket, self._client = bucket, client
         self.etags_are_md5s = False
+
+    def head(self, key: str) -> ObjectInfo:
+        """Size and ETag."""
+        with translated(self._bucket.shown(key), self._bucket.options):
+            answer = self._client().head_object(**self._bucket.object(key))
+        return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def holds(self, key: str, data: Buffer) -> bool:
         """Whether the object reads back as ``data``."""

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import dataprep
 from dataprep.cli import app
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions, s3_writing
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 
@@ -120,7 +120,7 @@ def test_with_a_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What plan and shard call is what their policies allow, and the other way round."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * 2**20)
+    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * 2**20)
     used.clear()
     if command == "part":
         run("shard", *job, "--part", "0/1")
@@ -196,8 +196,8 @@ def test_an_upload_in_parts_that_fails_is_aborted(
     used: Rights, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The right to abort is needed where a part cannot be stored."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * 2**20)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * 2**20)
+    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * 2**20)
+    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * 2**20)
     call = CLIENT._make_api_call
 
     def failing(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:

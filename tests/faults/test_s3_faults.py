@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
-from dataprep.stores import StoreOptions, s3, s3_reading
+from dataprep.stores import StoreOptions, s3_reading, s3_writing
 from dataprep.stores.s3 import S3Store
 from dataprep.stores.s3_answers import require_whole
 from dataprep.stores.s3_leases import ObjectLease
@@ -114,14 +114,26 @@ def test_an_upload_damaged_always_is_never_reported_as_stored(
     if checks(s3_server):
         with pytest.raises(StoreError, match=f"s3://{bucket}/p/key: what reaches the store is not"):
             getattr(through, method)("key", DATA)
-        assert calls(proxy, "PUT") == [("PUT", 400)] * s3._PUT_ATTEMPTS
+        assert calls(proxy, "PUT") == [("PUT", 400)] * s3_writing._PUT_ATTEMPTS
         assert list(direct.list()) == []
         return
     with pytest.raises(StoredBytesDiffer, match=f"s3://{bucket}/p/key: the store holds other"):
         getattr(through, method)("key", DATA)
-    assert len(calls(proxy, "PUT")) == s3._PUT_ATTEMPTS + (method == "create")
+    assert len(calls(proxy, "PUT")) == s3_writing._PUT_ATTEMPTS + (method == "create")
     with pytest.raises(ObjectNotFound):
         direct.head("key")
+
+
+def test_what_is_damaged_and_cannot_be_removed_is_said(
+    through: S3Store, proxy: FaultProxy, s3_server: Server
+) -> None:
+    """A writer that may not delete leaves it there, and nobody is told otherwise."""
+    if checks(s3_server):
+        pytest.skip("stores nothing damaged")
+    refused = Rule(Match("DELETE"), Status(403, "AccessDenied", "No."))
+    use(proxy, refused, Rule(Match("PUT"), FlipByte(7, "upload")))
+    with pytest.raises(StoredBytesDiffer, match="It could not be removed: remove it; run the same"):
+        through.put("key", DATA)
 
 
 def test_damage_is_noticed_where_etag_and_checksum_hide_it(
@@ -136,7 +148,7 @@ def test_damage_is_noticed_where_etag_and_checksum_hide_it(
     )
     with pytest.raises(StoreError if checks(s3_server) else StoredBytesDiffer):
         through.put("key", DATA)
-    assert len(calls(proxy, "GET")) == (0 if checks(s3_server) else s3._PUT_ATTEMPTS)
+    assert len(calls(proxy, "GET")) == (0 if checks(s3_server) else s3_writing._PUT_ATTEMPTS)
 
 
 @pytest.mark.parametrize("etag", [f'"{"0" * 32}"', '"opaque-1"', None])
@@ -444,8 +456,8 @@ def test_parts_are_guarded_as_wholes_are(
     times: int,
 ) -> None:
     """An upload in parts of which one is damaged or refused is right in the end."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
     data = os.urandom(MIB) * 9
     use(proxy, Rule(Match("PUT", "partNumber=2", times=times), fault))
     assert through.put("key", data).bytes == len(data)
@@ -457,8 +469,8 @@ def test_parts_damaged_always_are_never_reported_as_stored(
     through: S3Store, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An upload in parts, damaged each time, ends with StoredBytesDiffer."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
     use(proxy, Rule(Match("PUT", "partNumber=1"), FlipByte(0, "upload")))
     with pytest.raises(StoredBytesDiffer):
         through.put("key", bytes(9 * MIB))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions, s3_writing
 from dataprep.stores.s3 import S3Store
 
 PART_BYTES = 5 * 2**20
@@ -24,7 +24,7 @@ class PartsStore(S3Store):
     """``partss3://bucket/prefix``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
-        s3.MULTIPART_FROM_BYTES = s3.PART_BYTES = PART_BYTES
+        s3_writing.MULTIPART_FROM_BYTES = s3_writing.PART_BYTES = PART_BYTES
         super().__init__(uri.replace("partss3://", "s3://"), options)
 
     def __reduce__(self) -> tuple[Callable[..., S3Store], tuple[str, StoreOptions]]:
@@ -40,11 +40,11 @@ def _unpickled(uri: str, options: StoreOptions) -> S3Store:
 @contextmanager
 def usual_parts() -> Iterator[None]:
     """What a store of this kind changed in this process is as before afterwards."""
-    before = s3.MULTIPART_FROM_BYTES, s3.PART_BYTES
+    before = s3_writing.MULTIPART_FROM_BYTES, s3_writing.PART_BYTES
     try:
         yield
     finally:
-        s3.MULTIPART_FROM_BYTES, s3.PART_BYTES = before
+        s3_writing.MULTIPART_FROM_BYTES, s3_writing.PART_BYTES = before
 
 
 def environment(folder: Path) -> Mapping[str, str]:

@@ -137,9 +137,9 @@ def _read(uri: str, endpoint_url: str, how: str) -> None:
 
 def _put_in_parts(uri: str, endpoint_url: str, key: str) -> None:
     import dataprep
-    from dataprep.stores import s3
+    from dataprep.stores import s3, s3_writing
 
-    s3.MULTIPART_FROM_BYTES = s3.PART_BYTES = 5 * 2**20
+    s3_writing.MULTIPART_FROM_BYTES = s3_writing.PART_BYTES = 5 * 2**20
     options = dataprep.StoreOptions(endpoint_url=endpoint_url, max_attempts=2, read_timeout_s=1)
     try:
         s3.S3Store(uri, options).put(key, LARGE)

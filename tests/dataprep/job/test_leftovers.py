@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 
 from dataprep.errors import ConfigError, DataprepError, JobError, StoreUnreachable
-from dataprep.job.leftovers import SweptIfStopped, sweep
+from dataprep.job.leftovers import sweep, swept_if_stopped
 from dataprep.job.parts import Part
 from dataprep.stores.memory import MemoryStore
 
@@ -65,7 +65,7 @@ def test_what_stops_a_job_leaves_nothing(error: BaseException | None, swept: boo
     told: AbstractContextManager[object] = (
         nullcontext() if error is None else pytest.raises(type(error))
     )
-    with told, SweptIfStopped(store, ["train"], None):
+    with told, swept_if_stopped(store, ["train"], None):
         if error is not None:
             raise error
     assert bool(store.tidied) == swept
@@ -75,12 +75,15 @@ def test_what_stops_a_job_leaves_nothing(error: BaseException | None, swept: boo
 def test_a_part_leaves_the_uploads_of_others() -> None:
     """Another part may be at it; half-written files of the dead are removed nevertheless."""
     store = Littered()
-    with pytest.raises(JobError), SweptIfStopped(store, ["train"], Part(0, 2)):
+    with pytest.raises(JobError), swept_if_stopped(store, ["train"], Part(0, 2)):
         raise JobError("stopped")
     assert (store.tidied, store.uploads) == (1, [*KEYS])
 
 
 def test_why_a_job_stopped_is_told_although_sweeping_fails() -> None:
     """The first error is the one to see."""
-    with pytest.raises(JobError, match="stopped"), SweptIfStopped(Littered(True), ["train"], None):
+    with (
+        pytest.raises(JobError, match="stopped"),
+        swept_if_stopped(Littered(True), ["train"], None),
+    ):
         raise JobError("stopped")

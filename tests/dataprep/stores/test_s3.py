@@ -20,7 +20,7 @@ from botocore.compat import HTTPHeaders
 from botocore.httpsession import URLLib3Session
 
 from dataprep.errors import ObjectNotFound, StoreError
-from dataprep.stores import s3
+from dataprep.stores import s3_writing
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 from tests.dataprep.stores.conftest import OpenS3, Sent
@@ -94,8 +94,8 @@ def test_requester_pays_on_every_call(
     store.head("key")
     assert len(list(store.list())) == 2
     store.delete("key")
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
     store.put("big", bytes(11 * MIB))
     assert {request.method for request in sent} == {"PUT", "GET", "HEAD", "DELETE", "POST"}
     unpaid = [
@@ -118,8 +118,8 @@ def test_parts_are_used_only_from_the_limit(
     parts: int,
 ) -> None:
     """Below the limit an object is one request whatever its size; from it on, it is parts."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 10 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 10 * MIB)
+    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
     data = os.urandom(MIB) * (size // MIB) + bytes(size % MIB)
     store = open_s3()
     assert store.put("key", data).bytes == size
@@ -132,7 +132,7 @@ def test_parts_are_used_only_from_the_limit(
 
 def test_a_shard_is_never_parts() -> None:
     """The largest shard that may be made, 128 MB, lies below the limit for parts."""
-    assert s3.MULTIPART_FROM_BYTES > 128_000_000
+    assert s3_writing.MULTIPART_FROM_BYTES > 128_000_000
 
 
 def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
