@@ -109,6 +109,10 @@ def client(found: Situation) -> Advice:
         evidence = f"peak MB/s of whole reads from {store} {told}; {best['client']}: {best['said']}"
         gain = _between(found.result.trials, best, now) if best is not now else None
         better = gain is not None and gain.low > 1 and gain.median >= WORTH
+        if found.now.loop and found.place != "s3":
+            said = f"its data lie on a disk; were they on a store: {evidence}"
+            said += f": {times(gain)}" if gain and better else "; nothing is better beyond doubt"
+            return Advice("client", "keep", found.of, said, basis="measured")
         if not better:
             said = f"{evidence}; nothing is better beyond doubt"
             return Advice(

@@ -72,3 +72,13 @@ def test_the_client_with_the_highest_peak_is_advised() -> None:
     alike = [fetched(8 * 10**6, n, 1.01e8 * n, "obstore") for n in (1, 4)]
     assert advice(run(loader(300.0, 2), *own, *alike))["client"].state == "keep"
     assert advice(run(loader(300.0, 2), *own))["client"].state == "unknown"
+
+
+def test_a_loop_over_a_disk_has_no_client_to_change() -> None:
+    """What the probe of a store says of clients is told, and changes nothing of that loop."""
+    own = [fetched(8 * 10**6, n, 1e8 * n) for n in (1, 4)]
+    other = [fetched(8 * 10**6, n, 1.5e8 * n, "obstore") for n in (1, 4)]
+    found = advice(run(loop("warm", 300.0), *own, *other))["client"]
+    assert found.state == "keep"
+    assert found.evidence.startswith("its data lie on a disk; were they on a store: peak MB/s")
+    assert "1.5" in found.evidence
