@@ -23,6 +23,7 @@ from dataprep.errors import ConfigError, DataprepError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
+_NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)
 _OBJECTS_OF_IMPORTS = 100_000
 
 
@@ -54,16 +55,18 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except DataprepError as error:
             _show_traceback(ctx)
-            typer.echo(f"{self.program}: {one_line(str(error))}", err=True)
+            typer.echo(f"{self.program}: {told(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
         except OSError as error:
-            if error.errno not in (*_FULL, *_TOO_MANY):
+            if error.errno not in (*_FULL, *_TOO_MANY, *_NO_NAME):
                 raise
             _show_traceback(ctx)
             what = f"cannot write: {error.strerror}"
             if error.errno in _TOO_MANY:
                 what = "too many open files: raise the limit (ulimit -n 4096), and run again"
-            typer.echo(f"{self.program}: {what}", err=True)
+            elif error.errno in _NO_NAME:
+                what = f"{_short(error.filename)}: {error.strerror}"
+            typer.echo(f"{self.program}: {told(what)}", err=True)
             _drop_stdout()
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
@@ -184,6 +187,16 @@ def settings(pairs: list[str], example: str) -> dict[str, Any]:
 def one_line(message: str) -> str:
     """The names in it may hold line feeds, and bytes that mean something to a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+
+
+def told(message: str) -> str:
+    """``one_line`` of it, and no credential of an address that stands in it."""
+    return one_line(without_credentials(message))
+
+
+def _short(name: object, characters: int = 80) -> str:
+    shown = repr(name)
+    return shown if len(shown) <= characters else f"{shown[:characters]}..."
 
 
 def _version(ctx: typer.Context, wanted: bool) -> None:

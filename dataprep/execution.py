@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
+
+from dataprep.credentials import check_no_credentials
 
 Hung = Literal["stop", "fail"]
 
@@ -56,6 +58,11 @@ class DaskOptions(BaseModel):
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
     """Of a shard after a store error or a lost worker."""
+
+    @field_validator("scheduler")
+    @classmethod
+    def _without_credentials(cls, value: str | None) -> str | None:
+        return None if value is None else check_no_credentials(value)
 
     @property
     def worker_count(self) -> int:

@@ -6,6 +6,7 @@ take longer with each; a config has neither.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -13,6 +14,8 @@ import yaml
 LARGEST_BYTES = 2**20
 _DEEPEST = 50
 _MOST_VALUES = 100_000
+# Those that stand for a byte of a name that is not UTF-8 (PEP 383) are left out.
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def parse_yaml(text: bytes | str) -> Any:
@@ -55,6 +58,15 @@ class _Harmless(yaml.SafeLoader):
         self._depth += 1
         node: Any = super().compose_node(parent, index)
         self._depth -= 1
+        return node
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        """A text: escapes can put into it what neither a file's name nor UTF-8 has a place for."""
+        node: Any = super().compose_scalar_node(anchor)
+        if "\0" in node.value or _LONE.search(node.value):
+            raise yaml.MarkedYAMLError(
+                problem="it holds a NUL or half a character", problem_mark=node.start_mark
+            )
         return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:

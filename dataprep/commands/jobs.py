@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dataprep.command_line import one_line
+from dataprep.command_line import told
 from dataprep.commands.job_options import takes_a_job
 from dataprep.commands.options import (
     EndpointUrl,
@@ -173,7 +173,7 @@ def finalize(
 def _complain(errors: Sequence[DataprepError]) -> None:
     """One line each; the last is raised, with the worst exit code of them."""
     for error in errors[:-1]:
-        typer.echo(f"dataprep: {one_line(str(error))}", err=True)
+        typer.echo(f"dataprep: {told(str(error))}", err=True)
     if errors:
         errors[-1].exit_code = max(error.exit_code for error in errors)
         raise errors[-1]

@@ -246,7 +246,8 @@ def cluster_class(path: str) -> Callable[..., Any]:
     """The class at ``package.module.Class``.
 
     Raises:
-        ConfigError: it cannot be imported.
+        ConfigError: it cannot be imported, or is no cluster's: a config is no way to call whatever
+            is installed, such as ``subprocess.Popen``.
     """
     module, _, name = path.rpartition(".")
     try:
@@ -255,6 +256,10 @@ def cluster_class(path: str) -> Callable[..., Any]:
         raise ConfigError(
             f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
         ) from None
+    if not (isinstance(found, type) and all(hasattr(found, each) for each in ("scale", "close"))):
+        raise ConfigError(
+            f"dask.cluster: {path!r} is no class of clusters, which have scale() and close()"
+        )
     return found
 
 

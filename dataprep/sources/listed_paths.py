@@ -11,6 +11,7 @@ import posixpath
 import re
 from typing import NamedTuple
 
+from dataprep.credentials import check_no_credentials, without_credentials
 from dataprep.errors import SourceError
 from dataprep.names import escape
 
@@ -37,7 +38,8 @@ class PathRule:
         """The place of ``path``.
 
         Raises:
-            SourceError: an address that is neither a path nor on S3.
+            SourceError: an address that is neither a path nor on S3, or that carries credentials,
+                which would stand in the table of samples.
         """
         scheme = _SCHEME.match(path)
         if scheme:
@@ -62,9 +64,13 @@ class PathRule:
                 if scheme in ("http", "https")
                 else "a listing has paths and s3:// addresses"
             )
-            raise SourceError(f"{escape(path)}: {advice}")
+            raise SourceError(f"{without_credentials(escape(path))}: {advice}")
+        try:
+            check_no_credentials(path)
+        except ValueError as error:
+            raise SourceError(f"{without_credentials(escape(path))}: an address {error}") from None
         bucket, _, key = path[len("s3://") :].partition("/")
-        if not bucket or not key or "@" in bucket:
+        if not bucket or not key:
             return Place(path, "it is not s3://BUCKET/KEY")
         return Place(path.removeprefix(self._below))
 

@@ -82,6 +82,18 @@ class TestErrors:
         other = OSError(errno.EBADF, "x")
         assert invoked(other).exception is other
 
+    def test_a_name_that_cannot_be_is_one_line(self) -> None:
+        """It is as somebody wrote it, shortened."""
+        done = invoked(OSError(errno.ENAMETOOLONG, "File name too long", "x" * 5000))
+        assert (done.exit_code, len(done.stderr)) == (1, 109)
+        assert done.stderr.startswith("toy: 'xxx")
+        assert done.stderr.endswith("xxx...: File name too long\n")
+
+    def test_no_error_tells_a_credential(self) -> None:
+        """An address may come out of a listing, or from a library."""
+        said = invoked(ConfigError("https://jo:hunter2@host/x?sig=abc not read")).stderr
+        assert said == "toy: https://***@host/x?sig=*** not read\n"
+
     @pytest.mark.parametrize(
         ("command", "said"), [("fail", "stopped by hand"), ("look", "saw nothing")]
     )

@@ -23,6 +23,12 @@ def test_numbers_have_bounds(wrong: dict[str, int]) -> None:
         DaskOptions.model_validate(wrong)
 
 
+def test_a_scheduler_has_no_password() -> None:
+    """Its address stands in the manifest, and in what is said where nobody answers."""
+    with pytest.raises(ValidationError, match="must not carry a user or password"):
+        DaskOptions(scheduler="tcp://jo:hunter2@host:8786")
+
+
 @pytest.mark.parametrize("wrong", [{"readers": 0}, {"upload_mb_per_s": 0}])
 def test_a_forecast_is_told_what_exists(wrong: dict[str, int]) -> None:
     """At least one reader, and a speed above nothing."""

@@ -49,6 +49,8 @@ def test_aliases_of_aliases_are_counted_first(form: str) -> None:
         ("a: 2024-13-01", "month must be in"),
         ("a: " + "9" * 5000, "4300 digits"),
         ("? [a]\n: b\n", "unhashable key"),
+        ('a: "b\\0c"', "a NUL or half a character.*line 1, column 4"),
+        ('"\\ud800": 1', "a NUL or half a character.*line 1"),
         ("a: \x00", "special characters are not allowed"),
         ("--- a\n--- b\n", "expected a single document"),
         (b"a: \xff", "invalid start byte"),

@@ -236,6 +236,12 @@ class TestCustomClass:
         with pytest.raises(ConfigError, match="cannot import"):
             cluster_class(path)
 
+    @pytest.mark.parametrize("path", ["subprocess.Popen", "os.system", "dask.config"])
+    def test_is_no_cluster(self, path: str) -> None:
+        """A config cannot have whatever is installed called."""
+        with pytest.raises(ConfigError, match="no class of clusters"):
+            cluster_class(path)
+
     def test_does_not_start(self, images: Path, store: LocalStore) -> None:
         """A class that refuses its arguments is a ConfigError that names them, not their values."""
         runner = Runner(cluster=SMALL, cluster_args={"nonsense": "token-5"})
