@@ -20,6 +20,7 @@ from dataprep.errors import SourceError
 from dataprep.names import unescape
 from dataprep.sources.listed import Listed, listed, listed_values
 from dataprep.sources.options import Column, ListingOptions
+from dataprep.sources.table_bounds import growth_problem
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
@@ -96,7 +97,11 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     _require_paths(file.schema_arrow.field(path), name)
     for position in labels:
         _require_label(file.schema_arrow.field(position), name)
+    fields = [file.schema_arrow.field(position) for position in (path, *labels)]
+    texts = {each.name for each in fields if str(_kind(each)).partition("[")[0] in _TEXTS}
     try:
+        if problem := growth_problem(data, sorted(texts)):
+            raise SourceError(f"{name} is not read: {problem}")
         table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
     except (pa.ArrowException, OSError) as error:
         raise _no_parquet(name, error) from None
