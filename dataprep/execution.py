@@ -41,7 +41,8 @@ class DaskOptions(BaseModel):
     """Address of a running cluster, as in `tcp://host:8786`."""
 
     cluster: str | None = None
-    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`."""
+    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`. It starts programs with
+    `cluster_args`: read a stranger's config before you run it."""
 
     cluster_args: dict[str, Any] = {}
     """What it is called with."""

@@ -100,11 +100,13 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     fields = [file.schema_arrow.field(position) for position in (path, *labels)]
     texts = {each.name for each in fields if str(_kind(each)).partition("[")[0] in _TEXTS}
     try:
-        if problem := growth_problem(data, sorted(texts)):
-            raise SourceError(f"{name} is not read: {problem}")
-        table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
+        problem = growth_problem(data, sorted(texts))
+        wanted = [] if problem else [names[position] for position in dict.fromkeys((path, *labels))]
+        table = file.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:
         raise _no_parquet(name, error) from None
+    if problem:
+        raise _no_parquet(name, problem)
     columns = [_column(table, names, position) for position in (path, *labels)]
     try:
         return _rows(columns, name, options)
@@ -112,7 +114,7 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         raise _no_parquet(name, error) from None
 
 
-def _no_parquet(name: str, error: Exception) -> SourceError:
+def _no_parquet(name: str, error: Exception | str) -> SourceError:
     return SourceError(f"{name} cannot be read as Parquet: {error}")
 
 
