@@ -410,6 +410,13 @@ def test_a_listing_that_contradicts_itself_is_refused() -> None:
     page = {"IsTruncated": False, "NextContinuationToken": "more", "Contents": []}
     with pytest.raises(StoreError, match="s3://b: an answer that lists objects contradicts itself"):
         require_whole(page, "s3://b")
+    with pytest.raises(StoreError, match="contradicts itself"):
+        require_whole({"IsTruncated": True, "Contents": []}, "s3://b")
+    with pytest.raises(StoreError, match="contradicts itself"):
+        require_whole({"IsTruncated": False, "KeyCount": 2, "Contents": [{"Key": "a"}]}, "s3://b")
+    require_whole({"IsTruncated": False, "KeyCount": 1, "Contents": [{"Key": "a"}]}, "s3://b")
+    with pytest.raises(StoreError, match="s3://b: what answers there lists no objects"):
+        require_whole({}, "s3://b")
     require_whole({"IsTruncated": True, "NextContinuationToken": "more"}, "s3://b")
     require_whole({"IsTruncated": False}, "s3://b")
 
