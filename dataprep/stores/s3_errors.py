@@ -91,6 +91,8 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
             f"{name}: what arrives has another checksum than what was stored: it is damaged "
             "there, or something on the way changes data. If it stays so, remove it and run again"
         ) from None
+    except KeyError as error:
+        raise StoreError(f"{name}: the store's answer has no {error.args[0]}") from None
     except (boto.BotoCoreError, ValueError) as error:
         raise StoreError(f"{name}: {_one_line(error)}") from None
 
