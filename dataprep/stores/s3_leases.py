@@ -126,7 +126,9 @@ class ObjectLease:
 
     def claim(self) -> ObjectClaim:
         """For those who write under this lease."""
-        return ObjectClaim(self._bucket, self._key, self._written.token)
+        claim = ObjectClaim(self._bucket, self._key, self._written.token)
+        _sure_until_s[claim.token] = self._renewed_s + _GIVEN_UP_AFTER_S  # asked for just now
+        return claim
 
     def release(self) -> None:
         """Remove the object; where that is not allowed, write down that it is released."""

@@ -12,7 +12,7 @@ import pytest
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreUnreachable
 from dataprep.stores import s3_leases
-from dataprep.stores.protocol import Holder, ObjectInfo
+from dataprep.stores.protocol import Claim, Holder, ObjectInfo
 from dataprep.stores.s3_leases import Dated, ObjectLease, age_s, holders, take
 
 NEVER_S = 3600.0
@@ -220,12 +220,28 @@ def test_without_a_date_this_machine_says_how_old_it_is() -> None:
     assert age_s(now - datetime.timedelta(hours=1), None) >= 3600.0
 
 
+def elsewhere(held: ObjectLease) -> Claim:
+    """Its claim, in a process that has not asked yet."""
+    claim = held.claim()
+    s3_leases._sure_until_s.clear()
+    return claim
+
+
+def test_who_holds_it_need_not_ask(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it should have been renewed."""
+    claim = lease(bucket).claim()
+    bucket.objects.clear()
+    assert claim.lost() == ""
+    now_s = s3_leases._now_s() + 91.0
+    monkeypatch.setattr(s3_leases, "_now_s", lambda: now_s)
+    assert claim.lost() == "it is gone"
+
+
 def test_a_claim_asks_the_bucket_once_in_a_while(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lease that was fresh when it was asked for is held for the next minute and a half."""
-    held = lease(bucket)
-    claim = held.claim()
+    claim = elsewhere(lease(bucket))
     assert claim.lost() == ""
     bucket.written(token="another's")
     assert claim.lost() == ""
@@ -248,7 +264,7 @@ def test_what_a_claim_says(
     bucket: Bucket, changes: dict[str, object], age: float, why: str
 ) -> None:
     """By the object alone: who asks may be another process, which renews nothing."""
-    claim = lease(bucket).claim()
+    claim = elsewhere(lease(bucket))
     bucket.written(**changes)
     bucket.age_s = age
     assert claim.lost() == why
@@ -256,7 +272,7 @@ def test_what_a_claim_says(
 
 def test_a_claim_to_what_is_gone(bucket: Bucket) -> None:
     """Whoever took over may have ended by now."""
-    claim = lease(bucket).claim()
+    claim = elsewhere(lease(bucket))
     bucket.objects.clear()
     assert claim.lost() == "it is gone"
 
