@@ -24,6 +24,9 @@ from dataprep.errors import ConfigError, DataprepError
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)
+_NO_MEMORY = "out of memory: give it more (ulimit -v, the container's limit), or take fewer workers"
+# glibc's words, of a library that could not be loaded for lack of it.
+_UNMAPPED = ("failed to map segment", "cannot allocate memory")
 _OBJECTS_OF_IMPORTS = 100_000
 
 
@@ -57,15 +60,11 @@ class Commands(TyperGroup):
             _show_traceback(ctx)
             typer.echo(f"{self.program}: {told(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
-        except OSError as error:
-            if error.errno not in (*_FULL, *_TOO_MANY, *_NO_NAME):
+        except (OSError, MemoryError, ImportError) as error:
+            what = _lacking(error)
+            if what is None:
                 raise
             _show_traceback(ctx)
-            what = f"cannot write: {error.strerror}"
-            if error.errno in _TOO_MANY:
-                what = "too many open files: raise the limit (ulimit -n 4096), and run again"
-            elif error.errno in _NO_NAME:
-                what = f"{_short(error.filename)}: {error.strerror}"
             typer.echo(f"{self.program}: {told(what)}", err=True)
             _drop_stdout()
             raise typer.Exit(1) from None
@@ -73,6 +72,25 @@ class Commands(TyperGroup):
             _on_signals(signal.SIG_IGN)
             typer.echo(self.farewell(), err=True)
             raise typer.Exit(130) from None
+
+
+def _lacking(error: OSError | MemoryError | ImportError) -> str | None:
+    """What the machine has too little of, and what to do; None for every other error."""
+    if isinstance(error, MemoryError):
+        return _NO_MEMORY
+    if isinstance(error, ImportError):
+        return _NO_MEMORY if any(words in str(error).lower() for words in _UNMAPPED) else None
+    if error.errno == errno.ENOMEM:
+        return _NO_MEMORY
+    if error.errno in _TOO_MANY:
+        return "too many open files: raise the limit (ulimit -n 4096), and run again"
+    if error.errno in _FULL:
+        return f"cannot write: {error.strerror}"
+    if error.errno in _NO_NAME:
+        return f"{_short(error.filename)}: {error.strerror}"
+    if "temporary directory" in str(error.strerror):  # tempfile's own words
+        return "no folder for temporary files can be written to: set TMPDIR to one, or free space"
+    return None
 
 
 def _show_traceback(ctx: typer.Context) -> None:

@@ -65,7 +65,8 @@ def of_output(shards: Sequence[int], objects_a_shard: int, there: int, rule: Put
         there: how many keys lie in the output beforehand.
         rule: how objects are stored.
 
-    That a lease is put anew each half minute is not counted: nobody knows yet for how long.
+    That a lease is put anew each half minute, and asked for by worker processes, is not counted:
+    nobody knows yet for how long.
     """
     splits = len(shards)
     # HEAD bucket; each split's job file looked for twice; what lies there, for all and for each.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crc32c import crc32c
 
@@ -28,10 +28,16 @@ class Spool:
         offset, length = self._writer.write(sample)
         return offset, length, crc32c(self._memory.view(offset, offset + length))
 
-    def put(self, store: Store, place: tuple[str, int, int], rows: Sequence[Row]) -> StoredShard:
+    def put(
+        self,
+        store: Store,
+        place: tuple[str, int, int],
+        rows: Sequence[Row],
+        check: Callable[[], None],
+    ) -> StoredShard:
         """Put the shard, then the files that index it, and give its memory away.
 
-        ``place`` is split, shard, shards.
+        ``place`` is split, shard, shards. ``check`` is called before each, and may raise.
         """
         name = self.format.name
         entries = [
@@ -46,13 +52,14 @@ class Spool:
             if row.records
         ]
         data_key = keys.data(name, self.format.extension, *place)
+        check()
         file = _put(store, data_key, self._memory.view())
         self._memory.leave()
-        indexes = tuple(
-            _put(store, keys.index(name, extension, *place), content)
-            for extension, content in self.format.indexes(entries).items()
-        )
-        return StoredShard(file, len(entries), indexes)
+        indexes = []
+        for extension, content in self.format.indexes(entries).items():
+            check()
+            indexes.append(_put(store, keys.index(name, extension, *place), content))
+        return StoredShard(file, len(entries), tuple(indexes))
 
 
 def _put(store: Store, key: str, content: Buffer) -> StoredFile:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from dataprep import keys
 from dataprep.boxes import Annotated, BoxOptions, Shown, follow
@@ -42,6 +42,14 @@ class Item(NamedTuple):
     annotated: Annotated | None = None
 
 
+class Permit(Protocol):
+    """A run's leave to write, asked for before each object."""
+
+    def check(self) -> None:
+        """Raises LeaseLost where another run may write by now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ShardTask:
     """All that a worker needs; ``items`` stand in the order of the records.
@@ -49,6 +57,7 @@ class ShardTask:
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
     how boxes follow their images, where the job has any. ``limit`` is that of one sample.
+    ``permit`` is None where nobody but this run can write there.
     """
 
     fingerprint: str
@@ -66,6 +75,7 @@ class ShardTask:
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
     limit: SampleLimit = USUAL_LIMIT
+    permit: Permit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +131,12 @@ def make_shard(
     Raises:
         SourceChanged: a sample is gone or has another size than planned.
         StoreError: the source could not be read or the shard not be stored.
+        LeaseLost: another run may write there by now.
         SampleLost: isolated, a sample again and again kills who converts it, or does not end.
     """
     require_versions(task.versions)
+    check = task.permit.check if task.permit else _nothing
+    check()
     spools = [
         Spool(get_format(name), RecordOptions(offset, task.layout))
         for name, offset in task.label_offsets
@@ -146,9 +159,11 @@ def make_shard(
         stored = {}
         while spools:
             spool = spools.pop(0)  # each lets go of its memory once it is stored
-            stored[spool.format.name] = spool.put(task.store, place, rows)
+            stored[spool.format.name] = spool.put(task.store, place, rows, check)
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, rows)
-        task.store.put(keys.receipt(*place), receipt.to_json())
+        encoded = receipt.to_json()
+        check()
+        task.store.put(keys.receipt(*place), encoded)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(
         shard=task.shard,
@@ -156,6 +171,10 @@ def make_shard(
         failed=len(failed),
         examples=tuple(failed[:_EXAMPLES]),
     )
+
+
+def _nothing() -> None:
+    """Nobody else can write there."""
 
 
 def _one(

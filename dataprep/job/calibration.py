@@ -17,6 +17,7 @@ from dataprep.image import Converted
 from dataprep.job.journal import Journal
 from dataprep.names import to_bytes
 from dataprep.outcomes import convert_sample
+from dataprep.read_ahead import read_one
 from dataprep.sources import Listing, Source
 
 _MOST_THREADS = 16
@@ -50,12 +51,11 @@ def calibrate(
         return estimate.Calibration.fit(measure.all(chosen, images))
 
     def convert(row: int) -> Converted | ImageError:
-        name, size = listing.names[row], int(listing.sizes[row])
-        if size > config.image.max_source_bytes:
-            return ImageError("it is not even read")
-        journal.take(name)
+        item = listing.located(row)
+        journal.take(item.name)
         try:
-            return convert_sample(source.read(listing.located(row)), config.image, name)
+            data = read_one(source, item, config.image.max_source_bytes)
+            return convert_sample(data, config.image, item.name)
         except ImageError as error:
             return error
         finally:

@@ -68,7 +68,9 @@ def finalize(
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
     with Leases(store, None, note or _unheard) as leases:
         leases.take([split])
-        finished, table = _finished(store, split, job, max_failures, options, started_s)
+        finished, table = _finished(
+            store, split, job, max_failures, options, started_s, leases.check
+        )
     seconds = time.monotonic() - started_s
     failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
     return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
@@ -85,6 +87,7 @@ def _finished(
     max_failures: int | str,
     options: StoreOptions | None,
     started_s: float,
+    check: Callable[[], None],
 ) -> tuple[Manifest, SampleTable]:
     label_space = stored_labels(store, {split: job})
     receipts, table = read_back(store, job, stored_plan(store, split, job), label_space)
@@ -94,7 +97,7 @@ def _finished(
         "finalized": True,
         "seconds": round(time.monotonic() - started_s, 3),
     }
-    return finish(store, job, receipts, table, max_failures, run), table
+    return finish(store, job, receipts, table, max_failures, run, check), table
 
 
 def _missing(

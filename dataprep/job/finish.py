@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
@@ -111,10 +111,12 @@ def finish(
     table: SampleTable,
     max_failures: int | str,
     run: Mapping[str, Any],
+    check: Callable[[], None],
 ) -> Manifest:
     """Store the table, then the manifest; ``run`` is what it says of this run.
 
     Raises:
+        LeaseLost: as ``check`` does, which is called before each.
         TooManyFailures: more samples failed than ``max_failures``.
         JobError: none could be written.
     """
@@ -148,8 +150,10 @@ def finish(
         warnings=table.warnings(formats),
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
+    check()
     store.put(keys.samples(job.split), stored_table)
     sweep(store, [job.split])  # what is complete has nothing left to sweep, wherever it is killed
+    check()
     store.put(keys.manifest(job.split), finished.to_json())
     return finished
 

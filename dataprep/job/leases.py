@@ -5,16 +5,36 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from types import TracebackType
 
 from dataprep.errors import LeaseLost, OutputConflict
 from dataprep.job.parts import Part
 from dataprep.stores import Store
-from dataprep.stores.protocol import Holder, KeepsLeases, Lease
+from dataprep.stores.protocol import Claim, Claimable, Holder, KeepsLeases, Lease
 
 _KEY = re.compile(r"(?P<split>[A-Za-z0-9_]+)(\.(?P<number>\d+)-of-(?P<count>\d+))?")
 _LOOKS, _BETWEEN_LOOKS_S = 4, 0.5  # at another that began at the same moment
 _ASKED_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """What workers ask before they store anything: whether their run may still write."""
+
+    uri: str
+    said: str
+    claim: Claim
+
+    def check(self) -> None:
+        """Go on only while the run has its lease.
+
+        Raises:
+            LeaseLost: it has not.
+            StoreError: nobody can tell.
+        """
+        if why := self.claim.lost():
+            raise _lost(self.uri, self.said, why)
 
 
 class Leases:
@@ -62,11 +82,17 @@ class Leases:
         """
         for split, lease in self._held.items():
             if why := lease.lost():
-                raise LeaseLost(
-                    f"{self._store.uri}: the lease of {_said(split, self._part)} is lost ({why}): "
-                    "stopped, so that no two runs write there. Run again when no other does: "
-                    "what is stored is kept"
-                )
+                raise _lost(self._store.uri, _said(split, self._part), why)
+
+    def permit(self, split: str) -> Permit | None:
+        """For those who write ``split``; None where its lease cannot be asked for from elsewhere.
+
+        A locked file is such a one: it is held for as long as the run lives.
+        """
+        lease = self._held.get(split)
+        if not isinstance(lease, Claimable):
+            return None
+        return Permit(self._store.uri, _said(split, self._part), lease.claim())
 
     def _take(self, keeper: KeepsLeases, split: str) -> None:
         key = _key(split, self._part)
@@ -125,6 +151,13 @@ class Leases:
             if now[0].stamp != holder.stamp or now[0].left_s is None:
                 raise _refused(where, now[0])
             left_s = now[0].left_s
+
+
+def _lost(where: str, said: str, why: str) -> LeaseLost:
+    return LeaseLost(
+        f"{where}: the lease of {said} is lost ({why}): stopped, so that no two runs write there. "
+        "Run again when no other does: what is stored is kept"
+    )
 
 
 def _refused(where: str, holder: Holder) -> OutputConflict:

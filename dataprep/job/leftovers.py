@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from dataprep import keys
-from dataprep.errors import DataprepError, StoreUnreachable
+from dataprep.errors import DataprepError, LeaseLost, StoreUnreachable
 from dataprep.formats import format_names
 from dataprep.job.parts import Part
 from dataprep.stores import Store
@@ -37,5 +37,6 @@ def swept_if_stopped(store: Store, splits: Iterable[str], part: Part | None) -> 
         refused = isinstance(error, DataprepError) and error.exit_code == 2
         if not refused:  # else nothing was written
             with suppress(DataprepError):  # why it stopped is to be told; the next run sweeps too
-                sweep(store, held)
+                # Uploads may be another run's, once that has the lease.
+                sweep(store, () if isinstance(error, LeaseLost) else held)
         raise

@@ -131,7 +131,8 @@ def _run_split(
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
     prepared.leases.check()
     facts = _run_facts(prepared, time.monotonic() - started_s)
-    finished = finish(store, job, receipts, table, prepared.config.max_failures, facts)
+    check = prepared.leases.check
+    finished = finish(store, job, receipts, table, prepared.config.max_failures, facts, check)
     seconds = time.monotonic() - started_s
     return Summary(
         split=split,
@@ -253,6 +254,7 @@ class _Work:
             layout=prepared.config.record_options.layout,
             boxes=prepared.config.boxes,
             limit=prepared.config.sample_limit,
+            permit=prepared.leases.permit(self.split),
         )
 
 

@@ -34,7 +34,11 @@ def hold() -> None:
 
 def sweep() -> None:
     """Remove the marked folders of this user's processes that are gone."""
-    for folder in Path(tempfile.gettempdir()).glob(_FOLDERS):
+    try:
+        folders = [*Path(tempfile.gettempdir()).glob(_FOLDERS)]
+    except OSError:  # nothing can be written anywhere: small jobs need no such folder
+        return
+    for folder in folders:
         with contextlib.suppress(OSError):
             status = folder.lstat()
             if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():

@@ -148,6 +148,27 @@ class Lease(Protocol):
         ...
 
 
+class Claim(Protocol):
+    """A lease as those ask for it who work for its holder, in whatever process; it is pickled."""
+
+    def lost(self) -> str:
+        """Why it is held no longer; empty as long as it is, for a good while.
+
+        Raises:
+            StoreError: nobody can tell.
+        """
+        ...
+
+
+@runtime_checkable
+class Claimable(Protocol):
+    """A lease of which others can find out whether it is still held; not every one is such."""
+
+    def claim(self) -> Claim:
+        """To be handed to who writes under this lease."""
+        ...
+
+
 @runtime_checkable
 class KeepsLeases(Protocol):
     """Lends a name to one process at a time; no store has to.

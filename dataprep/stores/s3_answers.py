@@ -12,6 +12,7 @@ from dataprep.errors import StoreError
 
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _PIECE_BYTES = 2**20
+_MOST_BYTES = 2**63 - 1
 
 
 class Copied(NamedTuple):
@@ -29,14 +30,26 @@ def md5_of(answer: Mapping[str, Any]) -> str | None:
 
 
 def require_whole(page: Mapping[str, Any], where: str) -> None:
-    """Refuse a page of a listing that says both that it is the last and how to go on.
+    """Refuse a page of a listing that is none, or contradicts itself.
 
-    A listing has no checksum; a bit of it must not lose all keys that follow.
+    A listing has no checksum; a bit of it must not lose a key, nor all keys that follow. So a page
+    is the last or says how to go on, and holds as many keys as it says, each of a size that there
+    can be.
 
     Raises:
         StoreError: it contradicts itself.
     """
-    if page.get("NextContinuationToken") and not page.get("IsTruncated"):
+    follows = bool(page.get("NextContinuationToken"))
+    said, held = page.get("KeyCount"), len(page.get("Contents", ()))
+    if "IsTruncated" not in page and said is None and not page.get("Name"):
+        raise StoreError(
+            f"{where}: what answers there lists no objects: it is no S3 server, or something "
+            "between here and there answers for it. Check --endpoint-url and run the same "
+            "command again"
+        )
+    sizes = [item["Size"] for item in page.get("Contents", ())]
+    possible = all(0 <= size <= _MOST_BYTES for size in sizes)
+    if follows != bool(page.get("IsTruncated")) or said not in (None, held) or not possible:
         raise StoreError(
             f"{where}: an answer that lists objects contradicts itself: something between here and "
             "there changes data, or the server is broken. Run the same command again"

@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
+from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused, StoreError
 from dataprep.stores.processes import started
 from dataprep.stores.protocol import Holder, ObjectInfo
 
@@ -35,6 +35,16 @@ FOLDER = "leases/"
 LIFETIME_S = 120.0
 RENEWED_EVERY_S = 30.0
 _GIVEN_UP_AFTER_S = LIFETIME_S - RENEWED_EVERY_S
+_ROUNDS = 100
+"""As often others may come in between, at the very moment, before the store is not believed."""
+_sure_until_s: dict[str, float] = {}
+"""By token, until when (``_now_s``) this process need not ask whether a lease is held."""
+
+
+def _now_s() -> float:
+    """Seconds that also count while the machine sleeps, as the server's do: Linux has a clock of
+    its own for that."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Dated(NamedTuple):
@@ -102,7 +112,7 @@ class ObjectLease:
     ) -> None:
         self._bucket, self._key, self._written, self._etag = bucket, key, written, etag
         self._every_s = every_s
-        self._renewed_s = time.monotonic()
+        self._renewed_s = _now_s()
         self._why_lost = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._renew, name=f"lease {key}", daemon=True)
@@ -110,14 +120,21 @@ class ObjectLease:
 
     def lost(self) -> str:
         """Taken over by another, or not renewed for so long that it may be."""
-        if not self._why_lost and time.monotonic() - self._renewed_s > _GIVEN_UP_AFTER_S:
+        if not self._why_lost and _now_s() - self._renewed_s > _GIVEN_UP_AFTER_S:
             self._why_lost = f"it could not be renewed for {_GIVEN_UP_AFTER_S:.0f} s"
         return self._why_lost
+
+    def claim(self) -> ObjectClaim:
+        """For those who write under this lease."""
+        claim = ObjectClaim(self._bucket, self._key, self._written.token)
+        _sure_until_s[claim.token] = self._renewed_s + _GIVEN_UP_AFTER_S  # asked for just now
+        return claim
 
     def release(self) -> None:
         """Remove the object; where that is not allowed, write down that it is released."""
         self._over.set()
         self._thread.join()
+        _sure_until_s.pop(self._written.token, None)
         if self.lost():
             return
         try:
@@ -135,7 +152,7 @@ class ObjectLease:
                 continue  # until it has been too long
 
     def _put(self, *, released: bool) -> None:
-        began_s = time.monotonic()
+        began_s = _now_s()
         content = {**asdict(self._written), "released": released}
         self._written = _Written(**{**content, "renewals": self._written.renewals + 1})
         etag = self._bucket.replace(self._key, self._written.encoded(), self._etag)
@@ -146,7 +163,7 @@ class ObjectLease:
 
     def _is_own(self) -> bool:
         """Whether a renewal whose answer was lost was done nevertheless; renewed it was then."""
-        asked_s = time.monotonic()
+        asked_s = _now_s()
         try:
             found = self._bucket.dated(self._key)
         except ObjectNotFound:
@@ -156,6 +173,36 @@ class ObjectLease:
             return False
         self._etag, self._renewed_s = found.etag, asked_s - found.age_s
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectClaim:
+    """Whether the object is still that of one run: asked of the bucket, at most every minute or so.
+
+    A process that stood still, with its machine or by itself, does not know whether another run has
+    taken over meanwhile; what it would write then would be written over what that run has made.
+    """
+
+    bucket: Bucket
+    key: str
+    token: str
+
+    def lost(self) -> str:
+        """Taken over, released, or lapsed."""
+        now_s = _now_s()
+        if now_s < _sure_until_s.get(self.token, now_s):
+            return ""
+        try:
+            found = self.bucket.dated(self.key)
+        except ObjectNotFound:
+            return "it is gone"
+        written = _Written.decoded(found.data)
+        if written is None or written.token != self.token:
+            return "another run has taken it over"
+        if written.released or found.age_s > LIFETIME_S:
+            return "it has lapsed"
+        _sure_until_s[self.token] = now_s + _GIVEN_UP_AFTER_S - found.age_s
+        return ""
 
 
 def take(
@@ -169,11 +216,11 @@ def take(
     """Hold ``key``, or tell who does.
 
     Raises:
-        StoreError: the bucket does not answer, or may not be written to.
+        StoreError: the bucket does not answer, may not be written to, or contradicts itself.
     """
     written = _Written(said, secrets.token_hex(8), _machine(), os.getpid(), started(os.getpid()))
     name = f"{FOLDER}{key}"
-    while True:
+    for _ in range(_ROUNDS):
         if bucket.create(name, written.encoded()):
             etag = bucket.dated(name).etag  # not the MD5 everywhere
             return ObjectLease(bucket, name, written, etag, every_s)
@@ -181,12 +228,20 @@ def take(
             found = bucket.dated(name)
         except ObjectNotFound:
             continue  # released in between
+        there = _Written.decoded(found.data)
+        if there is not None and there.token == written.token:  # something sent the request twice
+            return ObjectLease(bucket, name, written, found.etag, every_s)
         holder = _holder(key, found, lifetime_s)
         if holder is not None and holder.left_s != 0:
             return holder
         replaced = bucket.replace(name, written.encoded(), found.etag)
         if replaced is not None:
             return ObjectLease(bucket, name, written, replaced, every_s)
+    raise StoreError(
+        f"{name} cannot be had: the store says that it is there when it is to be created, and that "
+        "it is not, or is another, when it is asked for. Run again; if it stays so, it keeps no "
+        "leases"
+    )
 
 
 def holders(bucket: Bucket, prefix: str, *, lifetime_s: float = LIFETIME_S) -> Iterator[Holder]:

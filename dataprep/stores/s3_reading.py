@@ -48,7 +48,7 @@ class S3Reader:
         """Size and ETag."""
         with translated(self._bucket.shown(key), self._bucket.options):
             answer = self._client().head_object(**self._bucket.object(key))
-        return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
+            return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def holds(self, key: str, data: Buffer) -> bool:
         """Whether the object reads back as ``data``."""

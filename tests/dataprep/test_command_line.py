@@ -95,6 +95,31 @@ class TestErrors:
         assert said == "toy: https://***@host/x?sig=*** not read\n"
 
     @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (MemoryError(), "out of memory: give it more"),
+            (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "out of memory: give it more"),
+            (ImportError("x.so: failed to map segment from shared object"), "out of memory"),
+            (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "too many open files: raise"),
+            (
+                FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
+                "no folder for temporary files can be written to: set TMPDIR",
+            ),
+        ],
+        ids=["memory", "ENOMEM", "mapped", "files", "temporary"],
+    )
+    def test_what_the_machine_lacks_is_one_line(self, error: Exception, said: str) -> None:
+        """Each with what to do."""
+        done = invoked(error)
+        assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+        assert done.stderr.startswith(f"toy: {said}")
+
+    def test_a_library_that_is_missing_keeps_its_traceback(self) -> None:
+        """That is no lack of memory."""
+        error = ImportError("No module named 'x'")
+        assert invoked(error).exception is error
+
+    @pytest.mark.parametrize(
         ("command", "said"), [("fail", "stopped by hand"), ("look", "saw nothing")]
     )
     def test_an_interrupt_is_130(self, command: str, said: str) -> None:

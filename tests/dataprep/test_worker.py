@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from dataprep.errors import JobError, SourceChanged, StoreFull
+from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.execution import DaskOptions
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
@@ -102,10 +102,37 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
+class Permitted:
+    """A run that may write so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def check(self) -> None:
+        """Once more, or no longer."""
+        if not self.left:
+            raise LeaseLost("taken over")
+        self.left -= 1
+
+
 @pytest.fixture
 def files() -> dict[str, bytes]:
     """Twenty images of two classes, in no order of their names."""
     return {f"{'ba'[i % 2]}/{(i * 7) % 20:02}.JPEG": jpeg(i * 12) for i in range(20)}
+
+
+@pytest.mark.parametrize("times", range(8))
+def test_nothing_is_stored_once_another_run_may_write(files: dict[str, bytes], times: int) -> None:
+    """It is asked for before any work, before each object, and before the receipt."""
+    store = NotedStore()
+    shard = task(files, store, permit=Permitted(times))
+    if times < 7:
+        with pytest.raises(LeaseLost):
+            make_shard(shard, lambda progress: None)
+    else:
+        make_shard(shard, lambda progress: None)
+    assert len(store.stored) == max(0, times - 1)
+    assert any(key.startswith("receipts/") for key in store.stored) == (times == 7)
 
 
 def receipt(store: MemoryStore) -> Receipt:

@@ -407,9 +407,20 @@ def test_listing_and_deleting_outlast_a_refusal(
 
 def test_a_listing_that_contradicts_itself_is_refused() -> None:
     """A bit that makes a page the last one does not lose the pages that follow."""
+    one = {"Key": "a", "Size": 1}
     page = {"IsTruncated": False, "NextContinuationToken": "more", "Contents": []}
     with pytest.raises(StoreError, match="s3://b: an answer that lists objects contradicts itself"):
         require_whole(page, "s3://b")
+    with pytest.raises(StoreError, match="contradicts itself"):
+        require_whole({"IsTruncated": True, "Contents": []}, "s3://b")
+    with pytest.raises(StoreError, match="contradicts itself"):
+        require_whole({"IsTruncated": False, "KeyCount": 2, "Contents": [one]}, "s3://b")
+    for size in (-5, 10**22):
+        with pytest.raises(StoreError, match="contradicts itself"):
+            require_whole({"IsTruncated": False, "Contents": [{**one, "Size": size}]}, "s3://b")
+    require_whole({"IsTruncated": False, "KeyCount": 1, "Contents": [one]}, "s3://b")
+    with pytest.raises(StoreError, match="s3://b: what answers there lists no objects"):
+        require_whole({}, "s3://b")
     require_whole({"IsTruncated": True, "NextContinuationToken": "more"}, "s3://b")
     require_whole({"IsTruncated": False}, "s3://b")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import LeaseLost, OutputConflict
-from dataprep.job.leases import Leases
+from dataprep.job.leases import Leases, Permit
 from dataprep.job.parts import Part
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
@@ -168,6 +168,22 @@ def test_what_is_lost_stops_the_run() -> None:
     store.held["train.1-of-2"].why = "another run has taken it over"
     with pytest.raises(LeaseLost, match="part 1/2 of split 'train' is lost"):
         leases.check()
+
+
+def test_a_lease_that_only_its_process_knows_of_gives_no_permit() -> None:
+    """Such as a locked file."""
+    assert begun(Keeper()).permit("train") is None
+
+
+def test_a_permit_says_why_it_ended() -> None:
+    """In the words of the run itself."""
+
+    class Gone:
+        def lost(self) -> str:
+            return "it is gone"
+
+    with pytest.raises(LeaseLost, match=r"s3://b: the lease of split 'train' is lost \(it is gone"):
+        Permit("s3://b", "split 'train'", Gone()).check()
 
 
 def test_a_store_that_keeps_none_keeps_nobody_out() -> None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from dataprep.errors import ConfigError, DataprepError, JobError, StoreUnreachable
+from dataprep.errors import ConfigError, DataprepError, JobError, LeaseLost, StoreUnreachable
 from dataprep.job.leftovers import sweep, swept_if_stopped
 from dataprep.job.parts import Part
 from dataprep.stores.memory import MemoryStore
@@ -77,6 +77,14 @@ def test_a_part_leaves_the_uploads_of_others() -> None:
     store = Littered()
     with pytest.raises(JobError), swept_if_stopped(store, ["train"], Part(0, 2)):
         raise JobError("stopped")
+    assert (store.tidied, store.uploads) == (1, [*KEYS])
+
+
+def test_a_run_that_lost_its_lease_leaves_the_uploads_of_who_has_it() -> None:
+    """They may be those of the run that took over."""
+    store = Littered()
+    with pytest.raises(LeaseLost), swept_if_stopped(store, ["train"], None):
+        raise LeaseLost("lost")
     assert (store.tidied, store.uploads) == (1, [*KEYS])
 
 

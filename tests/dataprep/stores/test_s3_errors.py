@@ -295,3 +295,17 @@ def test_damage_on_the_way_may_pass(error: Exception) -> None:
 def test_refusals_do_not_pass(error: Exception) -> None:
     """What the server refuses, and what cannot be asked, is not asked again."""
     assert not is_passing(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("ContentLength"), "s3://b/k: the store's answer has no ContentLength"),
+        (RecursionError("depth"), "s3://b/k: the store redirects without end: check"),
+    ],
+    ids=["header", "redirects"],
+)
+def test_answers_that_botocore_does_not_foresee(error: Exception, said: str) -> None:
+    """A proxy may drop a header, or redirect to itself."""
+    with pytest.raises(StoreError, match=said), translated("s3://b/k", StoreOptions()):
+        raise error

@@ -6,13 +6,13 @@ import datetime
 import itertools
 import json
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, StoreUnreachable
-from dataprep.stores.protocol import Holder, ObjectInfo
+from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreUnreachable
+from dataprep.stores import s3_leases
+from dataprep.stores.protocol import Claim, Holder, ObjectInfo
 from dataprep.stores.s3_leases import Dated, ObjectLease, age_s, holders, take
 
 NEVER_S = 3600.0
@@ -149,8 +149,8 @@ def test_a_renewal_that_is_refused_for_no_reason_does_not_count(
     bucket.age_s = 80.0
     held._put(released=False)
     assert held.lost() == ""
-    now_s = time.monotonic() + 11.0
-    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    now_s = s3_leases._now_s() + 11.0
+    monkeypatch.setattr(s3_leases, "_now_s", lambda: now_s)
     assert "could not be renewed for 90 s" in held.lost()
 
 
@@ -159,8 +159,8 @@ def test_who_cannot_renew_gives_up_before_it_lapses(
 ) -> None:
     """By its own clock."""
     held = lease(bucket)
-    now_s = time.monotonic() + 89.0
-    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    now_s = s3_leases._now_s() + 89.0
+    monkeypatch.setattr(s3_leases, "_now_s", lambda: now_s)
     assert held.lost() == ""
     now_s += 3.0
     assert "could not be renewed for 90 s" in held.lost()
@@ -218,3 +218,81 @@ def test_without_a_date_this_machine_says_how_old_it_is() -> None:
     now = datetime.datetime.now(datetime.UTC)
     assert age_s(now + datetime.timedelta(hours=1), None) == 0.0
     assert age_s(now - datetime.timedelta(hours=1), None) >= 3600.0
+
+
+def elsewhere(held: ObjectLease) -> Claim:
+    """Its claim, in a process that has not asked yet."""
+    claim = held.claim()
+    s3_leases._sure_until_s.clear()
+    return claim
+
+
+def test_who_holds_it_need_not_ask(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it should have been renewed."""
+    claim = lease(bucket).claim()
+    bucket.objects.clear()
+    assert claim.lost() == ""
+    now_s = s3_leases._now_s() + 91.0
+    monkeypatch.setattr(s3_leases, "_now_s", lambda: now_s)
+    assert claim.lost() == "it is gone"
+
+
+def test_a_claim_asks_the_bucket_once_in_a_while(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that was fresh when it was asked for is held for the next minute and a half."""
+    claim = elsewhere(lease(bucket))
+    assert claim.lost() == ""
+    bucket.written(token="another's")
+    assert claim.lost() == ""
+    now_s = s3_leases._now_s() + 91.0
+    monkeypatch.setattr(s3_leases, "_now_s", lambda: now_s)
+    assert claim.lost() == "another run has taken it over"
+
+
+@pytest.mark.parametrize(
+    ("changes", "age", "why"),
+    [
+        ({"token": "another's"}, 0.0, "another run has taken it over"),
+        ({"released": True}, 0.0, "it has lapsed"),
+        ({}, 121.0, "it has lapsed"),
+        ({"renewals": 7}, 100.0, ""),
+    ],
+    ids=["taken over", "released", "lapsed", "renewed"],
+)
+def test_what_a_claim_says(
+    bucket: Bucket, changes: dict[str, object], age: float, why: str
+) -> None:
+    """By the object alone: who asks may be another process, which renews nothing."""
+    claim = elsewhere(lease(bucket))
+    bucket.written(**changes)
+    bucket.age_s = age
+    assert claim.lost() == why
+
+
+def test_a_claim_to_what_is_gone(bucket: Bucket) -> None:
+    """Whoever took over may have ended by now."""
+    claim = elsewhere(lease(bucket))
+    bucket.objects.clear()
+    assert claim.lost() == "it is gone"
+
+
+def test_a_request_that_arrives_twice_takes_one_lease(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one is refused; the object is its own nevertheless."""
+    create = bucket.create
+    monkeypatch.setattr(bucket, "create", lambda key, data: create(key, data) and create(key, data))
+    held = lease(bucket)
+    assert held.lost() == ""
+    held.release()
+    assert bucket.objects == {}
+
+
+def test_a_store_that_contradicts_itself_is_not_asked_for_ever(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there when it is to be created, and is not when it is read."""
+    monkeypatch.setattr(bucket, "create", lambda key, data: False)
+    with pytest.raises(StoreError, match="leases/train cannot be had: the store says"):
+        take(bucket, "train", "me")
