@@ -1,4 +1,4 @@
-"""Which samples are being converted at this moment: told before native code gets their bytes."""
+"""Which samples are being read and converted: told before native code gets hold of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from typing import Protocol
 
 
 class InHand(Protocol):
-    """Told by each thread that converts; a thread has one sample in hand at most."""
+    """Told by each thread that reads or converts; a thread has one sample in hand at most."""
+
+    def reach(self, name: str) -> None:
+        """The calling thread begins to read this sample's file, for as long as that may take."""
+        ...
+
+    def reached(self) -> None:
+        """It has read it, or could not."""
+        ...
 
     def take(self, name: str) -> None:
         """The calling thread begins to convert this sample."""
@@ -19,6 +27,12 @@ class InHand(Protocol):
 
 class Unnoted:
     """Nobody asks."""
+
+    def reach(self, name: str) -> None:
+        """Nothing."""
+
+    def reached(self) -> None:
+        """Nothing."""
 
     def take(self, name: str) -> None:
         """Nothing."""

@@ -34,13 +34,13 @@ def outcomes(
 ) -> Generator[Outcome, None, None]:
     """Of every item, in order. ``threads`` convert, with 0 the caller's; they bound what is held.
 
-    ``in_hand`` is told of each while it is converted.
+    ``in_hand`` is told of each while it is read, and while it is converted.
 
     Raises:
         SourceChanged: a file is gone or has another size than planned.
         StoreError: a file could not be read this time.
     """
-    contents = read_ahead(source, items, policy.max_source_bytes)
+    contents = read_ahead(source, items, policy.max_source_bytes, in_hand)
     return in_order(
         partial(_outcome, policy, in_hand),
         zip(contents, (item.name for item in items), strict=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dataprep.errors import ImageError, ImageTooLarge, SourceChanged
+from dataprep.in_hand import UNNOTED, InHand
 from dataprep.ordered import in_order
 from dataprep.sources import Located, Source
 
@@ -13,11 +14,12 @@ AHEAD_BYTES = 256 * 2**20
 
 
 def read_ahead(
-    source: Source, items: Iterable[Located], max_bytes: int
+    source: Source, items: Iterable[Located], max_bytes: int, in_hand: InHand = UNNOTED
 ) -> Iterator[bytes | ImageError]:
     """Contents in order; as many reads in flight as the source asks for, of 256 MiB at most.
 
-    Where the content of a file cannot be had, its error stands in its place.
+    Where the content of a file cannot be had, its error stands in its place. ``in_hand`` is told
+    of each file while it is read.
 
     Raises:
         SourceChanged: a file is gone or has another size than planned.
@@ -25,7 +27,11 @@ def read_ahead(
     """
 
     def read(item: Located) -> bytes | ImageError:
-        return read_one(source, item, max_bytes)
+        in_hand.reach(item.name)
+        try:
+            return read_one(source, item, max_bytes)
+        finally:
+            in_hand.reached()
 
     # One read at a time hides nothing: it needs no thread either.
     threads = source.concurrency if source.concurrency > 1 else 0

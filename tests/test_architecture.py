@@ -25,7 +25,7 @@ ORDER = {
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
         *("examples", "prices"),
-        *("shard_memory", "spool", "read_ahead", "in_hand", "outcomes"),
+        *("shard_memory", "spool", "in_hand", "read_ahead", "outcomes"),
         *("isolation", "worker", "job", "forked"),
         *("verification", "dataset"),
         *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),

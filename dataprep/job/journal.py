@@ -89,6 +89,14 @@ class Journal:
             others = f" and {counted(more, 'other')}" if more > 0 else ""
             note(f"the last run died while it converted {shown}{others}: {ISOLATED}")
 
+    def reach(self, name: str) -> None:
+        """The calling thread begins to read this sample: a source may have native code too."""
+        self.take(name)
+
+    def reached(self) -> None:
+        """It has read it, or could not."""
+        self.lay_down()
+
     def take(self, name: str) -> None:
         """The calling thread begins to convert this sample."""
         held = self._map

@@ -53,6 +53,12 @@ class Overdue:
     def __init__(self, seconds: float, timer: Timer = _OWN) -> None:
         self._seconds, self._timer = seconds, timer
 
+    def reach(self, name: str) -> None:
+        """A store may take long: its own timeouts count."""
+
+    def reached(self) -> None:
+        """Nothing was begun."""
+
     def take(self, name: str) -> None:
         """The calling thread begins to convert this sample."""
         self._timer.begin(self._seconds)

@@ -1,198 +1,68 @@
 """Crashes, hangs and kills in native code: each loses one sample at most, and is told truthfully.
 
-``PYTHONPATH=. python -m tests.reliability.crashes [--times N] [--seed S] [--save]``
+``PYTHONPATH=. python -m tests.reliability.crashes [--times N] [--seed S] [--only WORDS] [--save]``
+
+Each row has its own randomness, of the seed and its words: it is repeated alone by ``--only`` with
+some of them, and with ``--save`` takes its place among the rows that the same command saved before.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
-import json
-import os
 import random
-import secrets
-import shutil
-import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from dataprep.stores import Store, StoreOptions, open_store
-from iobench.s3_server import MotoServer
-from tests.commandline import Running, dataprep, objects
-from tests.reliability.crash_jobs import (
-    FAULTS,
-    THREADS,
-    Place,
-    Reference,
-    arguments,
-    as_kind,
-    faults,
-    processes,
-    run,
-    same_but_told,
-    untold,
+from tests.reliability import crash_elsewhere, crash_sources
+from tests.reliability.crash_attempts import (
+    crash,
+    crash_s3,
+    hang,
+    killed_at_random,
+    killed_once,
+    memory,
+    placed,
+    retried,
+    s3_stores,
 )
-from tests.reliability.rows import Row, Tried, save
+from tests.reliability.crash_jobs import FAULTS, THREADS, Place, processes
+from tests.reliability.limited import can_limit
+from tests.reliability.rows import RESULTS, Row, Tried, load, save
+
+Given = TypeVar("Given")
+
+_CRASH = f"crash in native code ({', '.join(FAULTS)})"
+_ALONE = "samples that crash fail alone, the signal told; all other bytes as without a crash"
+_SOUND = "nothing failed, all bytes as without it"
+_STOPPED = "stopped (1), sample and memory named, none failed; run elsewhere: all written"
+_HANG = "hang in native code that holds the interpreter"
+_FEWEST = 3
+_SOURCES = tuple(what for what, kind in crash_sources.KINDS.items() if kind != "imagefolder")
 
 
-def placed(place: Place, chance: random.Random, most: int = 4) -> dict[str, str]:
-    """Some samples, the first and the last of the source among them at times, and their faults."""
-    edges = [place.names[0], place.names[-1]] if chance.random() < 0.3 else []
-    names = {*chance.sample(place.names, chance.randint(1, most)), *edges}
-    return {name: chance.choice(FAULTS) for name in sorted(names)}
+class Fault(NamedTuple):
+    """One row to be: ``attempt`` says what went wrong at one try, by chance and its number."""
 
+    fault: str
+    where: str
+    seen: str
+    attempt: Callable[[random.Random, int], list[str]]
+    times: int
 
-def crash(
-    place: Place, how: Mapping[str, str], options: Sequence[str], kind: str = "imagefolder"
-) -> list[str]:
-    """A job some of whose samples crash: what is wrong with what came out."""
-    source = as_kind(place, place.marked(how), kind)
-    more = () if kind == "imagefolder" else ("--kind", kind)
-    output = place.new()
-    expected = Reference(place).of(source, *more)
-    ended = run(place, place.notes, *arguments(source, output, *options, *more))
-    if ended.last.code != 0:
-        return [f"ended with {ended.last.code}: {ended.last.err[-400:]}"]
-    if ended.deaths > 1:
-        return [f"died {ended.deaths} times"]
-    if kind == "records":  # which names its samples by their numbers
-        return same_but_told(objects(output), expected)
-    return faults(objects(output), expected, how)
-
-
-def killed_once(place: Place, chance: random.Random, options: Sequence[str]) -> list[str]:
-    """A process that is killed from outside over sound samples: not one of them fails."""
-    how = dict.fromkeys(chance.sample(place.names, 2), "once")
-    source, output = place.marked(how), place.new()
-    shutil.rmtree(place.notes)
-    ended = run(place, place.notes, *arguments(source, output, *options))
-    if ended.last.code != 0:
-        return [f"ended with {ended.last.code}: {ended.last.err[-400:]}"]
-    return faults(objects(output), Reference(place).of(source), {})
-
-
-def killed_at_random(place: Place, chance: random.Random, options: Sequence[str]) -> list[str]:
-    """A worker, or the program, killed by somebody else at any moment, then run again."""
-    source, output = place.root / "photos", place.new()
-    given = arguments(source, output, *options)
-    with Running(*given, env=place.environment("")) as running:
-        time.sleep(chance.uniform(1.0, 4.0))
-        workers = running.workers()
-        victim = chance.choice(workers) if workers else running.pid
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGKILL)
-        running.finish()
-    ended = run(place, "", *given)
-    if ended.last.code != 0:
-        return [f"ended with {ended.last.code}: {ended.last.err[-400:]}"]
-    return faults(objects(output), Reference(place).of(source), {})
-
-
-def memory(place: Place, chance: random.Random, options: Sequence[str]) -> list[str]:
-    """A sample over which every process is killed: the job stops, names it, and goes on later."""
-    name = chance.choice(place.names)
-    source, output = place.marked({name: "SIGKILL"}), place.new()
-    given = arguments(source, output, *options)
-    ended = run(place, place.notes, *given)
-    complaint = " ".join(ended.last.complaints)
-    wrong = []
-    if ended.last.code != 1 or name not in complaint or "memory" not in complaint:
-        wrong.append(f"ended with {ended.last.code}: {ended.last.err[-400:]}")
-    done = dataprep(*given, env=place.environment(""))  # where there is memory enough
-    if done.code != 0:
-        return [*wrong, f"did not go on: {done.err[-400:]}"]
-    plain = dataprep(*arguments(source, other := place.new(), *THREADS), env=place.environment(""))
-    assert plain.code == 0, plain.err
-    return wrong + faults(objects(output), objects(other), {})
-
-
-def hang(place: Place, chance: random.Random, what: str) -> list[str]:
-    """A sample that never comes back, the interpreter held: named, or failed where so wanted."""
-    name = chance.choice(place.names)
-    source, output = place.marked({name: "hang"}), place.new()
-    options = (*processes(2), "--set", "dask.sample_timeout_s=3", "--set", f"hung_samples={what}")
-    given = arguments(source, output, *options)
-    # Planned where nothing hangs: by threads of the program nobody is watched.
-    with Running(*given, env=place.environment("")) as running:
-        _until((output / "train.job.json").exists)
-        os.killpg(running.pid, signal.SIGKILL)
-    done = dataprep(*given, env=place.environment(place.notes))
-    if what == "stop":
-        complaint = " ".join(done.complaints)
-        told = done.code == 1 and name in complaint and "longer than 3 s" in complaint
-        return [] if told else [f"ended with {done.code}: {done.err[-400:]}"]
-    if done.code != 0:
-        return [f"ended with {done.code}: {done.err[-400:]}"]
-    return untold((output / "train.samples.parquet").read_bytes(), {name: "hang"})
-
-
-def _until(condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + 120
-    while not condition():
-        if time.monotonic() > deadline_s:
-            raise AssertionError("it did not begin")
-        time.sleep(0.01)
-
-
-def retried(place: Place, chance: random.Random, options: Sequence[str]) -> list[str]:
-    """Failed samples tried again: where they crash still, and where the decoder was mended."""
-    how = placed(place, chance)
-    source, output = place.marked(how), place.new()
-    given = arguments(source, output, *options)
-    run(place, place.notes, *given)
-    expected = Reference(place).of(source)
-    again = dataprep(*given, "--retry-failed", env=place.environment(place.notes))
-    if again.code != 0:
-        return [f"died, or stopped, with {again.code}: {again.err[-400:]}"]
-    wrong = faults(_stayed(output), expected, how)
-    mended = dataprep(*given, "--retry-failed", env=place.environment(""))
-    counts = json.loads((output / "train.manifest.json").read_bytes())["samples"]
-    if mended.code != 0 or counts["written"] != place.images:
-        wrong.append(f"mended: {mended.code}, {counts}")
-    return wrong
-
-
-def _stayed(output: Path) -> dict[str, bytes]:
-    return {k: v for k, v in objects(output).items() if not k.endswith(".retried.json")}
-
-
-def crash_s3(
-    place: Place,
-    chance: random.Random,
-    options: Sequence[str],
-    new_store: Callable[[], tuple[Store, str]],
-) -> list[str]:
-    """As ``crash``, into an object store."""
-    store, endpoint = new_store()
-    how = placed(place, chance)
-    source = place.marked(how)
-    expected = Reference(place).of(source)
-    more = (*options, "--endpoint-url", endpoint)
-    ended = run(place, place.notes, *arguments(source, store.uri, *more))
-    if ended.last.code != 0 or ended.deaths > 1:
-        return [f"{ended.deaths} deaths, {ended.last.code}: {ended.last.err[-400:]}"]
-    found = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
-    return faults(found, expected, how)
-
-
-@contextlib.contextmanager
-def s3_stores() -> Iterator[Callable[[], tuple[Store, str]]]:
-    """Stores at one S3 server, a bucket each, and its address."""
-    with MotoServer() as server:
-        os.environ.update(MotoServer.ENVIRONMENT)
-
-        def store() -> tuple[Store, str]:
-            bucket = f"crashes-{secrets.token_hex(4)}"
-            server.create_bucket(bucket)
-            uri = f"s3://{bucket}/out"
-            return open_store(uri, StoreOptions(endpoint_url=server.url)), server.url
-
-        yield store
+    def tried(self, seed: int) -> Row:
+        """Try it, and say so on the way."""
+        chance = random.Random(f"{seed} {self.fault} {self.where}")
+        lost = 0
+        for number in range(1, self.times + 1):
+            wrong = self.attempt(chance, number)
+            lost += bool(wrong)
+            _say(f"{self.fault}, {self.where}: {number} of {self.times}", *wrong)
+        return Row(self.fault, self.where, self.times, self.seen, lost)
 
 
 def _say(*lines: str) -> None:
@@ -200,63 +70,117 @@ def _say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def _row(fault: str, where: str, seen: str, attempt: Callable[[], list[str]], times: int) -> Row:
-    lost = 0
-    for number in range(1, times + 1):
-        wrong = attempt()
-        lost += bool(wrong)
-        _say(f"{fault}, {where}: {number} of {times}", *wrong)
-    return Row(fault, where, times, seen, lost)
-
-
-_CRASH = f"crash in native code ({', '.join(FAULTS)})"
-_ALONE = "samples that crash fail alone, the signal told; all other bytes as without a crash"
-_SOUND = "nothing failed, all bytes as without it"
-_STOPPED = "stopped (1), sample and memory named, none failed; run elsewhere: all written"
-
-
-def rows(place: Place, chance: random.Random, times: int) -> Iterator[Row]:
-    """Every kind of fault at every kind of place."""
-
-    def crashing(options: Sequence[str], kind: str = "imagefolder") -> list[str]:
-        return crash(place, placed(place, chance), options, kind)
-
-    again = f"the program dies once and is run again: {_ALONE}"
-    several = "1 to 6 samples at random"
-    yield _row(_CRASH, f"threads, {several}", again, partial(crashing, THREADS), times)
-    for number in (1, 2):
-        where = f"worker processes: {number}, {several}"
-        yield _row(_CRASH, where, _ALONE, partial(crashing, processes(number)), times)
-    few = max(1, times // 10)
+def every_fault(place: Place, times: int) -> Iterator[Fault]:
+    """Every kind of fault at every kind of place; rare ones a tenth as often, thrice at least."""
+    few = max(_FEWEST, times // 10)
     two = processes(2)
-    for kind in ("ilsvrc", "listing", "records"):
-        where = f"a source of kind {kind}, worker processes: 2"
-        yield _row(_CRASH, where, _ALONE, partial(crashing, two, kind), few)
-    with s3_stores() as store:
-        where = "into S3, worker processes: 2"
-        stored = partial(crash_s3, place, chance, two, store)
-        yield _row(_CRASH, where, _ALONE, stored, few)
+    yield from _sources(place, few)
+    yield from _elsewhere(place, few)
+    several = "1 to 6 samples at random"
+    again = f"the program dies once and is run again: {_ALONE}"
+    for where, seen, options in (
+        ("threads", again, THREADS),
+        ("worker processes: 1", _ALONE, processes(1)),
+        ("worker processes: 2", _ALONE, two),
+    ):
+        attempt = _by_chance(lambda c, options: crash(place, placed(place, c), options), options)
+        yield Fault(_CRASH, f"{where}, {several}", seen, attempt, times)
+
+    def into_s3(chance: random.Random, number: int) -> list[str]:
+        with s3_stores() as store:
+            return crash_s3(place, chance, two, store)
+
+    yield Fault(_CRASH, "into S3, worker processes: 2", _ALONE, into_s3, few)
     for where, options in (("threads", THREADS), ("worker processes: 2", two)):
-        given = (place, chance, options)
-        yield _row(
+        yield Fault(
             f"{_CRASH}, then --retry-failed",
             where,
             "nothing dies, all fail again; with a mended codec all are written",
-            partial(retried, *given),
+            _by_chance(partial(retried, place), options),
             few,
         )
-        yield _row(
-            "SIGKILL over two sound samples", where, _SOUND, partial(killed_once, *given), few
-        )
-        fault = "SIGKILL from outside at a random moment"
-        yield _row(fault, where, _SOUND, partial(killed_at_random, *given), times)
+        sound = _by_chance(partial(killed_once, place), options)
+        yield Fault("SIGKILL over two sound samples", where, _SOUND, sound, few)
+        outside = _by_chance(partial(killed_at_random, place), options)
+        yield Fault("SIGKILL from outside at a random moment", where, _SOUND, outside, times)
+        ends = _by_chance(partial(memory, place), options)
         fault = "SIGKILL over one sample each time, as where memory ends"
-        yield _row(fault, where, _STOPPED, partial(memory, *given), few)
-    fault = "hang in native code that holds the interpreter"
+        yield Fault(fault, where, _STOPPED, ends, few)
     seen = "stopped (1), the sample and the limit named"
-    yield _row(fault, "hung_samples=stop", seen, partial(hang, place, chance, "stop"), few)
+    yield Fault(_HANG, "hung_samples=stop", seen, _by_chance(partial(hang, place), "stop"), few)
     seen = "this sample failed, all others written"
-    yield _row(fault, "hung_samples=fail", seen, partial(hang, place, chance, "fail"), few)
+    yield Fault(_HANG, "hung_samples=fail", seen, _by_chance(partial(hang, place), "fail"), few)
+
+
+def _by_chance(
+    attempt: Callable[[random.Random, Given], list[str]], given: Given
+) -> Callable[[random.Random, int], list[str]]:
+    return lambda chance, number: attempt(chance, given)
+
+
+def _sources(place: Place, few: int) -> Iterator[Fault]:
+    """Kinds of sources in turn, boxes beside the images, and a source of somebody's own."""
+    two = processes(2)
+
+    def crashing(chance: random.Random, number: int) -> list[str]:
+        what = _SOURCES[number % len(_SOURCES)]
+        return crash_sources.crash(place, placed(place, chance), two, what)
+
+    def hanging(chance: random.Random, number: int) -> list[str]:
+        what = _SOURCES[2 * number % len(_SOURCES)]
+        return crash_sources.hang(place, chance.choice(place.names), what, two)
+
+    def boxed(chance: random.Random, number: int) -> list[str]:
+        return crash_sources.boxes(place, placed(place, chance), two)
+
+    kinds = f"sources in turn: {', '.join(_SOURCES)}; worker processes: 2"
+    yield Fault(_CRASH, kinds, _ALONE, crashing, max(few, len(_SOURCES)))
+    seen = "hung_samples=fail: this sample failed; all other bytes as without it"
+    yield Fault(_HANG, kinds, seen, hanging, few)
+    where = "images with boxes beside them, worker processes: 2"
+    yield Fault(_CRASH, where, f"{_ALONE}, boxes among them", boxed, few)
+    for where, workers in (("threads", 0), ("worker processes: 2", 2)):
+
+        def own(chance: random.Random, number: int, workers: int = workers) -> list[str]:
+            fault = chance.choice(("SIGSEGV", "SIGBUS", "SIGABRT"))
+            return crash_sources.pipeline(place, chance, fault, {"WORKERS": str(workers)})
+
+        fault = "crash in the decoder over one sample, and in the source that reads another"
+        yield Fault(
+            fault, f"dataprep.shard() with a source of one's own, {where}", _ALONE, own, few
+        )
+
+
+def _elsewhere(place: Place, few: int) -> Iterator[Fault]:
+    """A scheduler by its address, and a group of processes in which memory really ends."""
+
+    def nannies(chance: random.Random, number: int) -> list[str]:
+        return crash_elsewhere.crash(place, placed(place, chance))
+
+    def alone(chance: random.Random, number: int) -> list[str]:
+        how = {chance.choice(place.names): chance.choice(FAULTS)}
+        return crash_elsewhere.crash(place, how, "--no-nanny")
+
+    where = "--scheduler ADDRESS, two workers started by hand"
+    seen = f"{_ALONE}; the scheduler does another job"
+    yield Fault(_CRASH, where, seen, nannies, few)
+    yield Fault(f"{_CRASH}, one sample", f"{where} with --no-nanny", seen, alone, few)
+    if not can_limit():
+        _say("not tried: memory that really ends, since no group with a limit can be made here")
+        return
+    size = f"{crash_elsewhere.GROUP_BYTES / 2**30:g} GiB"
+    for engine, options in (("threads", THREADS), ("worker processes: 2", processes(2))):
+        attempt = _by_chance(partial(crash_elsewhere.memory, place), options)
+        fault = "one sample takes all memory, the kernel's OOM killer ends what it chooses"
+        where = f"a control group of {size}, {engine}"
+        yield Fault(fault, where, _STOPPED, attempt, few)
+
+
+def _saved_before(command: str, seed: int) -> Sequence[Row]:
+    path = RESULTS / "crashes.json"
+    before = load(path) if path.exists() else None
+    same = before is not None and (before.command, before.seed) == (command, seed)
+    return before.rows if before is not None and same else ()
 
 
 def main() -> None:
@@ -264,17 +188,24 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="rows with these words alone")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
-    command = f"PYTHONPATH=. python -m tests.reliability.crashes --times {given.times}"
+    command = "PYTHONPATH=. python -m tests.reliability.crashes"
+    command += f" --times {given.times} --seed {given.seed}"
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     title = "Crashes, hangs and kills in native code"
-    found: list[Row] = []
+    rows = {(row.fault, row.where): row for row in _saved_before(command, given.seed)}
     with tempfile.TemporaryDirectory(prefix="crashes-") as folder:
-        for row in rows(Place(Path(folder)), random.Random(given.seed), given.times):
+        faults = [*every_fault(Place(Path(folder)), given.times)]
+        order = [(fault.fault, fault.where) for fault in faults]
+        for fault in faults:
+            if given.only not in f"{fault.fault}, {fault.where}":
+                continue
+            row = rows[fault.fault, fault.where] = fault.tried(given.seed)
             _say(str(row))
-            found.append(row)
             if given.save:
+                found = [rows[key] for key in order if key in rows]
                 save("crashes", Tried(title, command, day, given.seed, found))
 
 

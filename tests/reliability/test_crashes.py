@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.reliability.crash_attempts import crash, hang, killed_once, memory, placed
 from tests.reliability.crash_jobs import THREADS, Place, processes
-from tests.reliability.crashes import crash, hang, killed_once, memory, placed
 
 SEED = int(os.environ.get("DATAPREP_SEED", "7"))
 

@@ -144,6 +144,12 @@ class Noted:
     def __init__(self) -> None:
         self.told: list[str] = []
 
+    def reach(self, name: str) -> None:
+        """Where it is read here, which a process of its own does otherwise."""
+
+    def reached(self) -> None:
+        """The same."""
+
     def take(self, name: str) -> None:
         """Note it."""
         self.told.append(name)

@@ -28,6 +28,21 @@ with Journal(Path(sys.argv[1])) as journal:
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
+_READING = """
+import os, signal, sys
+from pathlib import Path
+from dataprep.image import ImagePolicy
+from dataprep.job.journal import Journal
+from dataprep.outcomes import outcomes
+from dataprep.sources import Located
+class Fatal:
+    uri, concurrency = "fatal", int(sys.argv[2])
+    def read(self, item):
+        os.kill(os.getpid(), signal.SIGKILL)
+with Journal(Path(sys.argv[1])) as journal:
+    list(outcomes(Fatal(), [Located("a/read.JPEG", 9)], ImagePolicy(), in_hand=journal))
+"""
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
@@ -69,6 +84,16 @@ def test_the_next_run_finds_what_was_in_hand(place: Path) -> None:
     ]
     with Journal(place) as journal:
         assert not journal.isolated
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_source_whose_native_code_ends_the_run(place: Path, concurrency: int) -> None:
+    """What is being read is in hand as well, by whichever thread; the next run isolates."""
+    command = [sys.executable, "-c", _READING, str(place), str(concurrency)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with Journal(place) as journal:
+        assert journal.isolated
+        assert journal.died_over == ("a/read.JPEG",)
 
 
 def test_names_are_kept_as_they_are(place: Path) -> None:

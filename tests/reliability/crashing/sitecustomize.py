@@ -3,7 +3,8 @@
 A file that ends in ``@@HOW@@`` does HOW where its bytes would be converted, in every process:
 ``SIGSEGV`` is a real fault of memory, ``SIGABRT`` a real abort, another signal is sent; ``exit`` is
 what libjpeg does by default, ``hang`` never comes back and holds the interpreter, ``once`` kills
-the process the first time (``CRASHING`` is a folder for notes of that). With ``CRASHING=fail`` each
+the process the first time (``CRASHING`` is a folder for notes of that), ``memory`` takes more than
+the group of a job has (``tests/reliability/limited.py``). With ``CRASHING=fail`` each
 is an image that cannot be decoded: what the same job gives where nothing dies.
 """
 
@@ -20,6 +21,8 @@ from pathlib import Path
 
 _MARK = re.compile(rb"@@([A-Za-z]+)@@\Z")
 _FOR_EVER_S = 100_000
+_MOST_BYTES = 3 * 2**30
+"""So that a machine without such a group is not brought down."""
 
 
 def _die(how: str, data: bytes) -> None:
@@ -36,6 +39,9 @@ def _die(how: str, data: bytes) -> None:
         if not note.exists():
             note.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "memory":
+        ctypes.memset(ctypes.create_string_buffer(_MOST_BYTES), 1, _MOST_BYTES)
+        raise MemoryError("nothing ended it")
     elif how == "SIGKILL":
         os.kill(os.getpid(), signal.SIGKILL)
     else:  # a fault is of the thread that commits it, which does nothing more
