@@ -21,6 +21,7 @@ from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
 from dataprep.job.attempts import lost_beside_others, on_worker, result_of
 from dataprep.job.engine import OnResult, nothing
+from dataprep.job.forgetting import forget_schedulers
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
 from dataprep.job.journal import ISOLATED
 from dataprep.job.open_files import allow_open_files
@@ -98,6 +99,7 @@ class Cluster:
         if self._client is not None:
             self._client.exception()  # what has begun to start is waited for
         self._open.close()
+        forget_schedulers()
 
     def _start(self, client: Future[Any]) -> None:
         try:
