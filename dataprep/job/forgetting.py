@@ -6,7 +6,7 @@ Dask's without a bound: of the dashboard's template, by scheduler
 method (``distributed.core._expects_comm``). Neither holds anything that is not found anew at once.
 Where a version of Dask has no such cache there is nothing to do.
 
-A scheduler's folder also stands in ``sys.path`` while it runs, so that Python keeps a finder for it.
+A scheduler's folder stands in ``sys.path`` while it runs, so that Python keeps a finder for it.
 """
 
 from __future__ import annotations
