@@ -20,8 +20,10 @@ from dataprep.job.storing import beside_dask_tasks
 from dataprep.worker import Progress, ShardResult, ShardTask
 
 
-def on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult | SampleLost:
-    """Runs in a worker: progress goes to the driver as Dask events.
+def on_worker(task: ShardTask, uploads: int, topic: str) -> ShardResult | SampleLost:
+    """Runs in a worker: progress goes to the driver as Dask events, of the job's own ``topic``.
+
+    By that name all workers of the job share as many places to store as ``uploads`` says.
 
     A shard over which a worker was lost is converted in isolation. What that cannot help is an
     answer, not an error: Dask would try again.
@@ -37,8 +39,8 @@ def on_worker(task: ShardTask, slots: Any, topic: str) -> ShardResult | SampleLo
 
     # Without a nanny nobody would start another worker.
     in_hand = Overdue(task.limit.seconds) if worker.nanny else UNNOTED
-    storing = beside_dask_tasks(worker, slots)
-    with _attempt(worker, topic, shard) as lost:
+    with _slots(worker, topic, uploads) as slots, _attempt(worker, topic, shard) as lost:
+        storing = beside_dask_tasks(worker, slots)
         if not lost:
             return make_shard_or_take_back(task, report, storing, in_hand=in_hand)
         worker.log_event(topic, (shard, None))
@@ -83,6 +85,24 @@ def lost_beside_others(client: Any, future: Any, job: str, task: ShardTask, retr
     shard = keys.numbered(task.split, task.shard, task.shards)
     lost: int = client.get_metadata([job, shard], default=0)
     return lost <= retries
+
+
+@contextlib.contextmanager
+def _slots(worker: Any, name: str, uploads: int) -> Iterator[Any]:
+    """Dask's semaphore of that name.
+
+    Each one has the loop call it until it is told to stop, and is held by that: one in a task's
+    arguments would stay, with all of the task, in every process that unpickles it, which the
+    scheduler's is as well.
+    """
+    from distributed import Semaphore
+
+    slots = Semaphore(max_leases=uploads, name=name)
+    try:
+        yield slots
+    finally:
+        if hasattr(slots, "refresh_callback"):  # not where leases never end
+            worker.loop.add_callback(slots.refresh_callback.stop)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
 from dataprep.job.attempts import lost_beside_others, on_worker, result_of
 from dataprep.job.engine import OnResult, nothing
+from dataprep.job.forgetting import forget_schedulers
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
 from dataprep.job.journal import ISOLATED
 from dataprep.job.open_files import allow_open_files
@@ -42,6 +43,10 @@ _LEAN_WORKERS = {
     # Where this program has such a server already, or has imported Dask and has it spawn.
     **{f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MALLOC.items()},
 }
+
+# Every connection keeps its last 1,000 messages for Dask's developers: the tasks of a whole job,
+# with all that these name, in the driver's memory.
+_SHORT_LOGS = {"distributed.admin.low-level-log-length": 10}
 
 
 class Cluster:
@@ -98,6 +103,7 @@ class Cluster:
         if self._client is not None:
             self._client.exception()  # what has begun to start is waited for
         self._open.close()
+        forget_schedulers()
 
     def _start(self, client: Future[Any]) -> None:
         try:
@@ -122,7 +128,7 @@ class Cluster:
             key = f"{shard}-{self._name}-{next(numbers)}"
             built[key] = task
             return client.submit(
-                partial(on_worker, task, slots, self._name),
+                partial(on_worker, task, self._options.max_concurrent_uploads, self._name),
                 pure=False,
                 retries=self._options.retries,
                 key=key,
@@ -162,14 +168,12 @@ class Cluster:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
-        from distributed import Client
-
         if self._options.scheduler:
             with _connected(self._options.scheduler) as client:
                 yield client
             return
         closing = contextlib.closing
-        with closing(self._cluster()) as cluster, closing(Client(cluster)) as client:
+        with closing(self._cluster()) as cluster, closing(_client(cluster)) as client:
             own = not self._options.cluster
             with (
                 replacing(cluster, self._options.worker_count) if own else contextlib.nullcontext()
@@ -177,15 +181,16 @@ class Cluster:
                 yield client
 
     def _cluster(self) -> Any:
-        if self._options.cluster:
-            return _custom_cluster(self._options, self._options.cluster)
         import dask
+        import distributed.utils  # its own options must be there before any is set
 
+        if self._options.cluster:
+            with dask.config.set(_SHORT_LOGS):
+                return _custom_cluster(self._options, self._options.cluster)
         # Workers keep what they keep on a disk in a folder that the next run removes, if need be.
         disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
-        options = {**_LEAN_WORKERS, "temporary-directory": disk}
+        options = {**_LEAN_WORKERS, **_SHORT_LOGS, "temporary-directory": disk}
         with dask.config.set(options), started_processes():
-            import distributed.utils
             from distributed import LocalCluster
 
             # Otherwise it imports pandas to have it in a server that runs already.
@@ -215,12 +220,18 @@ def require_reachable(options: DaskOptions) -> None:
         cluster_class(options.cluster)
 
 
-@contextlib.contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _client(of: Any, **arguments: Any) -> Any:
+    import dask
     from distributed import Client
 
+    with dask.config.set(_SHORT_LOGS):
+        return Client(of, **arguments)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
     try:
-        client = Client(address, timeout=_ANSWER_TIMEOUT_S)
+        client = _client(address, timeout=_ANSWER_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
     with contextlib.closing(client):  # its own context ends in the thread alone that began it
