@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,6 +119,7 @@ class Making:
         self.asked: list[tuple[bool, object]] = []
         self.error: Exception | None = None
         monkeypatch.setattr("distributed.get_worker", lambda: worker)
+        monkeypatch.setattr(attempts, "_slots", lambda *_: nullcontext())
         monkeypatch.setattr(attempts, "beside_dask_tasks", lambda worker, slots: slots)
         monkeypatch.setattr(attempts, "make_shard_or_take_back", self.make)
 
@@ -137,7 +138,7 @@ def test_a_first_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """It converts in the worker, which ends over what is overdue; progress is told as events."""
     worker = Worker()
     making = Making(monkeypatch, worker)
-    assert on_worker(TASK, None, "job") is RESULT
+    assert on_worker(TASK, 1, "job") is RESULT
     ((isolated, in_hand),) = making.asked
     assert not isolated
     assert isinstance(in_hand, Overdue)
@@ -149,7 +150,7 @@ def test_without_a_nanny_nobody_ends_a_worker(monkeypatch: pytest.MonkeyPatch) -
     """Nobody would start another one."""
     worker = Worker(nanny=None)
     making = Making(monkeypatch, worker)
-    on_worker(TASK, None, "job")
+    on_worker(TASK, 1, "job")
     assert making.asked == [(False, UNNOTED)]
 
 
@@ -159,10 +160,10 @@ def test_an_attempt_after_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:
     making = Making(monkeypatch, worker)
     lost = worker.begin()
     lost.__enter__()
-    assert on_worker(TASK, None, "job") is RESULT
+    assert on_worker(TASK, 1, "job") is RESULT
     assert making.asked == [(True, None)]
     assert worker.events == [("job", (SHARD, None)), ("job", (SHARD, (2, 300, 1)))]
-    on_worker(TASK, None, "job")
+    on_worker(TASK, 1, "job")
     assert making.asked[-1][0] is False
 
 
@@ -173,7 +174,7 @@ def test_a_lost_sample_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     making.error = SampleLost("killed")
     lost = worker.begin()
     lost.__enter__()
-    assert on_worker(TASK, None, "job") is making.error
+    assert on_worker(TASK, 1, "job") is making.error
 
 
 def test_errors_of_a_first_attempt_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +184,7 @@ def test_errors_of_a_first_attempt_are_raised(monkeypatch: pytest.MonkeyPatch) -
     making.error = StoreUnreachable("no answer")
     for _ in range(2):
         with pytest.raises(StoreUnreachable):
-            on_worker(TASK, None, "job")
+            on_worker(TASK, 1, "job")
     assert [isolated for isolated, _ in making.asked] == [False, False]
 
 

@@ -50,18 +50,20 @@ def main() -> None:
     """Shards of it."""
     source, output = sys.argv[1:]
     workers = int(os.environ["WORKERS"])
-    config = dataprep.ShardConfig(
-        source=source,
-        output=output,
-        kind="drawers",
-        format=["tfrecord", "recordio"],
-        shard_size="1.2MB",
-        max_failures=10,
-        dask={
-            "processes": workers > 0,
-            "workers": workers or 2,
-            "dashboard": "127.0.0.1:0",
-        },
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": source,
+            "output": output,
+            "kind": "drawers",
+            "format": ["tfrecord", "recordio"],
+            "shard_size": "1.2MB",
+            "max_failures": 10,
+            "dask": {
+                "processes": workers > 0,
+                "workers": workers or 2,
+                "dashboard": "127.0.0.1:0",
+            },
+        }
     )
     dataprep.shard(config)
 
