@@ -38,6 +38,10 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
 _MOST_SAID = 300
 
 
+MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What Python raises on the way through a file that is not of the shape it should be."""
+
+
 @contextlib.contextmanager
 def malformed_as(kind: type[DataprepError], what: str) -> Iterator[None]:
     """Whatever a file of the wrong shape makes Python raise, as one error of this package."""
@@ -45,8 +49,6 @@ def malformed_as(kind: type[DataprepError], what: str) -> Iterator[None]:
         yield
     except DataprepError:
         raise
-    except (
-        *(LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError),
-    ) as error:
+    except MISSHAPEN as error:
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise kind(f"{what}: {str(said)[:_MOST_SAID]}") from None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from dataprep.errors import DataprepError
-from dataprep.schema import malformed_as, parse
+from dataprep.schema import MISSHAPEN, malformed_as, parse
 from iobench.errors import ResultError
 from iobench.trial import Cold, Status, Trial
 
@@ -150,9 +150,7 @@ def usable(*runs: Path) -> Iterator[None]:
         yield
     except DataprepError:
         raise
-    except (
-        *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
-    ) as error:
+    except MISSHAPEN as error:
         named = ", ".join(str(run) for run in runs)
         what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ResultError(

@@ -32,7 +32,7 @@ UNPINNED = Rule(
 )
 SLOW_DECODE = Rule(
     "slow-decode",
-    "Decoding is what takes the time",
+    "The loop waits for decoding",
     "cause",
     "problem",
     f"decoding takes {FINE:.0%} of the time or more",
@@ -43,7 +43,7 @@ SLOW_DECODE = Rule(
 )
 SLOW_AUGMENT = Rule(
     "slow-augmentation",
-    "Augmenting is what takes the time",
+    "The loop waits for augmenting",
     "cause",
     "problem",
     f"augmenting takes {FINE:.0%} of the time or more",
@@ -102,7 +102,7 @@ SLOW_READ_PATH = Rule(
 )
 PREPARING = Rule(
     "preparing",
-    "Preparing samples takes the time",
+    "The loop waits for its samples to be prepared",
     "cause",
     "problem",
     f"preparing takes {FINE:.0%} of the time or more, and neither a ladder nor processor time "

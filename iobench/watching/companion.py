@@ -49,7 +49,7 @@ class Kept:
             self.loaders[head["open"]] = head
             self.tallies[head["open"]] = Tally(self._passes)
         elif "steps" in head:
-            self.tallies[head["steps"]].add(doubles)
+            self.tallies[head["steps"]].add(doubles, head["first"])
         elif "idle" in head:
             self.tallies[head["idle"]].add_idle(doubles)
         else:

@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from typing import Any
 
+_PAIR_BYTES = 16
 _LATE = 1 << 16  # events that nobody reached: a device that hangs must not take all memory
 
 
@@ -43,13 +44,21 @@ class DeviceIdle:
             self._asked = None
 
     def settled(self) -> bytes:
-        """Doubles, two a batch: when it was asked for, seconds that the stream was idle."""
+        """Doubles, two a batch: when it was asked for, seconds that the stream was idle.
+
+        They are found again until they are to be forgotten.
+        """
         found = array("d")
-        while self._pairs and self._pairs[0][2].query():
-            called_s, before, after = self._pairs.popleft()
+        for called_s, before, after in self._pairs:
+            if not after.query():
+                break
             found.extend((called_s, before.elapsed_time(after) / 1e3))  # milliseconds
-            self._spare += [before, after]
         return found.tobytes()
+
+    def forget(self, found: bytes) -> None:
+        """What ``settled`` returned; its events serve again."""
+        for _ in range(len(found) // _PAIR_BYTES):
+            self._spare += self._pairs.popleft()[1:]
 
     def _marked(self) -> Any:
         event = self._spare.pop() if self._spare else self._cuda.Event(enable_timing=True)

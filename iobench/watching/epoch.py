@@ -70,9 +70,9 @@ class Epoch:
     def __next__(self) -> Any:
         called_s = self._clock()
         recording = self._recording
-        if self._got_s is not None:
-            recording.step((self._number, self._called_s, self._got_s, called_s, self._samples))
-            self._got_s = None
+        got_s, self._got_s = self._got_s, None
+        if got_s is not None:
+            recording.step((self._number, self._called_s, got_s, called_s, self._samples))
         if self._asked_s is not None:
             called_s, self._asked_s = self._asked_s, None
         recording.asking(self._number, called_s)
@@ -85,10 +85,10 @@ class Epoch:
                 recording.settle()
                 self._open = False
             raise
-        self._got_s = self._clock()
+        got_s = self._clock()
         recording.given()
-        self._called_s = called_s
-        self._samples = self._count(batch)
+        self._called_s, self._samples = called_s, self._count(batch)
+        self._got_s = got_s  # last: of a step that Ctrl-C comes into nothing is recorded
         return batch
 
     def __getattr__(self, name: str) -> Any:

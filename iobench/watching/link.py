@@ -25,7 +25,8 @@ class Link:
     """A companion process and the pipe to it.
 
     The companion samples the machine, keeps the steps, and writes the report once this process has
-    ended, however it ends. What the pipe does not take at once waits in memory.
+    ended, however it ends. What the pipe does not take at once waits in memory. Ctrl-C may come
+    between any two steps of this code, and no byte may be lost or sent twice for that.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -34,8 +35,8 @@ class Link:
         Raises:
             OSError: no process can be started.
         """
-        self._lock = threading.Lock()
-        self._waiting = bytearray()
+        self._lock = threading.RLock()  # one that an interrupt left taken hinders nobody at the end
+        self._waiting: tuple[bytearray, list[int]] = (bytearray(), [])
         home = str(Path(iobench.__file__).parents[1])
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
@@ -58,14 +59,14 @@ class Link:
         """Hand a message over, now or with a later one; nothing once the companion is gone."""
         with self._lock:
             if self.alive:
-                self._waiting += message(head, doubles)
+                self._waiting[0].extend(message(head, doubles))
                 self._push()
 
     def end(self, wait_s: float) -> bool:
         """The last word, and the wait for the report; whether the companion has ended well."""
         self.send({"end": True})
         deadline_s = time.monotonic() + _END_S
-        while self.alive and self._waiting and time.monotonic() < deadline_s:
+        while self.alive and self._waiting[0] and time.monotonic() < deadline_s:
             select.select([], [self._pipe], [], 0.1)
             with self._lock:
                 self._push()
@@ -79,20 +80,24 @@ class Link:
             return False
 
     def _push(self) -> None:
+        """What the pipe takes of ``_waiting``: bytes, and how many each write took of them."""
+        waiting, taken = self._waiting
         try:
-            while self._waiting:
-                del self._waiting[: os.write(self._pipe, self._waiting)]
+            while rest := waiting[sum(taken) :]:
+                # One call for the interpreter: nothing comes between writing and knowing how much.
+                taken.extend(map(os.write, (self._pipe,), (rest,)))
         except BlockingIOError:
+            self._waiting = (waiting[sum(taken) :], [])
             return
         except OSError:  # it is gone; the script goes on
             self.alive = False
-            self._waiting.clear()
+        self._waiting = (bytearray(), [])
 
     def _abandoned(self) -> None:
         """In a process that was forked from ours: a loader's worker has nothing to say."""
         self.alive = False
-        self._lock = threading.Lock()  # a thread that is not here may have held it
-        self._waiting = bytearray()
+        self._lock = threading.RLock()  # a thread that is not here may have held it
+        self._waiting = (bytearray(), [])
         self._process.returncode = 0  # not ours to wait for
 
 

@@ -1,8 +1,9 @@
 """PURE. What a watched process tells its companion: lines of JSON, some with doubles behind them.
 
-``{"open": N, ...}`` names loader N; ``{"steps": N, "bytes": B}`` is followed by B bytes of records
-(``epoch.STEP_FIELDS``), ``{"idle": N, "bytes": B}`` by pairs of when a batch was asked for and how
-long the device then had nothing to do; ``{"end": true}`` is the last.
+``{"open": N, ...}`` names loader N; ``{"steps": N, "first": F, "bytes": B}`` is followed by B bytes
+of records (``epoch.STEP_FIELDS``) from its record F on, ``{"idle": N, "bytes": B}`` by pairs of
+when a batch was asked for and how long the device then had nothing to do; ``{"end": true}`` is the
+last. Records and pairs may come twice.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from iobench.watching.batch_size import samples_in
 from iobench.watching.device import DeviceIdle
-from iobench.watching.epoch import UNKNOWN, Epoch
+from iobench.watching.epoch import STEP_FIELDS, UNKNOWN, Epoch
 from iobench.watching.proxy import proxied
 
 _SEND_EVERY_S = 1.0
@@ -34,16 +34,20 @@ class Line(Protocol):
 
 
 class Steps:
-    """Records of one loader, sent about once a second."""
+    """Records of one loader, sent about once a second.
+
+    Ctrl-C may come between any two steps of this code, and the script goes on to its report: what
+    is sent is forgotten last, so that it may be sent twice, and ``first`` tells how much of it was.
+    """
 
     def __init__(self, line: Line, number: int, idle: DeviceIdle | None) -> None:
         self._line, self._number, self._idle = line, number, idle
-        self._records = array("d")
+        self._unsent = (0, array("d"))  # how many records went before, and those since
         self._sent_s = -math.inf
 
     def step(self, record: tuple[float, float, float, float, float]) -> None:
         """Keep it; send what there is if the last time is long ago."""
-        self._records.extend(record)
+        self._unsent[1].extend(record)
         if record[3] - self._sent_s >= _SEND_EVERY_S:
             self._sent_s = record[3]
             self.settle()
@@ -60,11 +64,14 @@ class Steps:
 
     def settle(self) -> None:
         """Send all that is known."""
-        records, self._records = self._records, array("d")
+        first, records = self._unsent
         if records and self._line.alive:
-            self._line.send({"steps": self._number}, records.tobytes())
-        if self._idle is not None and (found := self._idle.settled()) and self._line.alive:
-            self._line.send({"idle": self._number}, found)
+            self._line.send({"steps": self._number, "first": first}, records.tobytes())
+        self._unsent = (first + len(records) // len(STEP_FIELDS), array("d"))
+        if self._idle is not None and (found := self._idle.settled()):
+            if self._line.alive:
+                self._line.send({"idle": self._number}, found)
+            self._idle.forget(found)
 
 
 class Session:

@@ -75,7 +75,9 @@ def _is_json(data: bytes) -> bool:
 
 def _in_a_process(work: Callable[..., None], given: tuple[Any, ...], folder: Path) -> Finished:
     out, err = folder / "out", folder / "err"
-    process = _SPAWN.Process(target=_started, args=(work, given, str(out), str(err)))
+    process = _SPAWN.Process(
+        target=_started, args=(work, given, dict(os.environ), str(out), str(err))
+    )
     process.start()
     process.join(PATIENCE_S)
     code = process.exitcode
@@ -86,7 +88,16 @@ def _in_a_process(work: Callable[..., None], given: tuple[Any, ...], folder: Pat
     return Finished(code, out.read_text(), err.read_text())
 
 
-def _started(work: Callable[..., None], given: tuple[Any, ...], out: str, err: str) -> None:
+def _started(
+    work: Callable[..., None],
+    given: tuple[Any, ...],
+    environment: Mapping[str, str],
+    out: str,
+    err: str,
+) -> None:
+    # The server that forks has the environment of whoever began it, which may be another test.
+    os.environ.clear()
+    os.environ.update(environment)
     for number, name in ((1, out), (2, err)):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))

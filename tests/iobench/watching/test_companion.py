@@ -45,7 +45,7 @@ def test_steps_go_to_their_loader(pipe: tuple[int, int]) -> None:
     """And the end is the end."""
     os.write(pipe[1], message({"per_s": 10}))
     os.write(pipe[1], message({"open": 0, "name": "a"}) + message({"open": 1, "name": "b"}))
-    os.write(pipe[1], message({"steps": 1}, STEPS))
+    os.write(pipe[1], message({"steps": 1, "first": 0}, STEPS))
     os.write(pipe[1], message({"idle": 1}, array("d", (4.0, 0.5)).tobytes()))
     os.write(pipe[1], message({"end": True}))
     kept, recorder = followed(pipe[0])
@@ -57,7 +57,8 @@ def test_steps_go_to_their_loader(pipe: tuple[int, int]) -> None:
 
 def test_a_pipe_that_is_closed_is_the_end(pipe: tuple[int, int]) -> None:
     """The script was killed: what it sent before is kept."""
-    os.write(pipe[1], message({"per_s": 10}) + message({"open": 0}) + message({"steps": 0}, STEPS))
+    os.write(pipe[1], message({"per_s": 10}) + message({"open": 0}))
+    os.write(pipe[1], message({"steps": 0, "first": 0}, STEPS))
     os.close(pipe[1])
     kept, _ = followed(pipe[0])
     assert not kept.ended
@@ -68,6 +69,7 @@ def test_a_script_that_is_gone_is_the_end_though_its_workers_hold_the_pipe(
     pipe: tuple[int, int],
 ) -> None:
     """Forked workers outlive it at times, with its pipe."""
-    os.write(pipe[1], message({"per_s": 10}) + message({"open": 0}) + message({"steps": 0}, STEPS))
+    os.write(pipe[1], message({"per_s": 10}) + message({"open": 0}))
+    os.write(pipe[1], message({"steps": 0, "first": 0}, STEPS))
     kept, _ = followed(pipe[0], alive=False)
     assert kept.tallies[0].steps == 2

@@ -78,7 +78,10 @@ def test_events_that_were_not_reached_are_told_later() -> None:
     idle.given()
     assert idle.settled() == b""
     clock.sleep(10)
-    assert len(idle.settled()) == 16
+    found = idle.settled()
+    assert len(found) == 16
+    assert idle.settled() == found
+    idle.forget(found)
     assert idle.settled() == b""
 
 
@@ -90,7 +93,7 @@ def test_events_are_used_again() -> None:
     for _ in range(50):
         idle.asking(clock.now_s())
         idle.given()
-        idle.settled()
+        idle.forget(idle.settled())
     assert stream.made == 2
 
 

@@ -49,7 +49,7 @@ def test_a_companion_that_has_gone_stops_nothing(companion: Any) -> None:
     for _ in range(3):
         line.send({"steps": 0}, b"x" * 100_000)
     assert not line.alive
-    assert not line._waiting
+    assert not line._waiting[0]
     assert not line.end(30.0)
 
 

@@ -80,6 +80,21 @@ def test_idle_time_is_of_the_steps_that_count() -> None:
     assert found.idle_s == 0.75
 
 
+def test_what_is_told_twice_counts_once() -> None:
+    """An interrupted script does not know what it had said already."""
+    once, twice = Tally(), Tally()
+    records = list(chain.from_iterable(epoch(0, 10.0, 5)))
+    once.add(records)
+    once.add_idle([14.0, 0.5, 18.0, 0.25])
+    twice.add(records[:10], 0)
+    twice.add(records[:20], 0)
+    twice.add(records[15:], 3)
+    twice.add_idle([14.0, 0.5])
+    twice.add_idle([14.0, 0.5, 18.0, 0.25])
+    assert (twice.steps, twice.seconds, twice.wait_s) == (once.steps, once.seconds, once.wait_s)
+    assert twice.idle_s == once.idle_s == 0.75
+
+
 def test_a_pass_over_another_loader_is_no_part_of_a_step() -> None:
     """Validation within a training step, with a loop of its own within it; a broken one stays."""
     passes = Passes()
