@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.arrow_bytes import readable
+from dataprep.arrow_bytes import parquet, readable
 from dataprep.counted import counted
 from dataprep.errors import DatasetError, ObjectNotFound
 from dataprep.manifest import Manifest
@@ -52,7 +52,7 @@ class StoredTable:
             DatasetError: it is damaged, no table, or lacks a column or a value.
         """
         with self._readable():
-            table = pq.read_table(readable(self.content), columns=["status", *names])
+            table = pq.read_table(parquet(self.content), columns=["status", *names])
             written = table.filter(pc.equal(table["status"], "written")).select(list(names))
             if any(column.null_count for column in written.columns):
                 raise ValueError("a sample that was written lacks a value")
@@ -66,7 +66,7 @@ class StoredTable:
         """
         with self._readable():
             columns = None if names is None else list(names)
-            table = pq.read_table(readable(self.content), columns=columns)
+            table = pq.read_table(parquet(self.content), columns=columns)
             if written:
                 table = table.filter(pc.equal(table["status"], "written"))
             frame: pd.DataFrame = table.to_pandas(use_threads=False)

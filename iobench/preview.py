@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from iobench.config import BenchConfig
 from iobench.forecast import Forecast, forecast
 from iobench.others import clashes, others
 from iobench.plan import trials
-from iobench.result import RESULT, Result
+from iobench.result import RESULT, Result, usable
 from iobench.rundir import differing_machine, read
 from iobench.survey import survey
 from iobench.trial import TrialSpec
@@ -41,9 +42,11 @@ def preview(
     model = read(like) if like is not None else None
     to_come = _to_come(specs, begun)
     facts = survey(config, to_come, thorough=thorough)
-    problems = (*facts.problems, *_unlike(model), *clashes(to_come))
     earlier = [trial for result in (model, begun) if result is not None for trial in result.trials]
-    found = forecast(config, to_come, replace(facts, problems=problems), earlier)
+    saved = [run for run in (like, resumed) if run is not None]
+    with usable(*saved) if saved else contextlib.nullcontext():
+        problems = (*facts.problems, *_unlike(model), *clashes(to_come))
+        found = forecast(config, to_come, replace(facts, problems=problems), earlier)
     return replace(found, before=len(specs) - len(to_come), others=others(to_come))
 
 

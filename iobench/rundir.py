@@ -21,7 +21,7 @@ from iobench.diagnosis import diagnose
 from iobench.environment import describe
 from iobench.errors import RunConflict
 from iobench.held import held
-from iobench.result import RESULT, Result, read_result
+from iobench.result import RESULT, Result, read_result, usable
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
     all_series,
@@ -68,6 +68,7 @@ class RunDirectory:
         Raises:
             RunConflict: it holds a run of another config or machine, or a run and ``resume`` is
                 not set.
+            ResultError: what it holds is damaged.
             ConfigError: the folder cannot be made, or not written.
         """
         try:
@@ -79,12 +80,15 @@ class RunDirectory:
             self._write(CONFIG, dump(config).encode())
             return None
         found = read(self.folder)
-        if changed := _changed(found.config, config):
+        with usable(self.folder):
+            changed = _changed(found.config, config)
+            differing = _other_machine(found.environment, environment)
+        if changed:
             raise RunConflict(
                 f"{self.folder} holds a run of another config ({changed} differ): "
                 "choose another --output"
             )
-        if differing := _other_machine(found.environment, environment):
+        if differing:
             raise RunConflict(
                 f"{self.folder} holds a run of another machine ({differing} differ): its figures "
                 "do not belong beside these, choose another --output"
@@ -94,6 +98,8 @@ class RunDirectory:
                 f"{self.folder} holds a run already: --resume goes on with it, "
                 "another --output begins anew"
             )
+        with usable(self.folder):
+            summarised(found)  # before hours are spent on what could not be told in the end
         self._sweep()  # of a run that was killed
         # Without those of a trial that was stopped before it was in the result.
         known = [trial.id for trial in found.trials]

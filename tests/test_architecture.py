@@ -17,6 +17,7 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "json_types", "schema", "yaml_text", "arrow_bytes", "arrow_columns"),
+        "tar_members",
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),

@@ -216,7 +216,7 @@ class Dataset(Sequence[Sample]):
             for shard in chosen:
                 self._require_open()  # also of shards that were fetched before it was closed
                 # The callee alone holds the shard: it is gone before the one after next comes.
-                yield from self._samples_in(next(contents), shard.key)
+                yield from self._samples_in(next(contents), shard)
 
     def shards(self) -> tuple[Shard, ...]:
         """All shards in the manifest's order; iterating one gives its samples."""
@@ -232,7 +232,7 @@ class Dataset(Sequence[Sample]):
             raise DatasetError(f"{self!r} is closed: open it again")
 
     def _walk(self, shard: Shard) -> Iterator[Sample]:
-        return self._samples_in(self._fetch(shard), shard.key)
+        return self._samples_in(self._fetch(shard), shard)
 
     def _fetch(self, shard: Shard) -> bytes:
         return self._get(shard.key)
@@ -241,10 +241,15 @@ class Dataset(Sequence[Sample]):
         self._require_open()
         return self.pinned.get(key)
 
-    def _samples_in(self, data: bytes, key: str) -> Iterator[Sample]:
-        name = location(self._store, key)
-        for number, record in enumerate(self._format.read(data, name)):
-            yield self._decoded(record, f"{name}: record {number}", record.offset)
+    def _samples_in(self, data: bytes, shard: Shard) -> Iterator[Sample]:
+        name, count = location(self._store, shard.key), 0
+        for count, record in enumerate(self._format.read(data, name), start=1):
+            yield self._decoded(record, f"{name}: record {count - 1}", record.offset)
+        if count != len(shard):  # cut, or longer, just where a record ends
+            raise CorruptRecord(
+                f"{name}: {count:,} records, where the manifest tells of {len(shard):,}; "
+                "run dataprep verify"
+            )
 
     def _decoded(self, record: RawRecord, what: str, offset: int) -> Sample:
         """The sample with an image of its own: it can be pickled, and keeps no shard alive."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from itertools import islice
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.errors import ManifestMissing, ObjectNotFound
+from dataprep.errors import DataprepError, ManifestMissing, ObjectNotFound
+from dataprep.job.jobfile import JobFile
 from dataprep.manifest import require_sums
 from dataprep.pinned import Opened, Pinned
 from dataprep.stores import Store
@@ -66,8 +66,8 @@ def how_far(store: Store, split: str, found: Iterable[str]) -> str:
     """How much of a split without manifest is made, and what finishes it."""
     receipts = sum(key.startswith("receipts/") and keys.belongs_to(split, key, ()) for key in found)
     try:
-        shards = int(json.loads(store.get(keys.job(split)))["shards"])
-    except (ObjectNotFound, LookupError, TypeError, ValueError):
+        shards = JobFile.from_json(store.get(keys.job(split)), keys.job(split)).shards
+    except DataprepError:  # there is none, or it tells nothing
         return f"{counted(receipts, 'shard')} of it made: run dataprep shard again, it resumes"
     return (
         f"{receipts:,} of {counted(shards, 'shard')} "

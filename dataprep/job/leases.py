@@ -10,12 +10,14 @@ from types import TracebackType
 
 from dataprep.errors import LeaseLost, OutputConflict
 from dataprep.job.parts import Part
+from dataprep.names import escape
 from dataprep.stores import Store
 from dataprep.stores.protocol import Claim, Claimable, Holder, KeepsLeases, Lease
 
 _KEY = re.compile(r"(?P<split>[A-Za-z0-9_]+)(\.(?P<number>\d+)-of-(?P<count>\d+))?")
 _LOOKS, _BETWEEN_LOOKS_S = 4, 0.5  # at another that began at the same moment
 _ASKED_EVERY_S = 5.0
+_MOST_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +141,8 @@ class Leases:
         if holder.left_s is None:
             raise _refused(where, holder)
         self._note(
-            f"{where} is held by a run that makes {holder.said}: waiting to see whether it lives, "
-            f"at most {holder.left_s:.0f} s"
+            f"{where} is held by a run that makes {_shown(holder)}: waiting to see whether it "
+            f"lives, at most {holder.left_s:.0f} s"
         )
         left_s = holder.left_s
         while left_s > 0:
@@ -162,7 +164,7 @@ def _lost(where: str, said: str, why: str) -> LeaseLost:
 
 def _refused(where: str, holder: Holder) -> OutputConflict:
     return OutputConflict(
-        f"another run is making {holder.said} in {where}: wait until it ends, or use another "
+        f"another run is making {_shown(holder)} in {where}: wait until it ends, or use another "
         "--output. Runs share a split only as parts of one job (--part I/N)"
     )
 
@@ -173,6 +175,12 @@ def _key(split: str, part: Part | None) -> str:
 
 def _said(split: str, part: Part | None) -> str:
     return f"split {split!r}" if part is None else f"part {part} of split {split!r}"
+
+
+def _shown(holder: Holder) -> str:
+    """What it has written down, which may be anything: one line of text, not too long."""
+    text = holder.said[:_MOST_SHOWN].encode(errors="replace").decode()
+    return escape(text)
 
 
 def _clash(key: str, split: str, part: Part | None) -> bool:

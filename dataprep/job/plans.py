@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import estimate, plan
-from dataprep.arrow_bytes import readable
+from dataprep.arrow_bytes import parquet
 from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
@@ -136,7 +136,7 @@ class SplitPlan:
             DatasetError: no such table, or one that is damaged.
         """
         try:
-            table = pq.read_table(readable(data))
+            table = pq.read_table(parquet(data))
             found = cls._of(table)
             found._require_sound()
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:

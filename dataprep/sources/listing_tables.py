@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from dataprep.arrow_bytes import readable
+from dataprep.arrow_bytes import parquet, readable
 from dataprep.errors import SourceError
 from dataprep.names import unescape
 from dataprep.sources.listed import Listed, listed, listed_values
@@ -89,7 +89,7 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         SourceError: it is no Parquet, or lacks a column; a faulty row's number is told.
     """
     try:
-        file = pq.ParquetFile(readable(data))
+        file = pq.ParquetFile(parquet(data))
         names = [str(column) for column in file.schema_arrow.names]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _no_parquet(name, error) from None

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import keys
-from dataprep.arrow_bytes import readable
+from dataprep.arrow_bytes import parquet
 from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
@@ -171,7 +171,7 @@ def _column(table: Any, name: str) -> NDArray[np.int64]:
 def _values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as the plan has them."""
     try:
-        file = pq.ParquetFile(readable(plan))
+        file = pq.ParquetFile(parquet(plan))
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"the plan: {error}") from None
     if "values" not in file.schema_arrow.names:

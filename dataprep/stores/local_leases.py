@@ -19,6 +19,8 @@ from dataprep.stores.protocol import Holder
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _MOST_SAID = 2**16
+# Not what a link leads to, which would be emptied; and never waiting, as for a device.
+_OPENED = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _TRIES, _WAIT_S = 5, 0.02  # whoever only looks who has a lock, has it for a moment
 
 _mine: set[int] = set()
@@ -68,7 +70,7 @@ def take(path: Path, said: str) -> FileLease | Holder | None:
         while True:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                descriptor = os.open(path, _OPENED | os.O_CREAT, 0o666)
             except FileNotFoundError:  # whoever released another lease removed the folder
                 continue
             try:
@@ -95,28 +97,34 @@ def holders(folder: Path, prefix: str) -> Iterator[Holder]:
         for path in paths:
             if not path.name.startswith(prefix):
                 continue
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            except FileNotFoundError:  # released meanwhile
-                continue
-            try:
-                if _locked(descriptor, tries=1, how=fcntl.LOCK_SH) is False:
-                    yield _holder(path, descriptor)
-            finally:
-                os.close(descriptor)
+            with translated(str(path)):
+                try:
+                    descriptor = os.open(path, _OPENED)
+                except FileNotFoundError:  # released meanwhile
+                    continue
+                try:
+                    if _locked(descriptor, tries=1, how=fcntl.LOCK_SH) is False:
+                        yield _holder(path, descriptor)
+                finally:
+                    os.close(descriptor)
 
 
 def sweep(folder: Path) -> None:
     """Remove the files that nobody has locked, and the folder where none is left."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                if _locked(descriptor, tries=1) and _is_at(path, descriptor):
-                    path.unlink()
-            finally:
-                os.close(descriptor)
+            with contextlib.suppress(OSError):  # one that cannot be opened hinders no other
+                _remove_unless_locked(path)
         folder.rmdir()
+
+
+def _remove_unless_locked(path: Path) -> None:
+    descriptor = os.open(path, _OPENED)
+    try:
+        if _locked(descriptor, tries=1) and _is_at(path, descriptor):
+            path.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def _locked(descriptor: int, tries: int = _TRIES, how: int = fcntl.LOCK_EX) -> bool | None:
@@ -138,7 +146,7 @@ def _locked(descriptor: int, tries: int = _TRIES, how: int = fcntl.LOCK_EX) -> b
 def _is_at(path: Path, descriptor: int) -> bool:
     """Whether the opened file is still the one of that name."""
     try:
-        there, mine = path.stat(), os.fstat(descriptor)
+        there, mine = path.lstat(), os.fstat(descriptor)
     except OSError:
         return False
     return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)

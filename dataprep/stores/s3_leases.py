@@ -11,6 +11,7 @@ A process of this machine that is gone has lost its lease at once, and one that 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -19,7 +20,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +32,9 @@ from dataprep.stores.protocol import Holder, ObjectInfo
 
 FOLDER = "leases/"
 """Where the objects lie, while jobs run."""
+
+LARGEST_BYTES = 2**16
+"""An object that is larger is no lease."""
 
 LIFETIME_S = 120.0
 RENEWED_EVERY_S = 30.0
@@ -99,9 +103,13 @@ class _Written:
         """None for what no version of this has written."""
         try:
             content = json.loads(data)
-            return cls(**{name: content[name] for name in cls.__slots__})
-        except (ValueError, TypeError, KeyError):
+            told = {field.name: content[field.name] for field in fields(cls)}
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
+        kinds = {"process": int, "renewals": int, "released": bool}
+        if any(type(told[name]) is not kinds.get(name, str) for name in told):
+            return None
+        return cls(**told)
 
 
 class ObjectLease:
@@ -285,7 +293,11 @@ def age_s(modified: datetime.datetime, date: str | None) -> float:
     A server that dates no answers (RFC 9110 asks for it of those that have a clock) is taken to
     have this machine's.
     """
-    now = parsedate_to_datetime(date) if date else datetime.datetime.now(datetime.UTC)
+    now = datetime.datetime.now(datetime.UTC)
+    if date:
+        with contextlib.suppress(ValueError, OverflowError):  # no date: as if there were none
+            told = parsedate_to_datetime(date)
+            now = told if told.tzinfo else told.replace(tzinfo=datetime.UTC)
     return max(0.0, (now - modified).total_seconds())
 
 

@@ -15,7 +15,7 @@ from dataprep.stores.protocol import Buffer, ObjectInfo, Versioned
 from dataprep.stores.s3_answers import copied, md5_of
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
-from dataprep.stores.s3_leases import Dated, age_s
+from dataprep.stores.s3_leases import LARGEST_BYTES, Dated, age_s
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -142,12 +142,16 @@ class S3Reader:
         return Versioned(data, version), None if "Range" in arguments else md5_of(answer)
 
     def dated(self, key: str) -> Dated:
-        """A small object, and its age by the server's clock; asked again where the answer broke."""
+        """A small object, and its age by the server's clock; asked again where the answer broke.
+
+        Of one that is too large for a lease no byte is read.
+        """
         for last in attempts(_READ_ATTEMPTS, first_wait_s=0.2):
             try:
                 answer: Any = self._client().get_object(**self._bucket.object(key))
                 with contextlib.closing(answer["Body"]) as body:
-                    data: bytes = body.read()
+                    small = answer.get("ContentLength", 0) <= LARGEST_BYTES
+                    data: bytes = body.read() if small else b""
                 break
             except Exception as error:
                 if last or not is_passing(error):

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.arrow_bytes import readable
+from dataprep.arrow_bytes import parquet
 from dataprep.augment.decode import decode_whole
 from dataprep.dataset import Dataset, Shard
 from dataprep.formats import Sample, get_format
 from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.record_file import RecordFile
+from dataprep.stored_table import stored_table
 from iobench.pixels import packed
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -36,6 +37,7 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
     Raises:
         Unavailable: the data set has no TFRecord shards.
         ImageError: an image of it cannot be decoded.
+        DatasetError: its table of samples is damaged.
     """
     with open_shards(source, _FORMAT) as dataset:
         entries: list[ShardEntry] = []
@@ -44,7 +46,7 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
             places += _written(dataset, shard, dest / shard.key)
             entries.append(_entry(dest, shard))
         (dest / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))
-        table = pq.read_table(readable(dataset.store.get(keys.samples(source.split))))
+        table = pq.read_table(parquet(stored_table(dataset.store, dataset.manifest).content))
         others = [name for name in dataset.manifest.formats if name != _FORMAT]
         pq.write_table(_placed(table, places, others), dest / keys.samples(source.split))
         entry = FormatEntry(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dataprep
-from dataprep.arrow_bytes import readable
+from dataprep.arrow_bytes import parquet, readable
 
 
 @given(data=st.binary(max_size=99))
@@ -40,3 +42,23 @@ def test_arrow_is_given_no_python_object_to_read(path: Path) -> None:
     """Every table in memory is read through ``readable``."""
     calls = r"(?<!pd\.)(read_table|read_schema|ParquetFile|read_csv|open_csv)"
     assert not re.search(calls + r"\(\s*(io\.BytesIO|pa\.Buffer)", path.read_text())
+
+
+def _file(column: pa.Array) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"source": column}), sink)
+    return sink.getvalue()
+
+
+def test_a_small_file_of_more_rows_than_it_can_hold_is_refused() -> None:
+    """Equal values take no room: memory would have to hold them all."""
+    data = _file(pa.repeat(pa.scalar("a" * 100), 2**20))
+    assert len(data) < 2**14
+    with pytest.raises(pa.ArrowInvalid, match=r"tells of 1,048,576 rows in [\d,]+ bytes"):
+        parquet(data)
+
+
+def test_names_that_compress_well_are_read() -> None:
+    """As many rows, each of its own name."""
+    names = [f"n01440764/n01440764_{number:07}.JPEG" for number in range(2**20)]
+    assert pq.read_table(parquet(_file(pa.array(names)))).num_rows == 2**20

@@ -61,6 +61,21 @@ class TestOpen:
         opened.save(saved)
         assert RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True) == saved
 
+    def test_a_damaged_result_is_refused_before_anything_is_measured(
+        self, opened: RunDirectory
+    ) -> None:
+        """Hours later its summary could not be made."""
+        saved = begun().with_trial(replace(trial(), params={**trial().params, "workers": [[]]}))
+        opened.save(saved)
+        with pytest.raises(ResultError, match=re.escape(str(opened.folder))):
+            RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True)
+
+    def test_a_damaged_environment_is_no_crash(self, opened: RunDirectory) -> None:
+        """Of the run that is gone on with."""
+        opened.save(replace(begun(), environment={"targets": ["x"]}))
+        with pytest.raises(ResultError, match=re.escape(str(opened.folder))):
+            RunDirectory(opened.folder).open(CONFIG, {"targets": {}}, resume=True)
+
     def test_conflicts_name_what_differs(self, opened: RunDirectory) -> None:
         """The dotted keys, whatever --resume says."""
         opened.save(begun())

@@ -26,7 +26,7 @@ from tests.reliability.rows import RESULTS, Row, Tried, load, save
 MINUTES = 25.0
 _FORM = "hostile_records"
 _GRACE_S = 300.0
-_WEIGHTS = {"benchmarks": 4, "outputs": 6}
+_WEIGHTS = {"benchmarks": 6, "outputs": 6, "unfinished": 6}
 """Families whose inputs each take longer; the others have 2."""
 
 _SETTINGS = {

@@ -11,6 +11,7 @@ import pytest
 from tests.reliability.hostile import FAMILIES, mutations
 from tests.reliability.hostile.bounds import TooSlow, bounded_time
 from tests.reliability.hostile.fuzz import NAME, Target, fuzz
+from tests.reliability.hostile.parsers import FUZZED, IMAGES, TRUSTED, parsing
 from tests.reliability.hostile_records import family
 
 SEED = int(os.environ.get("DATAPREP_SEED", "20261122"))
@@ -89,3 +90,22 @@ def test_checksums_are_made_right_again() -> None:
     )(data, Random(1))
     assert len(list(read_tfrecords(changed))) == 2
     assert changed != data
+
+
+def test_every_module_that_parses_is_fuzzed_or_has_its_reason() -> None:
+    """A new reader of bytes has to be given hostile ones, or a word of why not."""
+    found = {*parsing(Path(__file__).parents[2])}
+    assert found - FUZZED.keys() - TRUSTED.keys() == set(), "parse, and stand in no list"
+    assert FUZZED.keys() | TRUSTED.keys() == found, "stand in a list, and parse nothing"
+    assert not FUZZED.keys() & TRUSTED.keys()
+    assert {family for families in FUZZED.values() for family in families} <= {*FAMILIES, IMAGES}
+
+
+def test_a_module_that_parses_is_found(tmp_path: Path) -> None:
+    """Also one that unpacks by a structure of its own."""
+    for package in ("dataprep", "iobench"):
+        (tmp_path / package).mkdir()
+    (tmp_path / "dataprep/a.py").write_text("x = _HEAD.unpack_from(data, 3)\n")
+    (tmp_path / "dataprep/b.py").write_text("x = json.dumps(data)\n")
+    (tmp_path / "iobench/c.py").write_text("x = json.loads(data)\n")
+    assert [*parsing(tmp_path)] == ["dataprep/a.py", "iobench/c.py"]

@@ -194,3 +194,15 @@ def test_pickled(uri_of_dataset: str) -> None:
     copy = pickle.loads(data)
     assert copy == shard
     assert [sample.label for sample in copy] == [sample.label for sample in shard]
+
+
+@pytest.mark.parametrize("twice", [True, False], ids=["longer", "empty"])
+def test_a_shard_of_another_number_of_records_is_not_taken_for_whole(
+    changeable: MemoryStore, twice: bool
+) -> None:
+    """Cut just where a record ends it reads well, and samples would lack without a word."""
+    with dataprep.open(changeable.uri, format="tfrecord") as found:
+        shard = found.shards()[0]
+        changeable.put(shard.key, changeable.get(shard.key) * 2 * twice)
+        with pytest.raises(CorruptRecord, match=rf"{shard.key}: .* tells of {len(shard)}; run"):
+            list(shard)

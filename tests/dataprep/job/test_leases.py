@@ -201,3 +201,15 @@ def test_where_it_turns_out_so_it_is_noted(tmp_path: Path, monkeypatch: pytest.M
     assert notes == [
         f"nobody can be kept out of {tmp_path}: see to it that no other run writes there"
     ]
+
+
+def test_what_a_holder_has_written_is_told_as_a_line_of_text() -> None:
+    """It may be anybody's: nothing in it moves a terminal, and it is not told at length."""
+    store = Keeper()
+    store.others["train"] = [Holder("train", "\x1b[2Jsplit\n'train'\ud800" + "x" * 9999, "", None)]
+    with pytest.raises(OutputConflict) as refused:
+        begun(store)
+    said = str(refused.value)
+    assert r"\x1b[2Jsplit\x0a'train'" in said
+    assert len(said) < 600
+    said.encode()

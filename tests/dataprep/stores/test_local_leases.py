@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dataprep.errors import StoreError
 from dataprep.stores import local_leases
 from dataprep.stores.local import LocalStore
 from dataprep.stores.local_leases import FileLease, take
@@ -75,3 +76,26 @@ def test_leases_are_no_objects_and_are_not_tidied_away(tmp_path: Path) -> None:
     assert lease.lost() == ""
     lease.release()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_link_leads_to_is_not_emptied(tmp_path: Path) -> None:
+    """Somebody who may write in the output could have any file of ours emptied."""
+    precious = tmp_path / "precious"
+    precious.write_text("all there is")
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    (folder / "train").symlink_to(precious)
+    with pytest.raises(StoreError, match="leases/train"):
+        take(folder / "train", "me")
+    with pytest.raises(StoreError, match="leases/train"):
+        list(local_leases.holders(folder, "train"))
+    assert precious.read_text() == "all there is"
+
+
+def test_one_that_cannot_be_opened_keeps_no_other_from_being_swept(tmp_path: Path) -> None:
+    """A folder, or a link, among them."""
+    for name in ("a", "c"):
+        (tmp_path / "leases" / name).mkdir(parents=True)
+    (tmp_path / "leases/b").write_text("dead")
+    local_leases.sweep(tmp_path / "leases")
+    assert sorted(path.name for path in (tmp_path / "leases").iterdir()) == ["a", "c"]

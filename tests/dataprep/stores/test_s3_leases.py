@@ -296,3 +296,45 @@ def test_a_store_that_contradicts_itself_is_not_asked_for_ever(
     monkeypatch.setattr(bucket, "create", lambda key, data: False)
     with pytest.raises(StoreError, match="leases/train cannot be had: the store says"):
         take(bucket, "train", "me")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"process": "../../etc/passwd\0"}, {"process": True}, {"released": "yes"}, {"said": ["x"]}],
+)
+def test_fields_of_other_kinds_are_no_lease(bucket: Bucket, changes: dict[str, object]) -> None:
+    """It hinders for as long as it is fresh, and is named as what it is."""
+    lease = take(bucket, "train", "me", every_s=NEVER_S)
+    assert isinstance(lease, ObjectLease)
+    bucket.written(**changes)
+    found = take(bucket, "train", "another", every_s=NEVER_S)
+    assert isinstance(found, Holder)
+    assert found.said == "something that wrote no lease"
+    lease.release()
+
+
+def test_json_that_is_nested_too_deeply_is_no_lease(bucket: Bucket) -> None:
+    """Nobody's program ends by it."""
+    bucket.objects["leases/train"] = b"[" * 100_000, "etag"
+    found = take(bucket, "train", "me", every_s=NEVER_S)
+    assert isinstance(found, Holder)
+    bucket.age_s = NEVER_S
+    lease = take(bucket, "train", "me", every_s=NEVER_S)
+    assert isinstance(lease, ObjectLease)
+    lease.release()
+
+
+@pytest.mark.parametrize(
+    ("date", "age"),
+    [("Sun, 22 Nov 2026 10:00:05 -0000", 5.0), ("Sun, 22 Nov 2026 10:00:05 GMT", 5.0)],
+)
+def test_a_date_of_no_zone_is_one_of_universal_time(date: str, age: float) -> None:
+    """RFC 5322 has ``-0000`` for it."""
+    put = datetime.datetime(2026, 11, 22, 10, tzinfo=datetime.UTC)
+    assert age_s(put, date) == age
+
+
+@pytest.mark.parametrize("date", ["yesterday", "Sun, 99 Nov 2026 10:00:05 GMT", "\0"])
+def test_a_header_that_is_no_date_is_as_none(date: str) -> None:
+    """This machine's clock is taken."""
+    assert age_s(datetime.datetime.now(datetime.UTC), date) < 3600

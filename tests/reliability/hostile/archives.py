@@ -109,7 +109,8 @@ def read_source(data: bytes) -> None:
         source = open_source(str(path), "ilsvrc", None, ILSVRCOptions(cache=f"{folder}/cache"))
         listing = source.list()
         assert len(listing.names) == len(listing.sizes)
-        assert len(set(listing.names)) == len(listing.names)
+        samples = [name for row, name in enumerate(listing.names) if row not in listing.problems]
+        assert len(set(samples)) == len(samples)
 
 
 def devkits() -> Sequence[bytes]:

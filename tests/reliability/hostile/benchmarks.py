@@ -13,12 +13,16 @@ from random import Random
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from iobench.cli import app as iobench_app
+from iobench.config import load as load_config
 from iobench.errors import IobenchError, TrialFailed
+from iobench.plan import trials
 from iobench.probes.disk import fio
 from iobench.result import Result
 from iobench.run_tables import read_series
+from iobench.rundir import RunDirectory
 from tests.reliability.hostile import mutations as m
 from tests.reliability.hostile.fuzz import NAME, Target
 from tests.reliability.hostile.outputs import command
@@ -68,13 +72,52 @@ def run_with(*arguments: str) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
         _RUN.mkdir(exist_ok=True)
         (_RUN / "result.json").write_bytes(data)
-        named = {"RUN": os.fspath(_RUN), "BASE": os.fspath(_GOLDEN / "compare/base.json")}
+        named = {
+            "RUN": os.fspath(_RUN),
+            "BASE": os.fspath(_GOLDEN / "compare/base.json"),
+            "LATER": os.fspath(_GOLDEN / "compare/later.json"),
+            "CONFIG": os.fspath(_ROOT / "config.yaml"),
+        }
         try:
             command(*[named.get(part, part) for part in arguments], app=iobench_app)
         finally:
             (_RUN / "report.html").unlink(missing_ok=True)
 
     return read
+
+
+def planned() -> Sequence[bytes]:
+    """A run of the config that ``run_with`` names, as far as one trial."""
+    config = _ROOT / "config.yaml"
+    target = {"label": "disk", "path": os.fspath(_ROOT)}
+    content = {"name": "hostile", "repeats": 2, "disk": {"targets": [target]}}
+    config.write_text(yaml.safe_dump(content))
+    told = json.loads(results()[0])
+    specs = trials(load_config(config, {}))
+    trial = next(one for one in told["trials"] if one["status"] == "done")
+    made = {**trial, "id": specs[0].id, "kind": specs[0].kind, "params": dict(specs[0].params)}
+    told["config"] = load_config(config, {}).model_dump(mode="json")
+    return [json.dumps({**told, "trials": [made]}).encode(), *results()]
+
+
+def redrawn(data: bytes) -> None:
+    """A report of a sound run whose tables of steps and of readings are hostile."""
+    for name in ("series.parquet", "samples.parquet"):
+        _RUN.mkdir(exist_ok=True)
+        (_RUN / name).write_bytes(data)
+    try:
+        run_with("report", "RUN")(results()[0])
+    finally:
+        for name in ("series.parquet", "samples.parquet"):
+            (_RUN / name).unlink(missing_ok=True)
+
+
+def gone_on_with(data: bytes) -> None:
+    """A run as ``--resume`` finds it, before anything is measured."""
+    _RUN.mkdir(exist_ok=True)
+    (_RUN / "result.json").write_bytes(data)
+    config = load_config(_ROOT / "config.yaml", {})
+    RunDirectory(_RUN).open(config, json.loads(results()[0])["environment"], resume=True)
 
 
 def reports() -> Sequence[bytes]:
@@ -135,12 +178,18 @@ def targets() -> list[Target]:
     commands = (
         ("report", ("report", "RUN"), 200),
         ("compare", ("compare", "BASE", "RUN"), 40),
+        ("compare of three", ("compare", "BASE", "LATER", "RUN", "--force"), 60),
+        ("compare --against", ("compare", "RUN", "--against", "RUN", "--json"), 40),
         ("advise", ("advise", "RUN"), 40),
         ("cost", ("cost", "RUN", "--instance-usd-per-h", "1"), 20),
         ("scale", ("scale", "RUN", "--devices", "8"), 20),
         ("export", ("export", "RUN"), 20),
     )
     words = "fio|" + NAME
+    ahead = (
+        ("run --dry-run --like", ("run", "CONFIG", "--dry-run", "--like", "RUN")),
+        ("run --dry-run --resume", ("run", "CONFIG", "--dry-run", "--resume", "--output", "RUN")),
+    )
     return [
         Target("result", family, results, mutate, read_result, own),
         Target(
@@ -168,5 +217,20 @@ def targets() -> list[Target]:
                 f"iobench {name}", family, results, mutate, run_with(*told), own, place, cost=cost
             )
             for name, told, cost in commands
+        ),
+        *(
+            Target(f"iobench {name}", family, planned, mutate, run_with(*told), own, place, cost=30)
+            for name, told in ahead
+        ),
+        Target("run to resume", family, planned, mutate, gone_on_with, own, place, cost=30),
+        Target(
+            "tables of a report",
+            family,
+            small_series,
+            m.stacked(table_mutation),
+            redrawn,
+            own,
+            place,
+            cost=200,
         ),
     ]

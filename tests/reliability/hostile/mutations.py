@@ -6,6 +6,7 @@ Where a checksum stands before a deeper layer it is made right again, so that th
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable, Sequence
 from random import Random
@@ -236,9 +237,14 @@ _PLAIN: tuple[Any, ...] = (
 
 def json_tree(data: bytes, rng: Random) -> bytes:
     """A JSON file with another value, type or key somewhere, or in a form that few write."""
-    kind = rng.randrange(20)
+    kind = rng.randrange(22)
     if kind == 0:
         return bytes_at_random(data, rng)
+    if kind == 20:
+        return rng.choice((b"\xef\xbb\xbf" + data, data.replace(b"\n", b"\r\n"), data + data))
+    if kind == 21:  # longer than Python makes a number of, and what JSON knows none for
+        number = rng.choice((b"9" * 5000, b"-" + b"1" * 4301, b"1e999", b"NaN", b"-Infinity"))
+        return re.sub(rb"(?<=[:\[, ])-?\d+(?=[,\]}\s])", number, data, count=rng.choice((1, 3)))
     if kind == 1:
         deep = b"[" * rng.choice((10, 900, 100_000))
         return deep if rng.random() < 0.5 else data.replace(b"1", deep, 1)

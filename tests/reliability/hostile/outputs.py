@@ -21,7 +21,6 @@ import dataprep
 from dataprep.cli import app as dataprep_app
 from dataprep.errors import DataprepError
 from dataprep.job.jobfile import JobFile
-from tests.golden.make_datasets import CONFIGS, source, unpack
 from tests.reliability.hostile import mutations as m
 from tests.reliability.hostile.fuzz import Target
 from tests.reliability.hostile.records import _IO, _TF
@@ -156,29 +155,6 @@ def by_library(data: bytes) -> None:
             assert len(found.label_space.labels)
 
 
-def resumed(data: bytes) -> None:
-    """``dataprep shard`` again, from the same source."""
-    images = _ROOT / "source"
-    if not images.exists():
-        unpack(source("folders"), images)
-    lay_out(data)
-    before = Path.cwd()
-    os.chdir(images)
-    try:
-        command(
-            "shard", "--source", ".", "--output", "../output", *CONFIGS["folders"], "--workers", "1"
-        )
-    finally:
-        os.chdir(before)
-
-
-def staged(data: bytes) -> None:
-    """Copied to a local disk."""
-    shutil.rmtree(_ROOT / "staged", ignore_errors=True)
-    lay_out(data)
-    command("stage", os.fspath(_OUT), os.fspath(_ROOT / "staged"))
-
-
 def resharded(data: bytes) -> None:
     """As the source of another job."""
     lay_out(data)
@@ -211,6 +187,5 @@ def targets() -> list[Target]:
         target("inspect", by_command("inspect", "OUT"), 15),
         target("inspect --record", by_command("inspect", "OUT", "--record", "1"), 15),
         target("finalize", by_command("finalize", "OUT", "--split", "train"), 20),
-        target("shard, resumed", resumed, 60),
         target("plan of shards", resharded, 60),
     ]

@@ -54,12 +54,66 @@ _JSON = m.stacked(m.json_tree)
 
 def table_mutation(data: bytes, rng: Random) -> bytes:
     """A Parquet file with other columns, types or values, or other bytes."""
+    chosen = rng.random()
     try:
-        if rng.random() < 0.75:
+        if chosen < 0.55:
             return _other_table(data, rng)
+        if chosen < 0.56:
+            return _many_rows(data, rng)
+        if chosen < 0.8:
+            return _other_footer(data, rng)
     except (pa.ArrowException, OSError, ValueError):
         pass
     return m.bytes_at_random(data, rng)
+
+
+def _other_footer(data: bytes, rng: Random) -> bytes:
+    """Another number in what a Parquet file tells of itself (Thrift's varints), its length right.
+
+    Counts of rows, sizes and offsets become such as no file has.
+    """
+    if len(data) < 12 or data[-4:] != b"PAR1":
+        return data
+    size = int.from_bytes(data[-8:-4], "little")
+    begin = len(data) - 8 - size
+    if size < 2 or begin < 4:
+        return data
+    footer = bytearray(data[begin:-8])
+    for _ in range(rng.choice((1, 1, 3))):
+        at = rng.randrange(len(footer))
+        number = rng.choice((2**64 - 2, 2**64 - 1, 2**62, 2**33, 2**31 - 2, 1, 0))
+        found = bytearray()
+        while number > 127:
+            found.append(number & 127 | 128)
+            number >>= 7
+        found.append(number)
+        footer[at : at + 1] = found
+    told = len(footer) if rng.random() < 0.9 else 2**31 - 1
+    return data[:begin] + bytes(footer) + told.to_bytes(4, "little") + b"PAR1"
+
+
+def _many_rows(data: bytes, rng: Random) -> bytes:
+    """A small file of so many equal rows that they fit into no memory."""
+    row = pq.read_table(pa.BufferReader(data)).slice(0, 1)
+    if not len(row):
+        return data
+    count = 2**21
+    columns = [column.combine_chunks().dictionary_encode() for column in row.columns]
+    if any(pa.types.is_nested(column.type) for column in row.columns):
+        return data
+    table = pa.table(
+        {
+            name: pa.DictionaryArray.from_arrays(
+                pa.repeat(pa.scalar(0, pa.int32()), count), column.dictionary
+            )
+            if len(column.dictionary)
+            else pa.nulls(count, column.type.value_type)
+            for name, column in zip(row.column_names, columns, strict=True)
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", store_schema=False)
+    return sink.getvalue()
 
 
 def _other_table(data: bytes, rng: Random) -> bytes:
