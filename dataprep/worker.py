@@ -24,6 +24,7 @@ from dataprep.sources import Located, Source
 from dataprep.sources.imagefolder import promises_image
 from dataprep.spool import Spool
 from dataprep.stores import Store
+from dataprep.stores.leave import writing_while
 from dataprep.versions import require_versions
 
 _REPORT_EVERY_S = 0.25
@@ -154,7 +155,7 @@ def make_shard(
             row = _one(task, spools, task.first_number + number, outcome, item)
             rows.append(row)
             ticker.tick(item.located.bytes, failed=row.status == "failed")
-    with upload_slot or nullcontext():
+    with upload_slot or nullcontext(), writing_while(check):
         place = (task.split, task.shard, task.shards)
         stored = {}
         while spools:

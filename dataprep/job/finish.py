@@ -21,6 +21,7 @@ from dataprep.receipt import Receipt, StoredFile, stored_files
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures
 from dataprep.stores import ObjectInfo, Store
+from dataprep.stores.leave import writing_while
 from dataprep.versions import informing
 
 _EXAMPLES = 3
@@ -150,11 +151,14 @@ def finish(
         warnings=table.warnings(formats),
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    check()
-    store.put(keys.samples(job.split), stored_table)
-    sweep(store, [job.split])  # what is complete has nothing left to sweep, wherever it is killed
-    check()
-    store.put(keys.manifest(job.split), finished.to_json())
+    with writing_while(check):
+        check()
+        store.put(keys.samples(job.split), stored_table)
+        sweep(
+            store, [job.split]
+        )  # a complete split has nothing left to sweep, wherever it is killed
+        check()
+        store.put(keys.manifest(job.split), finished.to_json())
     return finished
 
 

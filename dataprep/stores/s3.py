@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO
 
+from dataprep.stores.leave import ask
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo, Versioned
 from dataprep.stores.s3_answers import require_whole
@@ -160,6 +161,7 @@ class S3Store:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
                 client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
                 client.meta.events.register("needs-retry.s3", log_refusal)
+                client.meta.events.register("before-send.s3", ask)
                 self._clients[attempts] = client
             return self._clients[attempts]
 

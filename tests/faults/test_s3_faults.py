@@ -8,8 +8,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.errors import (
+    LeaseLost,
+    ObjectNotFound,
+    StoredBytesDiffer,
+    StoreError,
+    StoreUnreachable,
+)
 from dataprep.stores import StoreOptions, s3_reading, s3_writing
+from dataprep.stores.leave import writing_while
 from dataprep.stores.s3 import S3Store
 from dataprep.stores.s3_answers import require_whole
 from dataprep.stores.s3_leases import ObjectLease
@@ -485,3 +492,21 @@ def test_parts_damaged_always_are_never_reported_as_stored(
     use(proxy, Rule(Match("PUT", "partNumber=1"), FlipByte(0, "upload")))
     with pytest.raises(StoredBytesDiffer):
         through.put("key", bytes(9 * MIB))
+
+
+@pytest.mark.parametrize("fault", [INTERNAL, Reset()], ids=["refused", "cut"])
+def test_an_attempt_after_the_lease_was_lost_is_not_made(
+    proxy: FaultProxy, through: S3Store, direct: S3Store, fault: Fault
+) -> None:
+    """The first one failed, and while its answer was waited for another run has taken over."""
+    use(proxy, Rule(Match("PUT", times=1), fault))
+
+    def check() -> None:
+        if proxy.requests:
+            raise LeaseLost("another run has taken it over")
+
+    with writing_while(check), pytest.raises(LeaseLost):
+        through.put("key", DATA)
+    assert [method for method, _ in calls(proxy)] == ["PUT"]
+    with pytest.raises(ObjectNotFound):
+        direct.get("key")
