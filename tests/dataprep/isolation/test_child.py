@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -99,15 +100,16 @@ def test_what_can_be_sent_is_sent(kind: type[Exception], words: str) -> None:
 
 
 class Needy(Exception):
-    """Is pickled, and cannot be made anew."""
+    """Cannot be pickled, in Dask's way for exceptions either."""
 
-    def __init__(self, one: str, two: str) -> None:
-        super().__init__(f"{one} {two}")
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.lock = threading.Lock()
 
 
 def test_what_cannot_be_made_anew_is_told() -> None:
     """With its kind and its words."""
-    told = sendable(Needy("not", "here"))
+    told = sendable(Needy("not here"))
     assert isinstance(told, JobError)
     assert str(told) == "a worker failed: Needy: not here"
 
