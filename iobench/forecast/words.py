@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from dataprep.counted import counted
@@ -55,6 +56,8 @@ def summary(forecast: Forecast, name: str) -> Iterator[str]:
 
 def duration(seconds: float) -> str:
     """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
+    if not math.isfinite(seconds):  # sums of what a damaged run says
+        return UNKNOWN
     if seconds < 100:
         return f"{seconds:.1f} s"
     minutes = int(seconds / 60 + 0.5)

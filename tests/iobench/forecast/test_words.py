@@ -22,6 +22,7 @@ from tests.iobench.forecast.test_whole import DISK, NULL, STORE
         (3600, "1 h"),
         (3600 * 30 + 60, "30 h 1 min"),
         (86400 * 3, "3 days"),
+        (float("inf"), "unknown"),
     ],
 )
 def test_durations(seconds: float, words: str) -> None:
