@@ -123,7 +123,7 @@ def main() -> None:
         if asked.family:
             rows = _among_saved(rows)
             total = sum(one.times for one in rows)
-        command = "PYTHONPATH=. python -m tests.reliability.hostile_records"
+        command = "PYTHONPATH=. python -m tests.reliability.hostile_records --minutes 15 --save"
         title = (
             f"Hostile files: {total:,} inputs, {len(rows)} readers, at most {SECONDS:g} s of a "
             f"processor and {_mib()} of memory an input"

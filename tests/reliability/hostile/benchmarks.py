@@ -181,7 +181,7 @@ def targets() -> list[Target]:
         ("compare of three", ("compare", "BASE", "LATER", "RUN", "--force"), 60),
         ("compare --against", ("compare", "RUN", "--against", "RUN", "--json"), 40),
         ("advise", ("advise", "RUN"), 40),
-        ("cost", ("cost", "RUN", "--instance-usd-per-h", "1"), 20),
+        ("cost", ("cost", "RUN", "--instance-usd-per-h", "1", "--samples", "1000"), 20),
         ("scale", ("scale", "RUN", "--devices", "8"), 20),
         ("export", ("export", "RUN"), 20),
     )
