@@ -251,12 +251,19 @@ def test_no_error_of_botocore_is_forgotten(name: str) -> None:
         raise error
 
 
-@pytest.mark.parametrize("error", [ConfigError("x"), StoreFull("x"), KeyError("x")], ids=repr)
+@pytest.mark.parametrize("error", [ConfigError("x"), StoreFull("x"), IndexError("x")], ids=repr)
 def test_other_errors_pass_as_they_are(error: Exception) -> None:
     """Errors of this package, and what is no error of the store, are not touched."""
     with pytest.raises(type(error)) as caught, translated("s3://b/k", StoreOptions()):
         raise error
     assert caught.value is error
+
+
+def test_an_answer_that_lacks_something_is_told_so() -> None:
+    """What reads an answer asks for its parts by name."""
+    lacks = pytest.raises(StoreError, match=r"^s3://b/k: the store's answer has no ContentLength$")
+    with lacks, translated("s3://b/k", StoreOptions()):
+        raise KeyError("ContentLength")
 
 
 def _answered(code: str) -> boto.ClientError:

@@ -58,6 +58,7 @@ FUZZED: dict[str, tuple[str, ...]] = {
     "dataprep/sources/record_files.py": ("records",),
     "dataprep/sources/record_scan.py": ("records",),
     "dataprep/sources/scan_cache.py": ("tables",),
+    "dataprep/sources/table_bounds.py": ("listings",),
     "dataprep/stored_table.py": ("tables", "outputs"),
     "dataprep/stores/s3_leases.py": ("leases",),
     "dataprep/yaml_text.py": ("configs",),
