@@ -37,6 +37,7 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Source
 from dataprep.stores import Store, open_store
+from dataprep.stores.leave import writing_while
 
 Note = Callable[[str], None]
 Expect = Callable[[int], None]
@@ -85,9 +86,10 @@ def prepare(
     running.enter_context(swept_if_stopped(store, request.splits, part))
     for _ in range(_ROUNDS):
         try:
-            return _found(request, store, leases, note, retry_failed, overwrite, journal) or _new(
-                request, store, leases, note, expect, overwrite, journal
-            )
+            with writing_while(leases.check):
+                return _found(
+                    request, store, leases, note, retry_failed, overwrite, journal
+                ) or _new(request, store, leases, note, expect, overwrite, journal)
         except claims.Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
