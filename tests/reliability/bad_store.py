@@ -405,7 +405,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.save:
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
         drawn_by = f" --times {asked.times}" if asked.times is not None else ""
-        command = f"PYTHONPATH=. python -m tests.reliability.bad_store{drawn_by} --save"
+        command = f"PYTHONPATH=. python -m tests.reliability.bad_store{drawn_by}"
         seed = None if asked.times is None else asked.seed
         save("bad_store", Tried("A store that fails", command, day, seed, rows))
     return int(any(seen.wrong for seen in found.values()))

@@ -120,10 +120,12 @@ def main() -> None:
     total = sum(one.times for one in rows)
     _say(f"{total:,} inputs in {asked.minutes:g} min; at most {SECONDS:g} s and {_mib()} each")
     if asked.save:
+        command = (
+            f"PYTHONPATH=. python -m tests.reliability.hostile_records --minutes {asked.minutes:g}"
+        )
         if asked.family:
-            rows = _among_saved(rows)
+            command, rows = _among_saved(rows, command)
             total = sum(one.times for one in rows)
-        command = "PYTHONPATH=. python -m tests.reliability.hostile_records --minutes 15 --save"
         title = (
             f"Hostile files: {total:,} inputs, {len(rows)} readers, at most {SECONDS:g} s of a "
             f"processor and {_mib()} of memory an input"
@@ -133,12 +135,14 @@ def main() -> None:
     sys.exit(1 if any(one.lost for one in rows) else 0)
 
 
-def _among_saved(rows: Sequence[Row]) -> list[Row]:
+def _among_saved(rows: Sequence[Row], command: str) -> tuple[str, list[Row]]:
     """What was saved before, with these readers' rows in the place of their old ones."""
     path = RESULTS / f"{_FORM}.json"
     anew = {one.where: one for one in rows}
-    before = load(path).rows if path.exists() else ()
-    return [anew.pop(one.where, one) for one in before] + list(anew.values())
+    if not path.exists():
+        return command, list(rows)
+    before = load(path)
+    return before.command, [anew.pop(one.where, one) for one in before.rows] + list(anew.values())
 
 
 def _say(line: str) -> None:

@@ -344,7 +344,7 @@ def main() -> int:
             "each command's words, files and objects were searched: none holds a secret",
             len(found),
         )
-        command = f"python -m tests.reliability.planted --seed {given.seed}"
+        command = f"PYTHONPATH=. python -m tests.reliability.planted --seed {given.seed}"
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         save("planted", Tried("Secrets", command, today, given.seed, (row,)))
     return 1 if found else 0

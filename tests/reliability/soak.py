@@ -214,7 +214,7 @@ def main() -> None:
         what = f"iobench run of {given.trials} trials"
         found += _shown(rows(what, "a folder and S3 (moto)", given.trials, seen, []))
     if given.save:
-        command = f"python -m tests.reliability.soak --minutes {given.minutes:g}"
+        command = f"PYTHONPATH=. python -m tests.reliability.soak --minutes {given.minutes:g}"
         command += f" --images {given.images} --trials {given.trials}"
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         save("soak", Tried("Long runs", command, today, None, found))

@@ -121,7 +121,7 @@ def tried(times: int, seed: int) -> Tried:
     with RadosGateway() as server, tempfile.TemporaryDirectory() as folder:
         tree = draw_tree(Path(folder) / "photos", images=40, classes=4, seed=7).root
         rows = [*refusals(server, times), *jobs(server, tree, times, rng), leases(server, times)]
-    command = f"python -m tests.reliability.strict_server --times {times}"
+    command = f"PYTHONPATH=. python -m tests.reliability.strict_server --times {times}"
     title = "Ceph's S3 gateway, which refuses what moto takes"
     return Tried(title, command, datetime.datetime.now(datetime.UTC).date().isoformat(), seed, rows)
 
