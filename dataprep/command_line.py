@@ -67,7 +67,7 @@ class Commands(TyperGroup):
             _show_traceback(ctx)
             typer.echo(f"{self.program}: {told(what)}", err=True)
             _drop_stdout()
-            raise typer.Exit(1) from None
+            raise typer.Exit(2 if getattr(error, "errno", None) in _NO_NAME else 1) from None
         except KeyboardInterrupt:
             _on_signals(signal.SIG_IGN)
             typer.echo(self.farewell(), err=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from dataprep.command_line import settings, told
+from dataprep.command_line import one_line, settings
 
 if TYPE_CHECKING:
     from dataprep.stores import StoreOptions
@@ -38,7 +38,7 @@ def more_settings(pairs: list[str]) -> dict[str, Any]:
 
 def echo(text: str) -> None:
     """Print lines of which some name what a user named: whatever those hold."""
-    typer.echo("\n".join(told(line) for line in text.split("\n")))
+    typer.echo("\n".join(one_line(line) for line in text.split("\n")))
 
 
 def refuse(message: str) -> NoReturn:

@@ -244,11 +244,13 @@ class Dataset(Sequence[Sample]):
     def _samples_in(self, data: bytes, shard: Shard) -> Iterator[Sample]:
         name, count = location(self._store, shard.key), 0
         for count, record in enumerate(self._format.read(data, name), start=1):
+            if count > len(shard):
+                break
             yield self._decoded(record, f"{name}: record {count - 1}", record.offset)
         if count != len(shard):  # cut, or longer, just where a record ends
             raise CorruptRecord(
-                f"{name}: {count:,} records, where the manifest tells of {len(shard):,}; "
-                "run dataprep verify"
+                f"{name}: {min(count, len(shard)):,} records{' and more' * (count > len(shard))}, "
+                f"where the manifest tells of {len(shard):,}; run dataprep verify"
             )
 
     def _decoded(self, record: RawRecord, what: str, offset: int) -> Sample:

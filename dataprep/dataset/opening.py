@@ -8,7 +8,6 @@ from itertools import islice
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.errors import DataprepError, ManifestMissing, ObjectNotFound
-from dataprep.job.jobfile import JobFile
 from dataprep.manifest import require_sums
 from dataprep.pinned import Opened, Pinned
 from dataprep.stores import Store
@@ -64,6 +63,8 @@ def splits_among(found: Iterable[str]) -> list[str]:
 
 def how_far(store: Store, split: str, found: Iterable[str]) -> str:
     """How much of a split without manifest is made, and what finishes it."""
+    from dataprep.job.jobfile import JobFile  # all of a job, for one line that is seldom said
+
     receipts = sum(key.startswith("receipts/") and keys.belongs_to(split, key, ()) for key in found)
     try:
         shards = JobFile.from_json(store.get(keys.job(split)), keys.job(split)).shards

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dataprep import estimate
 from dataprep.config import ShardConfig
-from dataprep.errors import ImageError
+from dataprep.errors import ImageError, SourceChanged, SourceError
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
 from dataprep.job.journal import Journal
-from dataprep.names import to_bytes
+from dataprep.names import escape, to_bytes
 from dataprep.outcomes import convert_sample
 from dataprep.read_ahead import read_one
 from dataprep.sources import Listing, Source
@@ -58,6 +58,10 @@ def calibrate(
             return convert_sample(data, config.image, item.name)
         except ImageError as error:
             return error
+        except SourceChanged:
+            raise SourceError(
+                f"{escape(item.name)} changed while the job was planned: run the same command again"
+            ) from None
         finally:
             journal.lay_down()
 

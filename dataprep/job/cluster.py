@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import itertools
 import logging
 import os
@@ -168,12 +169,20 @@ class Cluster:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
+        import dask
+        from distributed import Client  # its own options must be there before any is set
+
+        # For as long as it lasts: a scheduler here reads it whenever a worker joins.
+        with dask.config.set(_SHORT_LOGS):
+            yield from self._connected_to(Client)
+
+    def _connected_to(self, connect: Callable[[Any], Any]) -> Iterator[Any]:
         if self._options.scheduler:
             with _connected(self._options.scheduler) as client:
                 yield client
             return
         closing = contextlib.closing
-        with closing(self._cluster()) as cluster, closing(_client(cluster)) as client:
+        with closing(self._cluster()) as cluster, closing(connect(cluster)) as client:
             own = not self._options.cluster
             with (
                 replacing(cluster, self._options.worker_count) if own else contextlib.nullcontext()
@@ -182,14 +191,13 @@ class Cluster:
 
     def _cluster(self) -> Any:
         import dask
-        import distributed.utils  # its own options must be there before any is set
+        import distributed.utils
 
         if self._options.cluster:
-            with dask.config.set(_SHORT_LOGS):
-                return _custom_cluster(self._options, self._options.cluster)
+            return _custom_cluster(self._options, self._options.cluster)
         # Workers keep what they keep on a disk in a folder that the next run removes, if need be.
         disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
-        options = {**_LEAN_WORKERS, **_SHORT_LOGS, "temporary-directory": disk}
+        options = {**_LEAN_WORKERS, "temporary-directory": disk}
         with dask.config.set(options), started_processes():
             from distributed import LocalCluster
 
@@ -220,18 +228,12 @@ def require_reachable(options: DaskOptions) -> None:
         cluster_class(options.cluster)
 
 
-def _client(of: Any, **arguments: Any) -> Any:
-    import dask
-    from distributed import Client
-
-    with dask.config.set(_SHORT_LOGS):
-        return Client(of, **arguments)
-
-
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[Any]:
+    from distributed import Client
+
     try:
-        client = _client(address, timeout=_ANSWER_TIMEOUT_S)
+        client = Client(address, timeout=_ANSWER_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
     with contextlib.closing(client):  # its own context ends in the thread alone that began it
@@ -254,11 +256,11 @@ def _custom_cluster(options: DaskOptions, path: str) -> Any:
 
 
 def cluster_class(path: str) -> Callable[..., Any]:
-    """The class at ``package.module.Class``.
+    """The class at ``package.module.Class``, or the function, as ``distributed.SSHCluster`` is.
 
     Raises:
-        ConfigError: it cannot be imported, or is no cluster's: a config is no way to call whatever
-            is installed, such as ``subprocess.Popen``.
+        ConfigError: it cannot be imported, or makes no cluster by its looks: a config is no way to
+            call whatever is installed, such as ``subprocess.Popen``.
     """
     module, _, name = path.rpartition(".")
     try:
@@ -267,9 +269,12 @@ def cluster_class(path: str) -> Callable[..., Any]:
         raise ConfigError(
             f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
         ) from None
-    if not (isinstance(found, type) and all(hasattr(found, each) for each in ("scale", "close"))):
+    of_clusters = all(hasattr(found, each) for each in ("scale", "close"))
+    makes_one = inspect.isfunction(found) and name.endswith("Cluster")
+    if not (isinstance(found, type) and of_clusters) and not makes_one:
         raise ConfigError(
-            f"dask.cluster: {path!r} is no class of clusters, which have scale() and close()"
+            f"dask.cluster: {path!r} is no class of clusters, which have scale() and close(), and "
+            "no function called ...Cluster"
         )
     return found
 

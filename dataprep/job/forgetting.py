@@ -28,6 +28,6 @@ def forget_schedulers() -> None:
     signatures = getattr(sys.modules.get("distributed.core"), "_expects_comm", None)
     if (clear := getattr(signatures, "cache_clear", None)) is not None:
         clear()
-    for folder in [name for name in sys.path_importer_cache if _FOLDERS in name]:
+    for folder in [name for name in [*sys.path_importer_cache] if _FOLDERS in name]:
         if not Path(folder).exists():
             sys.path_importer_cache.pop(folder, None)

@@ -87,11 +87,15 @@ class Journal:
             shown = ", ".join(repr(escape(name)) for name in self.died_over[:_SHOWN])
             more = len(self.died_over) - _SHOWN
             others = f" and {counted(more, 'other')}" if more > 0 else ""
-            note(f"the last run died while it converted {shown}{others}: {ISOLATED}")
+            note(f"the last run died with {shown} in hand{others}: {ISOLATED}")
 
     def reach(self, name: str) -> None:
-        """The calling thread begins to read this sample: a source may have native code too."""
-        self.take(name)
+        """The calling thread begins to read this sample: a source may have native code too.
+
+        Many may read at a time; half of the places are for those who convert.
+        """
+        if len(self._free) > _SLOTS // 2:
+            self.take(name)
 
     def reached(self) -> None:
         """It has read it, or could not."""
@@ -100,9 +104,12 @@ class Journal:
     def take(self, name: str) -> None:
         """The calling thread begins to convert this sample."""
         held = self._map
-        if held is None or not self._free:
+        if held is None:
             return
-        slot = self._mine[threading.get_ident()] = self._free.pop()
+        try:
+            slot = self._mine[threading.get_ident()] = self._free.pop()
+        except IndexError:
+            return
         held[slot : slot + _SLOT_BYTES] = to_bytes(name)[:_SLOT_BYTES].ljust(_SLOT_BYTES, b"\0")
 
     def lay_down(self) -> None:

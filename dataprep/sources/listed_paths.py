@@ -11,11 +11,13 @@ import posixpath
 import re
 from typing import NamedTuple
 
-from dataprep.credentials import check_no_credentials, without_credentials
+from dataprep.credentials import without_credentials
 from dataprep.errors import SourceError
 from dataprep.names import escape
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# Keys may hold question marks, and names of crawled images do.
+_SIGNED = re.compile(r"[?&](x-amz-(signature|credential|security-token)|awsaccesskeyid)=", re.I)
 LEAVES = "its path leaves the root of the listing"
 
 
@@ -65,11 +67,13 @@ class PathRule:
                 else "a listing has paths and s3:// addresses"
             )
             raise SourceError(f"{without_credentials(escape(path))}: {advice}")
-        try:
-            check_no_credentials(path)
-        except ValueError as error:
-            raise SourceError(f"{without_credentials(escape(path))}: an address {error}") from None
         bucket, _, key = path[len("s3://") :].partition("/")
+        if "@" in bucket or _SIGNED.search(key):
+            shown = without_credentials(escape(path))
+            raise SourceError(
+                f"{shown}: an address must not carry a user, password or signature: credentials "
+                "come from the environment or from a profile"
+            )
         if not bucket or not key:
             return Place(path, "it is not s3://BUCKET/KEY")
         return Place(path.removeprefix(self._below))

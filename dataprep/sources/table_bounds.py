@@ -5,6 +5,7 @@ A value that repeats is stored once: a megabyte of file can stand for terabytes 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -32,15 +33,16 @@ def growth_problem(data: bytes, texts: Iterable[str]) -> str:
     most = _AT_LEAST + _TIMES * len(data)
     file = pq.ParquetFile(readable(data), read_dictionary=names)
     size = file.metadata.num_rows * _ROW_BYTES
-    for name in names:
-        kind = file.schema_arrow.field(name).type
-        width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 0
-        if width > LONGEST_BYTES:
-            return _too_long(name, width)
-        size += width * file.metadata.num_rows
+    for name in names:  # several columns may have it
+        kinds = [field.type for field in file.schema_arrow if field.name == name]
+        widths = [kind.byte_width for kind in kinds if pa.types.is_fixed_size_binary(kind)]
+        if max(widths, default=0) > LONGEST_BYTES:
+            return _too_long(name, max(widths))
+        size += sum(widths) * file.metadata.num_rows
         if size > most:
             break
-        for part in file.read(columns=[name]).column(0).chunks:
+        read = file.read(columns=[name])
+        for part in itertools.chain.from_iterable(column.chunks for column in read.columns):
             if isinstance(part, pa.DictionaryArray):  # each value once, however often it is named
                 lengths = pc.binary_length(part.dictionary.cast(pa.large_binary()))
                 if (longest := pc.max(lengths).as_py() or 0) > LONGEST_BYTES:

@@ -161,7 +161,8 @@ class S3Store:
                 # Content-MD5 and the confirmation guard the payload, which is not signed.
                 client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
                 client.meta.events.register("needs-retry.s3", log_refusal)
-                client.meta.events.register("before-send.s3", ask)
+                # Behind botocore's limiter, which may wait here.
+                client.meta.events.register_last("before-send", ask)
                 self._clients[attempts] = client
             return self._clients[attempts]
 

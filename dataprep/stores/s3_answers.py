@@ -47,6 +47,12 @@ def require_whole(page: Mapping[str, Any], where: str) -> None:
             "between here and there answers for it. Check --endpoint-url and run the same "
             "command again"
         )
+    if page.get("IsTruncated") and not follows:
+        raise StoreError(
+            f"{where}: an answer that lists objects says that more follow, and not how to go on: "
+            "the server does not speak ListObjectsV2, or something between here and there changes "
+            "data. Run the same command again"
+        )
     sizes = [item["Size"] for item in page.get("Contents", ())]
     possible = all(0 <= size <= _MOST_BYTES for size in sizes)
     if follows != bool(page.get("IsTruncated")) or said not in (None, held) or not possible:

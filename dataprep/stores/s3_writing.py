@@ -13,7 +13,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
+from dataprep.errors import DataprepError, ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.protocol import Buffer, ObjectInfo
 from dataprep.stores.s3_bucket import S3Bucket
@@ -54,7 +54,7 @@ class S3Writer:
                         self._put_object(key, data, md5.digest())
                     info = self._confirmed(key, data, md5.hexdigest())
                 except Exception as error:
-                    if last or not is_passing(error):
+                    if last or isinstance(error, DataprepError) or not is_passing(error):
                         raise
                     continue
             if info is not None:
@@ -93,7 +93,7 @@ class S3Writer:
                         return (sent or _was_repeated(error)) and self._reader.holds(key, data)
                     if error_code(error) == "NotImplemented":
                         return self._create_unless_seen(key, data)
-                    if last or not is_passing(error):
+                    if last or isinstance(error, DataprepError) or not is_passing(error):
                         raise
                     sent = True
             if self._confirmed(key, data, md5.hexdigest()) is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -50,7 +49,7 @@ class Tally:
         self.idle_s: float | None = None
         self.detail: deque[Step] = deque(maxlen=MOST_STEPS)
         self._epoch = self._known = 0
-        self._idle_to_s = -math.inf
+        self._idle_before: set[float] = set()
 
     def add(self, records: Sequence[float], first: int | None = None) -> None:
         """Records as ``epoch.STEP_FIELDS`` has them, one after the other.
@@ -58,7 +57,7 @@ class Tally:
         ``first`` is how many came before them: those that are known already count once.
         """
         width = len(STEP_FIELDS)
-        known = 0 if first is None else self._known - first
+        known = 0 if first is None else max(0, self._known - first)
         for start in range(known * width, len(records) - width + 1, width):
             self._known += 1
             epoch, called_s, got_s, ended_s, samples = records[start : start + width]
@@ -67,13 +66,18 @@ class Tally:
     def add_idle(self, pairs: Sequence[float]) -> None:
         """When each batch was asked for, and how long the device was idle; the first is apart.
 
-        Those that are known already count once.
+        Those that the message before had already count once.
         """
-        self.idle_s = self.idle_s or 0.0
-        for called_s, lasted_s in zip(pairs[::2], pairs[1::2], strict=True):
-            if self.origin_s is not None and called_s > max(self.origin_s, self._idle_to_s):
-                self.idle_s += lasted_s
-                self._idle_to_s = called_s
+        known = self.idle_s or 0.0
+        times, idle = pairs[::2], pairs[1::2]
+        self.idle_s = known + sum(
+            lasted_s
+            for called_s, lasted_s in zip(times, idle, strict=True)
+            if self.origin_s is not None
+            and called_s > self.origin_s
+            and called_s not in self._idle_before
+        )
+        self._idle_before = set(times)
 
     def _add(
         self, epoch: int, called_s: float, got_s: float, ended_s: float, samples: float

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dataprep.config import ShardConfig
+from dataprep.errors import SourceError
 from dataprep.job.calibration import calibrate
 from dataprep.job.journal import Journal
 from dataprep.job.plans import sample_rows
@@ -51,3 +53,16 @@ def test_in_isolation(
     monkeypatch.setenv("CRASHING", str(tmp_path))
     assert points(isolating) == failed
     assert failed != points()
+
+
+def test_a_file_that_changes_meanwhile_is_the_sources_fault(images: Path, tmp_path: Path) -> None:
+    """Nothing is stored yet: there is nothing to overwrite."""
+    source = tmp_path / "photos"
+    shutil.copytree(images, source)
+    request = requested(
+        ShardConfig(source=str(source), output=str(tmp_path / "out")), lambda line: None
+    )
+    for path in source.rglob("*.JPEG"):
+        path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(SourceError, match="changed while the job was planned: run the same"):
+        calibrate(request.listing, sample_rows(request.listing), request.source, request.config)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import LocalCluster
+from distributed import LocalCluster, SSHCluster
 from typer.testing import CliRunner
 
 from dataprep.cli import app
@@ -235,6 +235,10 @@ class TestCustomClass:
         """A class that cannot be imported is a ConfigError that names it."""
         with pytest.raises(ConfigError, match="cannot import"):
             cluster_class(path)
+
+    def test_a_function_may_make_it(self) -> None:
+        """As Dask's own for SSH is one."""
+        assert cluster_class("distributed.SSHCluster") is SSHCluster
 
     @pytest.mark.parametrize("path", ["subprocess.Popen", "os.system", "dask.config"])
     def test_is_no_cluster(self, path: str) -> None:

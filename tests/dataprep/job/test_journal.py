@@ -79,7 +79,7 @@ def test_the_next_run_finds_what_was_in_hand(place: Path) -> None:
         assert journal.died_over == ("a/tab\t.JPEG",)
         journal.announce(notes.append)
     assert notes == [
-        "the last run died while it converted 'a/tab\\\\x09.JPEG': samples are converted in a "
+        "the last run died with 'a/tab\\\\x09.JPEG' in hand: samples are converted in a "
         "process of their own, where one that crashes fails alone"
     ]
     with Journal(place) as journal:
@@ -142,6 +142,30 @@ def test_nothing_can_be_written(tmp_path: Path) -> None:
             journal.take("a/1.JPEG")
             journal.lay_down()
             assert not journal.isolated
+
+
+def test_readers_leave_room_for_those_who_convert(place: Path) -> None:
+    """Many more may wait for a store than there are processors."""
+    together = Barrier(301)
+
+    def read(number: int) -> None:
+        journal.reach(f"read {number}")
+        together.wait()
+        together.wait()
+        journal.reached()
+
+    with Journal(place) as journal, ThreadPoolExecutor(300) as pool:
+        readers = [pool.submit(read, number) for number in range(300)]
+        together.wait()
+        journal.take("converted")
+        noted = place.read_bytes()
+        journal.lay_down()
+        together.wait()
+        for reader in readers:
+            reader.result()
+        assert noted.count(b"converted") == 1
+        assert 100 < noted.count(b"read ") < 256
+        assert place.read_bytes()[::256] == bytes(256)
 
 
 def test_threads_have_one_in_hand_each(place: Path) -> None:

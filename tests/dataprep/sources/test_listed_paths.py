@@ -81,6 +81,12 @@ def test_credentials_are_refused_and_not_told(address: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["img.jpg?key=abc", "a?sig=1&token=2.jpg", "me@host/1.jpg"])
+def test_keys_of_crawled_images_are_keys(key: str) -> None:
+    """On S3 a question mark begins nothing."""
+    assert PathRule("/data")(f"s3://bucket/{key}").name == f"s3://bucket/{key}"
+
+
 def test_another_scheme_is_refused() -> None:
     """Nothing else is guessed at."""
     with pytest.raises(SourceError, match="paths and s3:// addresses"):

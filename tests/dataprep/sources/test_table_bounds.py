@@ -49,6 +49,16 @@ def test_a_longer_path_is_none(kind: pa.DataType) -> None:
         parse_parquet(data, "a.parquet", ListingOptions())
 
 
+@pytest.mark.parametrize("last", ["b", "x" * (LONGEST_BYTES + 1)])
+def test_columns_of_one_name_are_all_looked_at(last: str) -> None:
+    """They are counted from 0 where they are asked for."""
+    columns = [pa.array([text]) for text in ("1.JPEG", "a", last)]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, ["path", "label", "label"]), buffer)
+    problem = growth_problem(buffer.getvalue(), ["label", "path"])
+    assert bool(problem) == (len(last) > LONGEST_BYTES)
+
+
 def test_a_longer_label_is_none() -> None:
     """A label is repeated as a path is."""
     data = parquet(pa.array(["a", "b"]), repeated("x" * 5000, 2))
