@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from crc32c import crc32c
 
@@ -11,7 +11,7 @@ from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, RecordWriter, Sample
 from dataprep.receipt import Row, StoredFile, StoredShard
 from dataprep.shard_memory import ShardMemory
-from dataprep.stores import Buffer, Store
+from dataprep.stores import Buffer, Store, leave
 
 
 class Spool:
@@ -28,16 +28,14 @@ class Spool:
         offset, length = self._writer.write(sample)
         return offset, length, crc32c(self._memory.view(offset, offset + length))
 
-    def put(
-        self,
-        store: Store,
-        place: tuple[str, int, int],
-        rows: Sequence[Row],
-        check: Callable[[], None],
-    ) -> StoredShard:
+    def put(self, store: Store, place: tuple[str, int, int], rows: Sequence[Row]) -> StoredShard:
         """Put the shard, then the files that index it, and give its memory away.
 
-        ``place`` is split, shard, shards. ``check`` is called before each, and may raise.
+        ``place`` is split, shard, shards.
+
+        Raises:
+            StoreError: it could not be stored.
+            LeaseLost: another run may write there by now.
         """
         name = self.format.name
         entries = [
@@ -52,17 +50,17 @@ class Spool:
             if row.records
         ]
         data_key = keys.data(name, self.format.extension, *place)
-        check()
         file = _put(store, data_key, self._memory.view())
         self._memory.leave()
-        indexes = []
-        for extension, content in self.format.indexes(entries).items():
-            check()
-            indexes.append(_put(store, keys.index(name, extension, *place), content))
-        return StoredShard(file, len(entries), tuple(indexes))
+        indexes = tuple(
+            _put(store, keys.index(name, extension, *place), content)
+            for extension, content in self.format.indexes(entries).items()
+        )
+        return StoredShard(file, len(entries), indexes)
 
 
 def _put(store: Store, key: str, content: Buffer) -> StoredFile:
+    leave.require()
     info = store.put(key, content)
     return StoredFile(
         key, memoryview(content).nbytes, hashlib.sha256(content).hexdigest(), info.etag

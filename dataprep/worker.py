@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dataprep import keys
 from dataprep.boxes import Annotated, BoxOptions, Shown, follow
@@ -23,8 +23,7 @@ from dataprep.receipt import Receipt, Row
 from dataprep.sources import Located, Source
 from dataprep.sources.imagefolder import promises_image
 from dataprep.spool import Spool
-from dataprep.stores import Store
-from dataprep.stores.leave import writing_while
+from dataprep.stores import Store, leave
 from dataprep.versions import require_versions
 
 _REPORT_EVERY_S = 0.25
@@ -43,14 +42,6 @@ class Item(NamedTuple):
     annotated: Annotated | None = None
 
 
-class Permit(Protocol):
-    """A run's leave to write, asked for before each object."""
-
-    def check(self) -> None:
-        """Raises LeaseLost where another run may write by now."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ShardTask:
     """All that a worker needs; ``items`` stand in the order of the records.
@@ -58,7 +49,7 @@ class ShardTask:
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
     how boxes follow their images, where the job has any. ``limit`` is that of one sample.
-    ``permit`` is None where nobody but this run can write there.
+    ``permit`` raises LeaseLost where another run may write by now; None where none can.
     """
 
     fingerprint: str
@@ -76,7 +67,7 @@ class ShardTask:
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
     limit: SampleLimit = USUAL_LIMIT
-    permit: Permit | None = None
+    permit: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +127,19 @@ def make_shard(
         SampleLost: isolated, a sample again and again kills who converts it, or does not end.
     """
     require_versions(task.versions)
-    check = task.permit.check if task.permit else _nothing
-    check()
+    with leave.writing_while(task.permit):
+        leave.require()
+        return _made(task, report, upload_slot, threads, isolated, in_hand)
+
+
+def _made(
+    task: ShardTask,
+    report: Report,
+    upload_slot: AbstractContextManager[object] | None,
+    threads: int,
+    isolated: bool,
+    in_hand: InHand,
+) -> ShardResult:
     spools = [
         Spool(get_format(name), RecordOptions(offset, task.layout))
         for name, offset in task.label_offsets
@@ -155,15 +157,15 @@ def make_shard(
             row = _one(task, spools, task.first_number + number, outcome, item)
             rows.append(row)
             ticker.tick(item.located.bytes, failed=row.status == "failed")
-    with upload_slot or nullcontext(), writing_while(check):
+    with upload_slot or nullcontext():
         place = (task.split, task.shard, task.shards)
         stored = {}
         while spools:
             spool = spools.pop(0)  # each lets go of its memory once it is stored
-            stored[spool.format.name] = spool.put(task.store, place, rows, check)
+            stored[spool.format.name] = spool.put(task.store, place, rows)
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, rows)
         encoded = receipt.to_json()
-        check()
+        leave.require()
         task.store.put(keys.receipt(*place), encoded)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(
@@ -172,10 +174,6 @@ def make_shard(
         failed=len(failed),
         examples=tuple(failed[:_EXAMPLES]),
     )
-
-
-def _nothing() -> None:
-    """Nobody else can write there."""
 
 
 def _one(

@@ -16,7 +16,7 @@ from dataprep.job.stored import stored_job, stored_labels, stored_manifest, stor
 from dataprep.job.summary import Summary
 from dataprep.manifest import Manifest
 from dataprep.sample_table import SampleTable
-from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.stores import Store, StoreOptions, leave, open_store
 
 _SHOWN = 10
 
@@ -68,9 +68,8 @@ def finalize(
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
     with Leases(store, None, note or _unheard) as leases:
         leases.take([split])
-        finished, table = _finished(
-            store, split, job, max_failures, options, started_s, leases.check
-        )
+        with leave.writing_while(leases.check):
+            finished, table = _finished(store, split, job, max_failures, options, started_s)
     seconds = time.monotonic() - started_s
     failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
     return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
@@ -87,7 +86,6 @@ def _finished(
     max_failures: int | str,
     options: StoreOptions | None,
     started_s: float,
-    check: Callable[[], None],
 ) -> tuple[Manifest, SampleTable]:
     label_space = stored_labels(store, {split: job})
     receipts, table = read_back(store, job, stored_plan(store, split, job), label_space)
@@ -97,7 +95,7 @@ def _finished(
         "finalized": True,
         "seconds": round(time.monotonic() - started_s, 3),
     }
-    return finish(store, job, receipts, table, max_failures, run, check), table
+    return finish(store, job, receipts, table, max_failures, run), table
 
 
 def _missing(

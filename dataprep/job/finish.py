@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
@@ -20,8 +20,7 @@ from dataprep.ordered import in_order
 from dataprep.receipt import Receipt, StoredFile, stored_files
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures
-from dataprep.stores import ObjectInfo, Store
-from dataprep.stores.leave import writing_while
+from dataprep.stores import ObjectInfo, Store, leave
 from dataprep.versions import informing
 
 _EXAMPLES = 3
@@ -112,12 +111,11 @@ def finish(
     table: SampleTable,
     max_failures: int | str,
     run: Mapping[str, Any],
-    check: Callable[[], None],
 ) -> Manifest:
     """Store the table, then the manifest; ``run`` is what it says of this run.
 
     Raises:
-        LeaseLost: as ``check`` does, which is called before each.
+        LeaseLost: another run may write there by now.
         TooManyFailures: more samples failed than ``max_failures``.
         JobError: none could be written.
     """
@@ -151,14 +149,11 @@ def finish(
         warnings=table.warnings(formats),
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    with writing_while(check):
-        check()
-        store.put(keys.samples(job.split), stored_table)
-        sweep(
-            store, [job.split]
-        )  # a complete split has nothing left to sweep, wherever it is killed
-        check()
-        store.put(keys.manifest(job.split), finished.to_json())
+    leave.require()
+    store.put(keys.samples(job.split), stored_table)
+    sweep(store, [job.split])  # what is complete has nothing left to sweep, wherever it is killed
+    leave.require()
+    store.put(keys.manifest(job.split), finished.to_json())
     return finished
 
 

@@ -28,7 +28,7 @@ class Permit:
     said: str
     claim: Claim
 
-    def check(self) -> None:
+    def __call__(self) -> None:
         """Go on only while the run has its lease.
 
         Raises:

@@ -36,8 +36,7 @@ from dataprep.job.stored import (
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Source
-from dataprep.stores import Store, open_store
-from dataprep.stores.leave import writing_while
+from dataprep.stores import Store, leave, open_store
 
 Note = Callable[[str], None]
 Expect = Callable[[int], None]
@@ -86,7 +85,7 @@ def prepare(
     running.enter_context(swept_if_stopped(store, request.splits, part))
     for _ in range(_ROUNDS):
         try:
-            with writing_while(leases.check):
+            with leave.writing_while(leases.check):
                 return _found(
                     request, store, leases, note, retry_failed, overwrite, journal
                 ) or _new(request, store, leases, note, expect, overwrite, journal)

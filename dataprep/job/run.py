@@ -22,6 +22,7 @@ from dataprep.job.request import checked
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.names import escape
 from dataprep.shares import allowed_failures
+from dataprep.stores import leave
 from dataprep.worker import ShardResult, ShardTask
 
 
@@ -129,10 +130,9 @@ def _run_split(
     work = _Work(prepared, split, range(job.shards), kept)
     work.do(engines, display)
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
-    prepared.leases.check()
     facts = _run_facts(prepared, time.monotonic() - started_s)
-    check = prepared.leases.check
-    finished = finish(store, job, receipts, table, prepared.config.max_failures, facts, check)
+    with leave.writing_while(prepared.leases.check):
+        finished = finish(store, job, receipts, table, prepared.config.max_failures, facts)
     seconds = time.monotonic() - started_s
     return Summary(
         split=split,

@@ -1,8 +1,8 @@
-"""Leave to write, asked for again before each attempt at a request that writes.
+"""Leave to write, for as long as a run has its lease: asked for before each object and attempt.
 
-A store's library repeats a request that failed, for minutes. A process that stood still meanwhile,
-alone or with its machine, finds its connection closed and sends the whole of it anew: by then
-another run may have made what it would write over.
+A process may stand still, alone or with its machine, while another run takes over. What it would
+store after that, it would store over what that run has made. A store's library repeats a request
+that failed, for minutes, so that a store that uses one lets it ``ask`` before each attempt.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _leave: ContextVar[Callable[[], None] | None] = ContextVar("leave", default=None
 
 
 @contextmanager
-def writing_while(check: Callable[[], None]) -> Iterator[None]:
-    """Within the block this thread's requests call ``check`` first, which raises to stop them.
+def writing_while(check: Callable[[], None] | None) -> Iterator[None]:
+    """Within the block ``check`` is called before this thread writes, and raises to stop it.
 
-    Uploads in parts are sent by threads of their own, which do not; shards are never so large.
+    Without one, nobody else can write there. Uploads in parts are sent by threads of their own,
+    which do not ask; shards are never so large.
     """
     before = _leave.set(check)
     try:
@@ -29,8 +30,14 @@ def writing_while(check: Callable[[], None]) -> Iterator[None]:
         _leave.reset(before)
 
 
-def ask(request: Any, **_: Any) -> None:
-    """Of botocore's event ``before-send``, which each attempt is one of; what only reads may go."""
+def require() -> None:
+    """Go on only while there is leave to write. Raises what the check of the block raises."""
     check = _leave.get()
-    if check is not None and request.method in _WRITING:
+    if check is not None:
         check()
+
+
+def ask(request: Any, **_: Any) -> None:
+    """``require`` as botocore's event ``before-send``, for requests that write."""
+    if request.method in _WRITING:
+        require()

@@ -162,7 +162,11 @@ class Claim(Protocol):
 
 @runtime_checkable
 class Claimable(Protocol):
-    """A lease of which others can find out whether it is still held; not every one is such."""
+    """A lease of which others can find out whether it is still held; not every one is such.
+
+    They ask before each object. A store whose library repeats requests asks again by
+    ``stores.leave`` before each attempt.
+    """
 
     def claim(self) -> Claim:
         """To be handed to who writes under this lease."""

@@ -21,7 +21,7 @@ def test_what_is_stored_is_what_was_accounted_for(name: str) -> None:
     store = MemoryStore("memory://spool-" + name)
     grown = Spool(get_format(name), RecordOptions(0))
     places = [grown.write(_sample(number)) for number in range(5)]
-    stored = grown.put(store, ("train", 0, 1), (), lambda: None)
+    stored = grown.put(store, ("train", 0, 1), ())
     content = store.get(stored.file.key)
     assert (stored.file.bytes, stored.file.sha256) == (
         len(content),
@@ -67,7 +67,7 @@ def test_the_next_shard_grows_in_the_memory_of_one_that_is_stored(
     store, form = MemoryStore("memory://spool-again"), get_format("tfrecord")
     first, beside = (Spool(form, RecordOptions(0)) for _ in range(2))
     first.write(_sample(1))
-    stored = first.put(store, ("train", 0, 2), (), lambda: None)
+    stored = first.put(store, ("train", 0, 2), ())
     content = store.get(stored.file.key)
     Spool(form, RecordOptions(0)).write(_sample(2))
     assert len(maps) == 2

@@ -108,7 +108,7 @@ class Permitted:
     def __init__(self, times: int) -> None:
         self.left = times
 
-    def check(self) -> None:
+    def __call__(self) -> None:
         """Once more, or no longer."""
         if not self.left:
             raise LeaseLost("taken over")

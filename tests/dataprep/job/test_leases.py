@@ -183,7 +183,7 @@ def test_a_permit_says_why_it_ended() -> None:
             return "it is gone"
 
     with pytest.raises(LeaseLost, match=r"s3://b: the lease of split 'train' is lost \(it is gone"):
-        Permit("s3://b", "split 'train'", Gone()).check()
+        Permit("s3://b", "split 'train'", Gone())()
 
 
 def test_a_store_that_keeps_none_keeps_nobody_out() -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dataprep.errors import LeaseLost
-from dataprep.stores.leave import ask, writing_while
+from dataprep.stores.leave import ask, require, writing_while
 
 
 class Asked:
@@ -46,6 +46,15 @@ def test_who_has_lost_it_sends_nothing() -> None:
     asked.lost = True
     with writing_while(asked), pytest.raises(LeaseLost):
         send("PUT")
+
+
+def test_where_nobody_else_can_write_nobody_is_asked() -> None:
+    """Nor what was asked around it."""
+    asked = Asked()
+    require()
+    with writing_while(asked), writing_while(None):
+        require()
+    assert asked.times == 0
 
 
 def test_it_ends_with_the_block() -> None:
