@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import inspect
 import itertools
 import logging
 import os
@@ -21,6 +19,7 @@ from dataprep import keys
 from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
 from dataprep.job.attempts import lost_beside_others, on_worker, result_of
+from dataprep.job.custom_cluster import cluster_class, started
 from dataprep.job.engine import OnResult, nothing
 from dataprep.job.forgetting import forget_schedulers
 from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
@@ -194,7 +193,7 @@ class Cluster:
         import distributed.utils
 
         if self._options.cluster:
-            return _custom_cluster(self._options, self._options.cluster)
+            return started(self._options, self._options.cluster)
         # Workers keep what they keep on a disk in a folder that the next run removes, if need be.
         disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
         options = {**_LEAN_WORKERS, "temporary-directory": disk}
@@ -238,45 +237,6 @@ def _connected(address: str) -> Iterator[Any]:
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
     with contextlib.closing(client):  # its own context ends in the thread alone that began it
         yield client
-
-
-def _custom_cluster(options: DaskOptions, path: str) -> Any:
-    try:
-        cluster = cluster_class(path)(**options.cluster_args)
-        if options.workers:
-            cluster.scale(options.workers)
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f"dask.cluster: {path!r} did not start with these dask.cluster_args "
-            f"({', '.join(options.cluster_args)}): {type(error).__name__}: {error}"
-        ) from error
-    return cluster
-
-
-def cluster_class(path: str) -> Callable[..., Any]:
-    """The class at ``package.module.Class``, or the function, as ``distributed.SSHCluster`` is.
-
-    Raises:
-        ConfigError: it cannot be imported, or makes no cluster by its looks: a config is no way to
-            call whatever is installed, such as ``subprocess.Popen``.
-    """
-    module, _, name = path.rpartition(".")
-    try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
-        ) from None
-    of_clusters = all(hasattr(found, each) for each in ("scale", "close"))
-    makes_one = inspect.isfunction(found) and name.endswith("Cluster")
-    if not (isinstance(found, type) and of_clusters) and not makes_one:
-        raise ConfigError(
-            f"dask.cluster: {path!r} is no class of clusters, which have scale() and close(), and "
-            "no function called ...Cluster"
-        )
-    return found
 
 
 @contextlib.contextmanager

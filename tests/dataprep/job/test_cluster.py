@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import LocalCluster, SSHCluster
+from distributed import LocalCluster
 from typer.testing import CliRunner
 
 from dataprep.cli import app
 from dataprep.errors import ConfigError, SampleLost, StoreUnreachable, TooManyFailures, WorkerLost
 from dataprep.execution import DaskOptions
 from dataprep.job import cluster as cluster_module
-from dataprep.job.cluster import Cluster, cluster_class, require_reachable
+from dataprep.job.cluster import Cluster, require_reachable
 from dataprep.stores.local import LocalStore
 from dataprep.worker import Progress, ShardResult, ShardTask
 from tests.commandline import objects, wait_until
@@ -229,22 +229,6 @@ class TestCustomClass:
         assert made.scaled[0] == 2
         assert made.status.name == "closed"
         assert shards(store) == expected
-
-    @pytest.mark.parametrize("path", ["no.such.Cluster", "nodots", "os.NoSuchName", "", ".", "a."])
-    def test_cannot_be_imported(self, path: str) -> None:
-        """A class that cannot be imported is a ConfigError that names it."""
-        with pytest.raises(ConfigError, match="cannot import"):
-            cluster_class(path)
-
-    def test_a_function_may_make_it(self) -> None:
-        """As Dask's own for SSH is one."""
-        assert cluster_class("distributed.SSHCluster") is SSHCluster
-
-    @pytest.mark.parametrize("path", ["subprocess.Popen", "os.system", "dask.config"])
-    def test_is_no_cluster(self, path: str) -> None:
-        """A config cannot have whatever is installed called."""
-        with pytest.raises(ConfigError, match="no class of clusters"):
-            cluster_class(path)
 
     def test_does_not_start(self, images: Path, store: LocalStore) -> None:
         """A class that refuses its arguments is a ConfigError that names them, not their values."""
