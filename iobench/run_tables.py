@@ -70,7 +70,7 @@ def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFra
     """
     import pyarrow.parquet as pq
 
-    from dataprep.arrow_bytes import require_rows
+    from dataprep.parquet_bounds import require_rows
 
     if not path.exists():
         return None

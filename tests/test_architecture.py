@@ -16,7 +16,15 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *("registry", "json_types", "schema", "yaml_text", "arrow_bytes", "arrow_columns"),
+        *(
+            "registry",
+            "json_types",
+            "schema",
+            "yaml_text",
+            "parquet_bounds",
+            "arrow_bytes",
+            "arrow_columns",
+        ),
         "tar_members",
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",

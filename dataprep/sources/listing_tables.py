@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from dataprep.arrow_bytes import parquet, readable
 from dataprep.errors import SourceError
 from dataprep.names import unescape
+from dataprep.parquet_bounds import growth_problem
 from dataprep.sources.listed import Listed, listed, listed_values
 from dataprep.sources.options import Column, ListingOptions
-from dataprep.sources.table_bounds import growth_problem
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
@@ -89,7 +89,8 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         SourceError: it is no Parquet, or lacks a column; a faulty row's number is told.
     """
     try:
-        file = pq.ParquetFile(parquet(data))
+        source = parquet(data)
+        file = pq.ParquetFile(source)
         names = [str(column) for column in file.schema_arrow.names]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _no_parquet(name, error) from None
@@ -100,7 +101,7 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     fields = [file.schema_arrow.field(position) for position in (path, *labels)]
     texts = {each.name for each in fields if str(_kind(each)).partition("[")[0] in _TEXTS}
     try:
-        problem = growth_problem(data, sorted(texts))
+        problem = growth_problem(source, len(data), sorted(texts))
         wanted = [] if problem else [names[position] for position in dict.fromkeys((path, *labels))]
         table = file.read(columns=wanted)
     except (pa.ArrowException, OSError) as error:

@@ -1,6 +1,6 @@
 """PURE. What a Parquet table grows to, asked before it is read.
 
-A value that repeats is stored once: a megabyte of file can stand for terabytes of paths.
+Equal values take no room: a megabyte of file can stand for terabytes, of rows or of paths.
 """
 
 from __future__ import annotations
@@ -12,26 +12,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dataprep.arrow_bytes import readable
-
 LONGEST_BYTES = 4096
 """Of a path, as Linux has it (PATH_MAX); keys on S3 have 1,024. A class name is no longer."""
 
+_ROWS_A_BYTE, _ALWAYS_ROWS = 16, 2**17
 _ROW_BYTES = 64
 _AT_LEAST = 2**32
 _TIMES = 100
 
 
-def growth_problem(data: bytes, texts: Iterable[str]) -> str:
-    """Why the columns ``texts`` of the Parquet file ``data`` are not to be read, or nothing.
+def require_rows(source: pa.BufferReader | str, size_bytes: int) -> None:
+    """That the bytes of a file can hold its rows: names of samples, or times, take more than a bit.
+
+    Raises:
+        ArrowInvalid: it does not.
+    """
+    metadata = pq.read_metadata(source)
+    groups = range(metadata.num_row_groups)
+    rows = max(metadata.num_rows, sum(metadata.row_group(group).num_rows for group in groups))
+    if rows > _ALWAYS_ROWS + _ROWS_A_BYTE * size_bytes:
+        raise pa.ArrowInvalid(f"it tells of {rows:,} rows in {size_bytes:,} bytes")
+
+
+def growth_problem(source: pa.BufferReader, size_bytes: int, texts: Iterable[str]) -> str:
+    """Why the columns ``texts`` of a Parquet file are not to be read, or nothing.
 
     Raises:
         pa.ArrowException: a column is damaged.
         OSError: likewise.
     """
     names = [*texts]
-    most = _AT_LEAST + _TIMES * len(data)
-    file = pq.ParquetFile(readable(data), read_dictionary=names)
+    most = _AT_LEAST + _TIMES * size_bytes
+    file = pq.ParquetFile(source, read_dictionary=names)
     size = file.metadata.num_rows * _ROW_BYTES
     for name in names:  # several columns may have it
         kinds = [field.type for field in file.schema_arrow if field.name == name]
@@ -49,7 +61,7 @@ def growth_problem(data: bytes, texts: Iterable[str]) -> str:
                     return _too_long(name, longest)
                 size += pc.sum(pc.take(lengths, part.indices)).as_py() or 0
     if size > most:
-        return f"{len(data):,} bytes stand for more than {most:,} of paths and labels"
+        return f"{size_bytes:,} bytes stand for more than {most:,} of paths and labels"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Tests of dataprep.sources.table_bounds."""
+"""Tests of dataprep.parquet_bounds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dataprep.arrow_bytes import readable
 from dataprep.errors import SourceError
+from dataprep.parquet_bounds import LONGEST_BYTES, growth_problem
 from dataprep.sources.listing_tables import parse_parquet
 from dataprep.sources.options import ListingOptions
-from dataprep.sources.table_bounds import LONGEST_BYTES, growth_problem
 
 
 def parquet(paths: pa.Array, labels: pa.Array | None = None) -> bytes:
@@ -20,6 +21,11 @@ def parquet(paths: pa.Array, labels: pa.Array | None = None) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.table({"path": paths, "label": labels}), buffer)
     return buffer.getvalue()
+
+
+def problem_of(data: bytes, texts: list[str]) -> str:
+    """Of a file in memory."""
+    return growth_problem(readable(data), len(data), texts)
 
 
 def repeated(text: str, times: int) -> pa.DictionaryArray:
@@ -34,7 +40,7 @@ def repeated(text: str, times: int) -> pa.DictionaryArray:
 def test_paths_of_any_type_may_be_long(kind: pa.DataType) -> None:
     """As long as the longest that a system has."""
     value = b"x" * LONGEST_BYTES
-    assert growth_problem(parquet(pa.array([value, value], kind)), ["path"]) == ""
+    assert problem_of(parquet(pa.array([value, value], kind)), ["path"]) == ""
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_columns_of_one_name_are_all_looked_at(last: str) -> None:
     columns = [pa.array([text]) for text in ("1.JPEG", "a", last)]
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_arrays(columns, ["path", "label", "label"]), buffer)
-    problem = growth_problem(buffer.getvalue(), ["label", "path"])
+    problem = problem_of(buffer.getvalue(), ["label", "path"])
     assert bool(problem) == (len(last) > LONGEST_BYTES)
 
 
@@ -77,4 +83,4 @@ def test_much_of_little_is_refused() -> None:
 def test_rows_alone_are_counted() -> None:
     """Columns of numbers are not asked for their length."""
     data = parquet(pa.array(["a"] * 1000))
-    assert growth_problem(data, []) == growth_problem(data, ["path"]) == ""
+    assert problem_of(data, []) == problem_of(data, ["path"]) == ""
