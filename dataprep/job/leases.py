@@ -87,10 +87,7 @@ class Leases:
                 raise _lost(self._store.uri, _said(split, self._part), why)
 
     def permit(self, split: str) -> Permit | None:
-        """For those who write ``split``; None where its lease cannot be asked for from elsewhere.
-
-        A locked file is such a one: it is held for as long as the run lives.
-        """
+        """For those who write ``split``; None where they cannot ask for its lease."""
         lease = self._held.get(split)
         if not isinstance(lease, Claimable):
             return None

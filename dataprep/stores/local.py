@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dataprep.errors import ObjectNotFound, PermissionRefused
-from dataprep.stores import local_leases
+from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
+from dataprep.stores import leave, local_leases
 from dataprep.stores.local_errors import reading, translated
 from dataprep.stores.local_listing import files_below
 from dataprep.stores.options import StoreOptions
@@ -111,8 +111,9 @@ class LocalStore:
             partial = self._write(data)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                leave.require()  # writing took a while
                 partial.replace(path)
-            except OSError:
+            except (OSError, DataprepError):
                 partial.unlink(missing_ok=True)
                 raise
             _fsync_directory(path.parent)

@@ -12,9 +12,11 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dataprep.stores.local_errors import translated
+from dataprep.stores.processes import machine, started
 from dataprep.stores.protocol import Holder
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
@@ -47,6 +49,10 @@ class FileLease:
         """A lock keeps others out for as long as they would lock this very file."""
         return "" if _is_at(self._path, self._descriptor) else f"{str(self._path)!r} is gone"
 
+    def claim(self) -> ProcessClaim:
+        """For those who write under this lease."""
+        return ProcessClaim(machine(), os.getpid(), started(os.getpid()))
+
     def release(self) -> None:
         """Remove the file, then unlock it: who waits for it finds that it is no longer there."""
         if self._descriptor not in _mine:
@@ -58,6 +64,25 @@ class FileLease:
             for folder in (self._path.parent, self._path.parent.parent):
                 folder.rmdir()  # where nothing else is in it
         os.close(self._descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessClaim:
+    """Whether the process that has a lock still lives, as far as this machine can tell.
+
+    A worker may outlive its driver for seconds, and a lock does not: what it would store then, it
+    would store over what the next run makes.
+    """
+
+    machine: str
+    process: int
+    started: str
+
+    def lost(self) -> str:
+        """It ended."""
+        if self.machine != machine() or started(self.process) == self.started:
+            return ""
+        return "the process that had it is gone"
 
 
 def take(path: Path, said: str) -> FileLease | Holder | None:

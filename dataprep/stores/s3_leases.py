@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
 import json
 import os
 import secrets
@@ -22,11 +21,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused, StoreError
+from dataprep.stores.processes import machine as _machine
 from dataprep.stores.processes import started
 from dataprep.stores.protocol import Holder, ObjectInfo
 
@@ -135,7 +133,7 @@ class ObjectLease:
     def claim(self) -> ObjectClaim:
         """For those who write under this lease."""
         claim = ObjectClaim(self._bucket, self._key, self._written.token)
-        _sure_until_s[claim.token] = self._renewed_s + _GIVEN_UP_AFTER_S  # asked for just now
+        _sure_until_s[claim.token] = self._renewed_s + _GIVEN_UP_AFTER_S
         return claim
 
     def release(self) -> None:
@@ -299,14 +297,3 @@ def age_s(modified: datetime.datetime, date: str | None) -> float:
             told = parsedate_to_datetime(date)
             now = told if told.tzinfo else told.replace(tzinfo=datetime.UTC)
     return max(0.0, (now - modified).total_seconds())
-
-
-@lru_cache(maxsize=1)
-def _machine() -> str:
-    """This boot of this machine and its processes' name space, without a name."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-        space = Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return secrets.token_hex(8)  # like nobody else: such a lease lapses
-    return hashlib.sha256(f"{boot}{space}".encode()).hexdigest()[:16]

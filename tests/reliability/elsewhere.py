@@ -14,5 +14,5 @@ def _another() -> str:
 
 
 if __name__ == "__main__":
-    s3_leases._machine = _another  # type: ignore[assignment]
+    s3_leases._machine = _another  # type: ignore[assignment, attr-defined]
     main()

@@ -171,7 +171,7 @@ def test_what_is_lost_stops_the_run() -> None:
 
 
 def test_a_lease_that_only_its_process_knows_of_gives_no_permit() -> None:
-    """Such as a locked file."""
+    """A store need not have another."""
     assert begun(Keeper()).permit("train") is None
 
 

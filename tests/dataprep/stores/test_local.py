@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from dataprep.errors import (
+    LeaseLost,
     ObjectNotFound,
     PermissionRefused,
     StoreError,
     StoreFull,
 )
-from dataprep.stores import open_store
+from dataprep.stores import leave, open_store
 from dataprep.stores.local import PARTIAL, LocalStore
 from dataprep.stores.processes import started
 from tests.dataprep.stores.listed import entries
@@ -377,3 +378,16 @@ def test_space_of_a_directory_that_is_not_there_yet(tmp_path: Path) -> None:
     free = LocalStore(str(tmp_path / "not" / "yet")).free_bytes()
     assert free
     assert not (tmp_path / "not").exists()
+
+
+def test_who_lost_the_lease_while_it_wrote_leaves_what_is_there(store: LocalStore) -> None:
+    """And nothing half-written."""
+    store.put("a/key", b"of another run")
+
+    def check() -> None:
+        raise LeaseLost("the process that had it is gone")
+
+    with leave.writing_while(check), pytest.raises(LeaseLost):
+        store.put("a/key", b"ours")
+    assert store.get("a/key") == b"of another run"
+    assert [path.name for path in Path(store.uri).rglob("*") if path.is_file()] == ["key"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ import pytest
 from dataprep.errors import StoreError
 from dataprep.stores import local_leases
 from dataprep.stores.local import LocalStore
-from dataprep.stores.local_leases import FileLease, take
+from dataprep.stores.local_leases import FileLease, ProcessClaim, take
 from dataprep.stores.protocol import Holder
 
 
@@ -99,3 +103,30 @@ def test_one_that_cannot_be_opened_keeps_no_other_from_being_swept(tmp_path: Pat
     (tmp_path / "leases/b").write_text("dead")
     local_leases.sweep(tmp_path / "leases")
     assert sorted(path.name for path in (tmp_path / "leases").iterdir()) == ["a", "c"]
+
+
+def test_a_claim_lasts_as_long_as_the_process_that_has_the_lock(tmp_path: Path) -> None:
+    """Its workers may live a moment longer, and the next run may have begun by then."""
+    code = (
+        "import pickle, sys; from pathlib import Path;"
+        "from dataprep.stores.local_leases import take;"
+        "print(pickle.dumps(take(Path(sys.argv[1]), 'me').claim()).hex(), flush=True);"
+        "sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "train")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        claim = pickle.loads(bytes.fromhex(driver.stdout.readline().decode()))
+        assert isinstance(claim, ProcessClaim)
+        assert claim.lost() == ""
+        driver.kill()
+        driver.wait()
+    assert claim.lost() == "the process that had it is gone"
+    assert replace(claim, machine="another").lost() == ""
+
+
+def test_a_claim_of_its_own_process_holds(tmp_path: Path) -> None:
+    """Jobs on threads ask too."""
+    lease = held(tmp_path / "train")
+    assert lease.claim().lost() == ""
+    lease.release()

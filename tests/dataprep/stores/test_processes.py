@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from dataprep.stores.processes import started
+from dataprep.stores.processes import machine, started
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="proc(5) is Linux's")
@@ -22,3 +23,11 @@ def test_a_process_is_told_from_its_predecessors() -> None:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert started(child.pid) == ""
     assert started(child.pid) == ""
+
+
+def test_a_machine_has_one_name_in_all_its_processes() -> None:
+    """Which tells nobody what it is called."""
+    code = "from dataprep.stores.processes import machine; print(machine())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == machine()
+    assert socket.gethostname() not in machine()

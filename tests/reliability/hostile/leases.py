@@ -20,8 +20,9 @@ from dataprep.job.leases import Leases
 from dataprep.stores.local import LocalStore
 from dataprep.stores.local_leases import FileLease
 from dataprep.stores.local_leases import take as take_file
+from dataprep.stores.processes import machine
 from dataprep.stores.protocol import Holder
-from dataprep.stores.s3_leases import LIFETIME_S, ObjectLease, _machine, holders, take
+from dataprep.stores.s3_leases import LIFETIME_S, ObjectLease, holders, take
 from tests.dataprep.stores.test_s3_leases import NEVER_S, Bucket
 from tests.reliability.hostile import mutations as m
 from tests.reliability.hostile.fuzz import Target
@@ -56,7 +57,7 @@ def _other_holds(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return True
     return not isinstance(told, dict) or (
-        told.get("released") is not True and told.get("machine") != _machine()
+        told.get("released") is not True and told.get("machine") != machine()
     )
 
 
