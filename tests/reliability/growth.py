@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+FEWEST = 8
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -49,7 +51,7 @@ def growth(at_s: Sequence[float], values: Sequence[float], most: int = 400) -> G
     Raises:
         ValueError: fewer than eight readings say nothing.
     """
-    if len(values) < 8:
+    if len(values) < FEWEST:
         raise ValueError(f"{len(values)} readings are too few for a slope")
     step = max(1, len(values) // most)
     points = list(zip(at_s, values, strict=True))[::step]

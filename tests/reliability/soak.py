@@ -24,7 +24,7 @@ import psutil
 from PIL import Image
 
 from iobench.s3_server import MotoServer
-from tests.reliability.growth import Growth, Reading, growth
+from tests.reliability.growth import FEWEST, Growth, Reading, growth
 from tests.reliability.rows import Row, Tried, save
 
 EVERY_S = 2.0
@@ -110,7 +110,11 @@ def _resident_mb(process: psutil.Process) -> float:
 def rows(
     what: str, where: str, times: int, seen: Sequence[Reading], rates: Sequence[float]
 ) -> Iterator[Row]:
-    """What grew, by the hour, over readings after a warm-up of a tenth; and the rate."""
+    """What grew, by the hour, over readings after a warm-up of a tenth; and the rate.
+
+    The driver's memory also in the second half: what an allocator keeps grows for a few jobs, until
+    its gaps are as large as what a job needs, and a leak goes on.
+    """
     kept = [reading for reading in seen if reading.at_s > seen[-1].at_s / 10]
     at_s = [reading.at_s for reading in kept]
     hours = seen[-1].at_s / 3600
@@ -120,13 +124,16 @@ def rows(
         return growth(at_s, [float(getattr(reading, name)) for reading in kept])
 
     driver, workers = of("driver_mb"), of("workers_mb")
+    half = max(0, min(len(kept) // 2, len(kept) - FEWEST))
+    later = growth(at_s[half:], [reading.driver_mb for reading in kept[half:]])
     yield Row(
         f"{what}: memory",
         where,
         times,
         f"{minutes}: driver {driver.first:.0f} MB in the first quarter, {driver.last:.0f} MB in "
-        f"the last, {driver.per_hour:+.1f} MB/h; largest worker {workers.first:.0f} and "
-        f"{workers.last:.0f} MB, {workers.per_hour:+.1f} MB/h",
+        f"the last, {driver.per_hour:+.1f} MB/h, in the second half {later.per_hour:+.1f}; "
+        f"largest worker {workers.first:.0f} and {workers.last:.0f} MB, "
+        f"{workers.per_hour:+.1f} MB/h",
     )
     files, threads, processes = of("descriptors"), of("threads"), of("processes")
     yield Row(

@@ -32,7 +32,8 @@ def test_rows_tell_what_grew() -> None:
     """Memory by its slope, the others and the rate by the first and the last quarter."""
     seen = [Reading(60.0 * at, 100 + at, 50, 9, 4 + at // 30, 3) for at in range(61)]
     memory, others, rate = rows("120 images", "a folder", 120, seen, [100, 90, 80, 70])
-    assert "driver 113 MB in the first quarter, 154 MB in the last, +60.0 MB/h" in memory.seen
+    assert "driver 113 MB in the first quarter, 154 MB in the last, +60.0 MB/h, in" in memory.seen
+    assert "in the second half +60.0;" in memory.seen
     assert "largest worker 50 and 50 MB, +0.0 MB/h" in memory.seen
     assert others.seen == "9, 4, 3 in the first quarter; 9, 5, 3 in the last"
     assert rate.seen.startswith("100 images/s in the first quarter of the jobs, 70 in the last")
