@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataprep.stores.local_errors import translated
-from dataprep.stores.processes import machine, started
+from dataprep.stores.processes import lives, machine, started
 from dataprep.stores.protocol import Holder
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
@@ -80,7 +80,7 @@ class ProcessClaim:
 
     def lost(self) -> str:
         """It ended."""
-        if self.machine != machine() or started(self.process) == self.started:
+        if self.machine != machine() or lives(self.process, self.started):
             return ""
         return "the process that had it is gone"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,22 @@ def started(process: int) -> str:
         return ""
     state, *fields = stat.rpartition(")")[2].split()
     return "" if state in ("Z", "X") else fields[18]
+
+
+def lives(process: int, began: str) -> bool:
+    """Whether the process that ``started`` so still lives; also where another user may not look.
+
+    A system may hide the processes of others (proc(5), ``hidepid``), but not that there are any.
+    """
+    if Path(f"/proc/{process}/stat").exists():
+        return bool(now := started(process)) and now == began
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not began
 
 
 @lru_cache(maxsize=1)

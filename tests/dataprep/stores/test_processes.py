@@ -6,10 +6,11 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from dataprep.stores.processes import machine, started
+from dataprep.stores.processes import lives, machine, started
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="proc(5) is Linux's")
@@ -31,3 +32,32 @@ def test_a_machine_has_one_name_in_all_its_processes() -> None:
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == machine()
     assert socket.gethostname() not in machine()
+
+
+def test_a_process_lives_until_it_is_gone() -> None:
+    """A zombie does not, nor does another process of the same number."""
+    assert lives(os.getpid(), started(os.getpid()))
+    assert not lives(os.getpid(), "0")
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        began = started(child.pid)
+        assert lives(child.pid, began)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not lives(child.pid, began)
+    assert not lives(child.pid, began)
+
+
+@pytest.mark.parametrize(
+    ("answer", "alive"), [(PermissionError(), True), (ProcessLookupError(), False)]
+)
+def test_a_process_that_is_hidden_lives(
+    monkeypatch: pytest.MonkeyPatch, answer: OSError, alive: bool
+) -> None:
+    """It is another user's; that it is there is no secret."""
+
+    def kill(process: int, number: int) -> None:
+        raise answer
+
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    monkeypatch.setattr(os, "kill", kill)
+    assert lives(1, "7") is alive
