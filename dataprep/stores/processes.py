@@ -12,20 +12,23 @@ from pathlib import Path
 def started(process: int) -> str:
     """When a process began, in clock ticks after boot (proc(5)); empty if gone, or not known."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_text()
+        return _began(process)
     except OSError:
         return ""
-    state, *fields = stat.rpartition(")")[2].split()
-    return "" if state in ("Z", "X") else fields[18]
 
 
 def lives(process: int, began: str) -> bool:
-    """Whether the process that ``started`` so still lives; also where another user may not look.
+    """Whether the process that ``started`` so still lives; where that cannot be told, it does.
 
-    A system may hide the processes of others (proc(5), ``hidepid``), but not that there are any.
+    A system may hide the processes of other users (proc(5), ``hidepid``), but not that there are
+    any; and there may be no descriptor left to look with.
     """
-    if Path(f"/proc/{process}/stat").exists():
-        return bool(now := started(process)) and now == began
+    try:
+        return _began(process) == began != ""
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    except OSError:
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -33,6 +36,13 @@ def lives(process: int, began: str) -> bool:
     except PermissionError:
         return True
     return not began
+
+
+def _began(process: int) -> str:
+    """Empty for a zombie. Raises OSError where it cannot be read."""
+    stat = Path(f"/proc/{process}/stat").read_text()
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state in ("Z", "X") else fields[18]
 
 
 @lru_cache(maxsize=1)

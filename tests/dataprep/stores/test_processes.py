@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,21 @@ def test_a_process_lives_until_it_is_gone() -> None:
     assert not lives(child.pid, began)
 
 
+def unread(error: OSError) -> Callable[[Path], str]:
+    """In the place of reading."""
+
+    def read(path: Path) -> str:
+        raise error
+
+    return read
+
+
+def test_without_a_descriptor_to_look_with_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lacks is told by who needs it for the work."""
+    monkeypatch.setattr(Path, "read_text", unread(OSError(errno.EMFILE, "too many")))
+    assert lives(os.getpid(), "7")
+
+
 @pytest.mark.parametrize(
     ("answer", "alive"), [(PermissionError(), True), (ProcessLookupError(), False)]
 )
@@ -58,6 +75,6 @@ def test_a_process_that_is_hidden_lives(
     def kill(process: int, number: int) -> None:
         raise answer
 
-    monkeypatch.setattr(Path, "exists", lambda _: False)
+    monkeypatch.setattr(Path, "read_text", unread(FileNotFoundError()))
     monkeypatch.setattr(os, "kill", kill)
     assert lives(1, "7") is alive
