@@ -141,6 +141,8 @@ class ShardConfig(BaseModel):
     def _not_empty(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be empty")
+        if "\0" in value:
+            raise ValueError("holds a NUL, which no path and no key has")
         return check_no_credentials(value)
 
     @field_validator("split")

@@ -68,6 +68,7 @@ def test_missing_keys_name_their_flags() -> None:
     ("key", "value", "message"),
     [
         ("source", " ", "source: must not be empty"),
+        ("output", "a\0b", "output: holds a NUL, which no path and no key has"),
         ("split", "a-b", "split: a split's name has letters"),
         ("split", "", "split: a split's name has letters"),
         ("format", "tfrecords", "format: no format 'tfrecords': use one or more of recordio, "),
@@ -150,7 +151,7 @@ def test_nor_is_it_by_the_model_itself() -> None:
 
 configs = st.builds(
     ShardConfig,
-    source=st.text(min_size=1, max_size=10).filter(str.strip),
+    source=st.text(min_size=1, max_size=10).filter(lambda name: name.strip() and "\0" not in name),
     output=st.sampled_from(["out", "s3://bucket/prefix"]),
     split=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_]{0,5}", fullmatch=True),
     format=st.sampled_from([("tfrecord",), ("recordio", "tfrecord")]),
