@@ -34,12 +34,13 @@ def require_rows(source: pa.BufferReader | str, size_bytes: int) -> None:
         raise pa.ArrowInvalid(f"it tells of {rows:,} rows in {size_bytes:,} bytes")
 
 
-def growth_problem(source: pa.BufferReader, size_bytes: int, texts: Iterable[str]) -> str:
-    """Why the columns ``texts`` of a Parquet file are not to be read, or nothing.
+def require_texts(source: pa.BufferReader, size_bytes: int, texts: Iterable[str]) -> None:
+    """That the columns ``texts`` of a Parquet file can be read: paths and labels of a length that
+    there can be, which do not grow beyond memory.
 
     Raises:
-        pa.ArrowException: a column is damaged.
-        OSError: likewise.
+        ArrowInvalid: they cannot.
+        ArrowException, OSError: a column is damaged.
     """
     names = [*texts]
     most = _AT_LEAST + _TIMES * size_bytes
@@ -49,7 +50,7 @@ def growth_problem(source: pa.BufferReader, size_bytes: int, texts: Iterable[str
         kinds = [field.type for field in file.schema_arrow if field.name == name]
         widths = [kind.byte_width for kind in kinds if pa.types.is_fixed_size_binary(kind)]
         if max(widths, default=0) > LONGEST_BYTES:
-            return _too_long(name, max(widths))
+            raise _too_long(name, max(widths))
         size += sum(widths) * file.metadata.num_rows
         if size > most:
             break
@@ -58,12 +59,15 @@ def growth_problem(source: pa.BufferReader, size_bytes: int, texts: Iterable[str
             if isinstance(part, pa.DictionaryArray):  # each value once, however often it is named
                 lengths = pc.binary_length(part.dictionary.cast(pa.large_binary()))
                 if (longest := pc.max(lengths).as_py() or 0) > LONGEST_BYTES:
-                    return _too_long(name, longest)
+                    raise _too_long(name, longest)
                 size += pc.sum(pc.take(lengths, part.indices)).as_py() or 0
     if size > most:
-        return f"{size_bytes:,} bytes stand for more than {most:,} of paths and labels"
-    return ""
+        raise pa.ArrowInvalid(
+            f"{size_bytes:,} bytes stand for more than {most:,} of paths and labels"
+        )
 
 
-def _too_long(name: str, length: int) -> str:
-    return f"a value of column {name!r} has {length:,} bytes, where {LONGEST_BYTES:,} are the most"
+def _too_long(name: str, length: int) -> pa.ArrowInvalid:
+    return pa.ArrowInvalid(
+        f"a value of column {name!r} has {length:,} bytes, where {LONGEST_BYTES:,} are the most"
+    )

@@ -171,22 +171,17 @@ class Cluster:
         import dask
         from distributed import Client  # its own options must be there before any is set
 
-        # For as long as it lasts: a scheduler here reads it whenever a worker joins.
-        with dask.config.set(_SHORT_LOGS):
-            yield from self._connected_to(Client)
-
-    def _connected_to(self, connect: Callable[[Any], Any]) -> Iterator[Any]:
-        if self._options.scheduler:
-            with _connected(self._options.scheduler) as client:
-                yield client
-            return
-        closing = contextlib.closing
-        with closing(self._cluster()) as cluster, closing(connect(cluster)) as client:
-            own = not self._options.cluster
-            with (
-                replacing(cluster, self._options.worker_count) if own else contextlib.nullcontext()
-            ):
-                yield client
+        with contextlib.ExitStack() as opened:
+            # For as long as it lasts: a scheduler here reads it whenever a worker joins.
+            opened.enter_context(dask.config.set(_SHORT_LOGS))
+            if self._options.scheduler:
+                yield opened.enter_context(_connected(self._options.scheduler))
+                return
+            cluster = opened.enter_context(contextlib.closing(self._cluster()))
+            client = opened.enter_context(contextlib.closing(Client(cluster)))
+            if not self._options.cluster:
+                opened.enter_context(replacing(cluster, self._options.worker_count))
+            yield client
 
     def _cluster(self) -> Any:
         import dask

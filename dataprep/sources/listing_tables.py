@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dataprep.arrow_bytes import parquet, readable
 from dataprep.errors import SourceError
 from dataprep.names import unescape
-from dataprep.parquet_bounds import growth_problem
+from dataprep.parquet_bounds import require_texts
 from dataprep.sources.listed import Listed, listed, listed_values
 from dataprep.sources.options import Column, ListingOptions
 
@@ -101,13 +101,10 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     fields = [file.schema_arrow.field(position) for position in (path, *labels)]
     texts = {each.name for each in fields if str(_kind(each)).partition("[")[0] in _TEXTS}
     try:
-        problem = growth_problem(source, len(data), sorted(texts))
-        wanted = [] if problem else [names[position] for position in dict.fromkeys((path, *labels))]
-        table = file.read(columns=wanted)
+        require_texts(source, len(data), sorted(texts))
+        table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
     except (pa.ArrowException, OSError) as error:
         raise _no_parquet(name, error) from None
-    if problem:
-        raise _no_parquet(name, problem)
     columns = [_column(table, names, position) for position in (path, *labels)]
     try:
         return _rows(columns, name, options)
@@ -115,7 +112,7 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         raise _no_parquet(name, error) from None
 
 
-def _no_parquet(name: str, error: Exception | str) -> SourceError:
+def _no_parquet(name: str, error: Exception) -> SourceError:
     return SourceError(f"{name} cannot be read as Parquet: {error}")
 
 

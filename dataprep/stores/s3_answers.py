@@ -29,6 +29,17 @@ def md5_of(answer: Mapping[str, Any]) -> str | None:
     return None if kms or not _MD5.fullmatch(etag) else etag
 
 
+def part(answer: Mapping[str, Any], name: str, what: str) -> Any:
+    """What an answer about ``what`` holds under ``name``.
+
+    Raises:
+        StoreError: it lacks it.
+    """
+    if name not in answer:
+        raise StoreError(f"{what}: the store's answer has no {name}")
+    return answer[name]
+
+
 def require_whole(page: Mapping[str, Any], where: str) -> None:
     """Refuse a page of a listing that is none, or contradicts itself.
 
@@ -53,8 +64,9 @@ def require_whole(page: Mapping[str, Any], where: str) -> None:
             "the server does not speak ListObjectsV2, or something between here and there changes "
             "data. Run the same command again"
         )
-    sizes = [item["Size"] for item in page.get("Contents", ())]
-    possible = all(0 <= size <= _MOST_BYTES for size in sizes)
+    entries = page.get("Contents", ())
+    named = all(part(item, "Key", where) for item in entries)
+    possible = named and all(0 <= part(item, "Size", where) <= _MOST_BYTES for item in entries)
     if follows != bool(page.get("IsTruncated")) or said not in (None, held) or not possible:
         raise StoreError(
             f"{where}: an answer that lists objects contradicts itself: something between here and "

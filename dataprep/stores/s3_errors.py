@@ -91,12 +91,10 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
             f"{name}: what arrives has another checksum than what was stored: it is damaged "
             "there, or something on the way changes data. If it stays so, remove it and run again"
         ) from None
-    except (KeyError, RecursionError) as error:
-        # botocore follows each redirect by a call of itself.
-        endless = "the store redirects without end: check --endpoint-url and the region"
-        lacking = f"the store's answer has no {next(iter(error.args), '')}"
-        said = lacking if isinstance(error, KeyError) else endless
-        raise StoreError(f"{name}: {said}") from None
+    except RecursionError:  # botocore follows each redirect by a call of itself
+        raise StoreError(
+            f"{name}: the store redirects without end: check --endpoint-url and the region"
+        ) from None
     except (boto.BotoCoreError, ValueError) as error:
         raise StoreError(f"{name}: {_one_line(error)}") from None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from dataprep.errors import StoreError
 from dataprep.stores.attempts import attempts
 from dataprep.stores.protocol import Buffer, ObjectInfo, Versioned
-from dataprep.stores.s3_answers import copied, md5_of
+from dataprep.stores.s3_answers import copied, md5_of, part
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import error_code, is_checksum, is_passing, translated
 from dataprep.stores.s3_leases import LARGEST_BYTES, Dated, age_s
@@ -48,7 +48,8 @@ class S3Reader:
         """Size and ETag."""
         with translated(self._bucket.shown(key), self._bucket.options):
             answer = self._client().head_object(**self._bucket.object(key))
-            return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
+        size = part(answer, "ContentLength", self._bucket.shown(key))
+        return ObjectInfo(key, size, answer.get("ETag", "").strip('"'))
 
     def holds(self, key: str, data: Buffer) -> bool:
         """Whether the object reads back as ``data``."""
@@ -157,7 +158,8 @@ class S3Reader:
                 if last or not is_passing(error):
                     raise
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        return Dated(data, answer.get("ETag", "").strip('"'), age_s(answer["LastModified"], date))
+        put = part(answer, "LastModified", self._bucket.shown(key))
+        return Dated(data, answer.get("ETag", "").strip('"'), age_s(put, date))
 
 
 def log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:

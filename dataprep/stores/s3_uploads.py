@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataprep.errors import DataprepError
+from dataprep.stores.s3_answers import part
 from dataprep.stores.s3_bucket import S3Bucket
 from dataprep.stores.s3_errors import translated
 
@@ -29,10 +30,9 @@ def abort(bucket: S3Bucket, client: S3Client, ours: Callable[[str], bool]) -> No
         with translated(bucket.uri, bucket.options):
             for page in pages.paginate(**asked):
                 for upload in page.get("Uploads", ()):
-                    key = upload["Key"].removeprefix(bucket.prefix)
+                    key = part(upload, "Key", bucket.uri).removeprefix(bucket.prefix)
                     if ours(key):
-                        client.abort_multipart_upload(
-                            **bucket.object(key), UploadId=upload["UploadId"]
-                        )
+                        number = part(upload, "UploadId", bucket.uri)
+                        client.abort_multipart_upload(**bucket.object(key), UploadId=number)
     except DataprepError:
         pass

@@ -10,7 +10,7 @@ import pytest
 
 from dataprep.arrow_bytes import readable
 from dataprep.errors import SourceError
-from dataprep.parquet_bounds import LONGEST_BYTES, growth_problem
+from dataprep.parquet_bounds import LONGEST_BYTES, require_texts
 from dataprep.sources.listing_tables import parse_parquet
 from dataprep.sources.options import ListingOptions
 
@@ -24,8 +24,12 @@ def parquet(paths: pa.Array, labels: pa.Array | None = None) -> bytes:
 
 
 def problem_of(data: bytes, texts: list[str]) -> str:
-    """Of a file in memory."""
-    return growth_problem(readable(data), len(data), texts)
+    """Why a file in memory is refused, or nothing."""
+    try:
+        require_texts(readable(data), len(data), texts)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return ""
 
 
 def repeated(text: str, times: int) -> pa.DictionaryArray:

@@ -18,13 +18,13 @@ from iobench.s3_server import MotoServer
 from tests.commandline import Running, dataprep, objects, wait_until
 from tests.reliability.crash_jobs import (
     FAULTS,
-    THREADS,
     Place,
     Reference,
     arguments,
     faults,
     processes,
     run,
+    stopped_for_memory,
     untold,
 )
 
@@ -82,16 +82,7 @@ def memory(place: Place, chance: random.Random, options: Sequence[str]) -> list[
     source, output = place.marked({name: "SIGKILL"}), place.new()
     given = arguments(source, output, *options)
     ended = run(place, place.notes, *given)
-    complaint = " ".join(ended.last.complaints)
-    wrong = []
-    if ended.last.code != 1 or name not in complaint or "memory" not in complaint:
-        wrong.append(f"ended with {ended.last.code}: {ended.last.err[-400:]}")
-    done = dataprep(*given, env=place.environment(""))  # where there is memory enough
-    if done.code != 0:
-        return [*wrong, f"did not go on: {done.err[-400:]}"]
-    plain = dataprep(*arguments(source, other := place.new(), *THREADS), env=place.environment(""))
-    assert plain.code == 0, plain.err
-    return wrong + faults(objects(output), objects(other), {})
+    return stopped_for_memory(place, ended, name, given, source, output)
 
 
 def hang(place: Place, chance: random.Random, what: str) -> list[str]:

@@ -25,36 +25,22 @@ from dataprep.job.journal import Journal
 from dataprep.job.overdue import Overdue
 from dataprep.outcomes import outcomes
 from dataprep.sample import draw_tree
-from dataprep.sources import Listing, Located
-from dataprep.sources.imagefolder import ImageFolder
+from dataprep.sources import Located
+from tests.reliability.around_folder import AroundFolder
 
 _DEATHS = 20
 _NOTES = 20_000
 _ENDINGS = 2  # over each sample that crashes
 
 
-class Fatal:
+class Fatal(AroundFolder):
     """A folder in which files that are called ``fatal`` fault when they are read."""
-
-    concurrency = 1
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = ImageFolder(str(folder))
-
-    @property
-    def uri(self) -> str:
-        """The folder."""
-        return self._folder.uri
-
-    def list(self) -> Listing:
-        """All that is there."""
-        return self._folder.list()
 
     def read(self, item: Located) -> bytes:
         """One file."""
         if item.name.startswith("fatal"):
             os.kill(os.getpid(), signal.SIGSEGV)
-        return self._folder.read(item)
+        return super().read(item)
 
 
 def _spent() -> tuple[float, float]:
@@ -81,7 +67,7 @@ def median(call: Callable[[], object], rounds: int) -> tuple[float, float]:
 def measured(folder: Path, rounds: int) -> Iterator[tuple[str, tuple[float, float]]]:
     """Each cost by what it is of."""
     tree = draw_tree(folder / "photos", images=60, classes=3, seed=4).root
-    source, policy = Fatal(tree), ImagePolicy(size=64)
+    source, policy = Fatal(str(tree)), ImagePolicy(size=64)
     listing = source.list()
     sound = [listing.located(row) for row in range(len(listing)) if row not in listing.problems]
     fatal = [Located(f"fatal {number}", 1) for number in range(_DEATHS)]

@@ -19,13 +19,13 @@ from tests.commandline import (
     wait_until,
 )
 from tests.reliability.crash_jobs import (
-    THREADS,
     Place,
     Reference,
     arguments,
     faults,
     run,
     run_until_alive,
+    stopped_for_memory,
 )
 from tests.reliability.crash_sources import badly
 from tests.reliability.limited import Group, limited
@@ -107,16 +107,8 @@ def memory(place: Place, chance: random.Random, options: Sequence[str]) -> list[
     with limited(GROUP_BYTES) as group:
         ended = run_until_alive(lambda: _within(group, place, given))
         kills = group.kills
-    complaint = " ".join(ended.last.complaints)
     wrong = [] if kills >= 2 else [f"the kernel killed {kills} times"]
-    if ended.last.code != 1 or name not in complaint or "memory" not in complaint:
-        wrong.append(f"ended with {ended.last.code}: {ended.last.err[-400:]}")
-    done = dataprep(*given, env=place.environment(""))  # where there is memory enough
-    if done.code != 0:
-        return [*wrong, f"did not go on: {done.err[-400:]}"]
-    plain = dataprep(*arguments(source, other := place.new(), *THREADS), env=place.environment(""))
-    assert plain.code == 0, plain.err
-    return wrong + faults(objects(output), objects(other), {})
+    return wrong + stopped_for_memory(place, ended, name, given, source, output)
 
 
 def _within(group: Group, place: Place, given: Sequence[str]) -> Finished:

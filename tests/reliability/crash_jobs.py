@@ -10,7 +10,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,22 @@ def faults(
         elif not key.endswith(".samples.parquet") and data != expected[key]:
             wrong.append(f"{key}: other bytes")
     return wrong + untold(found["train.samples.parquet"], how, told or {})
+
+
+def stopped_for_memory(
+    place: Place, ended: Ended, name: str, given: Sequence[str], source: Path, output: Path
+) -> list[str]:
+    """What is wrong with a job killed over one sample, and run again with memory enough."""
+    complaint = " ".join(ended.last.complaints)
+    wrong = []
+    if ended.last.code != 1 or name not in complaint or "memory" not in complaint:
+        wrong.append(f"ended with {ended.last.code}: {ended.last.err[-400:]}")
+    done = dataprep(*given, env=place.environment(""))
+    if done.code != 0:
+        return [*wrong, f"did not go on: {done.err[-400:]}"]
+    plain = dataprep(*arguments(source, other := place.new(), *THREADS), env=place.environment(""))
+    assert plain.code == 0, plain.err
+    return wrong + faults(objects(output), objects(other), {})
 
 
 def _counts(manifest: bytes) -> Any:

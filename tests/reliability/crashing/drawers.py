@@ -13,29 +13,14 @@ import threading
 
 import dataprep
 from dataprep.errors import UnreadableImage
-from dataprep.sources import Listing, Located
-from dataprep.sources.imagefolder import ImageFolder
-from dataprep.stores import StoreOptions
+from dataprep.sources import Located
+from tests.reliability.around_folder import AroundFolder
 
 NAME, _, FAULT = os.environ.get("READING", "").rpartition("=")
 
 
-class Drawers:
+class Drawers(AroundFolder):
     """Photos as they lie in drawers: called by a name of its own, read by code of its own."""
-
-    concurrency = 1
-
-    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
-        self._folder = ImageFolder(uri, options)
-
-    @property
-    def uri(self) -> str:
-        """Where the drawers stand."""
-        return self._folder.uri
-
-    def list(self) -> Listing:
-        """All that lie in them."""
-        return self._folder.list()
 
     def read(self, item: Located) -> bytes:
         """One photo."""
@@ -43,7 +28,7 @@ class Drawers:
             if os.environ["CRASHING"] == "fail":
                 raise UnreadableImage("marked")
             signal.pthread_kill(threading.get_ident(), signal.Signals[FAULT])
-        return self._folder.read(item)
+        return super().read(item)
 
 
 def main() -> None:
