@@ -33,7 +33,7 @@ def remark(classes: Iterable[str]) -> str | None:
         parts.append(f"{len(strange):,} that ILSVRC2012 does not have, such as {strange[0]}")
     if missing:
         parts.append(
-            f"{len(missing):,} of its own missing, such as {missing[0]}: labels are not those of "
+            f"{len(missing):,} of the 1,000 missing, such as {missing[0]}: labels are not those of "
             f"models trained on all (labels.classes={ILSVRC2012} keeps those)"
         )
     return "; ".join(parts)

@@ -28,11 +28,11 @@ def test_all_of_them_need_no_remark() -> None:
 @pytest.mark.parametrize(
     ("classes", "parts"),
     [
-        (known_synsets()[1:], ["999 classes", "1 of its own missing, such as n01440764"]),
+        (known_synsets()[1:], ["999 classes", "1 of the 1,000 missing, such as n01440764"]),
         ((*known_synsets(), "n00000001"), ["1,001 classes", "1 that ILSVRC2012 does not have"]),
         (
             ("n00000001",),
-            ["synsets: 1 class; 1 that", "such as n00000001", "1,000 of its own missing"],
+            ["synsets: 1 class; 1 that", "such as n00000001", "1,000 of the 1,000 missing"],
         ),
     ],
     ids=["one fewer", "one more", "another"],
