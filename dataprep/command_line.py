@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from dataprep._version import __version__
 from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError, DataprepError
+from dataprep.standard_streams import settle
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
@@ -85,7 +86,8 @@ def _lacking(error: OSError | MemoryError | ImportError) -> str | None:
     if error.errno in _TOO_MANY:
         return "too many open files: raise the limit (ulimit -n 4096), and run again"
     if error.errno in _FULL:
-        return f"cannot write: {error.strerror}"
+        place = f" to {error.filename}" if error.filename else ""
+        return f"cannot write{place}: {error.strerror}"
     if error.errno in _NO_NAME:
         return f"{_short(error.filename)}: {error.strerror}"
     if "temporary directory" in str(error.strerror):  # tempfile's own words
@@ -127,10 +129,12 @@ def start(app: typer.Typer, commands: type[Commands]) -> None:
         raise KeyboardInterrupt
 
     def end_at_once(signum: int, frame: object) -> NoReturn:
-        os.write(2, f"{commands.farewell()}\n".encode())
+        with contextlib.suppress(OSError):  # of a terminal that has gone
+            os.write(2, f"{commands.farewell()}\n".encode())
         os._exit(130)
 
     try:
+        settle()
         _on_signals(interrupt)
         _collect_after_imports()
         arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
@@ -141,8 +145,7 @@ def start(app: typer.Typer, commands: type[Commands]) -> None:
         _end(ending.code)
         raise
     except KeyboardInterrupt:  # before a command was chosen
-        os.write(2, f"{commands.farewell()}\n".encode())
-        os._exit(130)
+        end_at_once(signal.SIGINT, None)
 
 
 def _collect_after_imports() -> None:

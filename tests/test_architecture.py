@@ -37,7 +37,8 @@ ORDER = {
         *("shard_memory", "spool", "in_hand", "read_ahead", "outcomes"),
         *("isolation", "worker", "job", "forked"),
         *("verification", "dataset"),
-        *("inspection", "adapters", "sample", "command_line", "commands", "cli", "__main__"),
+        *("inspection", "adapters", "sample"),
+        *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "two_samples", "ladder", "several", "trial"),

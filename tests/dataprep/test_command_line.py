@@ -418,4 +418,5 @@ start(app, Toy)
                 timeout=60,
                 check=False,
             )
-        assert (done.returncode, done.stderr) == (1, "toy: cannot write: No space left on device\n")
+        line = "toy: cannot write to standard output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, line)
