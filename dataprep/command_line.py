@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
@@ -26,6 +27,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _NO_NAME = (errno.ENAMETOOLONG, errno.ELOOP)
 _NO_MEMORY = "out of memory: give it more (ulimit -v, the container's limit), or take fewer workers"
+_NO_THREAD = "can't start new thread"  # threading's own words
 # glibc's words, of a library that could not be loaded for lack of it.
 _UNMAPPED = ("failed to map segment", "cannot allocate memory")
 _OBJECTS_OF_IMPORTS = 100_000
@@ -56,12 +58,13 @@ class Commands(TyperGroup):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         """Run the chosen command."""
         try:
+            _require_folder()
             return super().invoke(ctx)
         except DataprepError as error:
             _show_traceback(ctx)
             typer.echo(f"{self.program}: {told(str(error))}", err=True)
             raise typer.Exit(error.exit_code) from None
-        except (OSError, MemoryError, ImportError) as error:
+        except (OSError, MemoryError, ImportError, RuntimeError) as error:
             what = _lacking(error)
             if what is None:
                 raise
@@ -75,12 +78,24 @@ class Commands(TyperGroup):
             raise typer.Exit(130) from None
 
 
-def _lacking(error: OSError | MemoryError | ImportError) -> str | None:
+def _require_folder() -> None:
+    """Raises ConfigError where the current folder was removed, which most libraries ask for."""
+    try:
+        Path.cwd()
+    except OSError:
+        raise ConfigError("the current folder is not there any more: cd to one that is") from None
+
+
+def _lacking(error: Exception) -> str | None:
     """What the machine has too little of, and what to do; None for every other error."""
+    if str(error) == _NO_THREAD or getattr(error, "errno", None) == errno.EAGAIN:
+        return "too few processes and threads are allowed: raise the limit (ulimit -u)"
     if isinstance(error, MemoryError):
         return _NO_MEMORY
     if isinstance(error, ImportError):
         return _NO_MEMORY if any(words in str(error).lower() for words in _UNMAPPED) else None
+    if not isinstance(error, OSError):
+        return None
     if error.errno == errno.ENOMEM:
         return _NO_MEMORY
     if error.errno in _TOO_MANY:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -23,9 +24,11 @@ class _Output(io.FileIO):
             OSError: the disk is full, or nobody reads any more; with the stream as its file.
         """
         try:
-            return super().write(data)
+            while (written := super().write(data)) is None:  # of a pipe that is full, as below
+                select.select([], [self], [])
         except OSError as error:
             raise OSError(error.errno, error.strerror, "standard output") from None
+        return written
 
 
 class _Unheard(io.FileIO):

@@ -74,12 +74,13 @@ class Cluster:
             local = not (self._options.scheduler or self._options.cluster)
             if local:
                 allow_open_files(self._options.worker_count)
-            self._client = Future()
             self._open.enter_context(_quiet())
             if local:
                 begin_imports()
+            client: Future[Any] = Future()
             with interrupts_held():
-                threading.Thread(target=self._start, args=(self._client,), daemon=True).start()
+                threading.Thread(target=self._start, args=(client,), daemon=True).start()
+                self._client = client  # which is waited for, so that it has to begin before
         return self._client
 
     def run(

@@ -65,7 +65,10 @@ def started_processes() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise JobError(f"worker processes did not start ({error}): {_GUARD}") from error
+        raise JobError(
+            f"worker processes did not start ({error}): allow more of them (ulimit -u) and memory; "
+            + _GUARD
+        ) from error
 
 
 @contextlib.contextmanager

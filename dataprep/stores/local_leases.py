@@ -24,6 +24,7 @@ _MOST_SAID = 2**16
 # Not what a link leads to, which would be emptied; and never waiting, as for a device.
 _OPENED = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _TRIES, _WAIT_S = 5, 0.02  # whoever only looks who has a lock, has it for a moment
+_GONE_TRIES = 100
 
 _mine: set[int] = set()
 
@@ -92,12 +93,16 @@ def take(path: Path, said: str) -> FileLease | Holder | None:
         StoreError: the file cannot be written.
     """
     with translated(str(path)):
+        gone = 0
         while True:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, _OPENED | os.O_CREAT, 0o666)
             except FileNotFoundError:  # whoever released another lease removed the folder
-                continue
+                gone += 1
+                if gone < _GONE_TRIES:
+                    continue
+                raise  # there can be none: below /proc, or below a folder that was removed
             try:
                 locked = _locked(descriptor)
                 if locked is None:

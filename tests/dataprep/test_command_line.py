@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -100,13 +101,15 @@ class TestErrors:
             (MemoryError(), "out of memory: give it more"),
             (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "out of memory: give it more"),
             (ImportError("x.so: failed to map segment from shared object"), "out of memory"),
+            (RuntimeError("can't start new thread"), "too few processes and threads are allowed"),
+            (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "too few processes and"),
             (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "too many open files: raise"),
             (
                 FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
                 "no folder for temporary files can be written to: set TMPDIR",
             ),
         ],
-        ids=["memory", "ENOMEM", "mapped", "files", "temporary"],
+        ids=["memory", "ENOMEM", "mapped", "thread", "process", "files", "temporary"],
     )
     def test_what_the_machine_lacks_is_one_line(self, error: Exception, said: str) -> None:
         """Each with what to do."""
@@ -118,6 +121,19 @@ class TestErrors:
         """That is no lack of memory."""
         error = ImportError("No module named 'x'")
         assert invoked(error).exception is error
+
+    def test_a_folder_that_was_removed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The one that the command is run in: nothing could be said of paths in it."""
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        (tmp_path / "here").rmdir()
+        done = invoked(ZeroDivisionError())
+        assert (done.exit_code, done.stderr) == (
+            2,
+            "toy: the current folder is not there any more: cd to one that is\n",
+        )
 
     @pytest.mark.parametrize(
         ("command", "said"), [("fail", "stopped by hand"), ("look", "saw nothing")]

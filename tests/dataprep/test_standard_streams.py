@@ -27,6 +27,10 @@ def write(file: str):
     typer.echo("written")
 
 @app.command()
+def speak(file: str):
+    typer.echo("a result\\n" * 100_000, nl=False)
+
+@app.command()
 def chatter(file: str):
     with open(file, "wb", buffering=0) as target:
         os.write(2, b"said by a library")
@@ -104,6 +108,19 @@ def test_a_pipe_that_nobody_empties(tmp_path: Path) -> None:
     os.close(reads)
     os.close(writes)
     assert (done.returncode, done.stdout) == (0, b"written\n")
+
+
+def test_a_result_waits_for_its_reader() -> None:
+    """Through a pipe that does not wait."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    speaking = subprocess.Popen(
+        [sys.executable, "-c", TOY, "speak", "-"], stdin=subprocess.DEVNULL, stdout=writes
+    )
+    os.close(writes)
+    with os.fdopen(reads, "rb") as told:
+        assert told.read() == b"a result\n" * 100_000
+    assert speaking.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("streams", NOBODY_HEARS)

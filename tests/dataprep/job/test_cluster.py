@@ -210,6 +210,19 @@ class TestProcesses:
         engine.close()
         assert starting.result().status == "closed"
 
+    def test_one_that_cannot_begin_is_not_waited_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where no process or thread may be started: its error is told, and nothing hangs."""
+
+        def refuse() -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(cluster_module, "begin_imports", refuse)
+        engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
+        with pytest.raises(RuntimeError, match="new thread"):
+            engine.begin()
+        assert not engine.begun
+        engine.close()
+
 
 def own_signals_and_arenas() -> tuple[bool, str | None]:
     """Whether this process's main thread has interrupts blocked, and how many arenas it has."""

@@ -96,6 +96,17 @@ def test_what_a_link_leads_to_is_not_emptied(tmp_path: Path) -> None:
     assert precious.read_text() == "all there is"
 
 
+def test_there_is_none_where_nothing_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a folder that was removed, where ``mkdir`` itself finds no such file."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    with pytest.raises(StoreError, match="no such file"):
+        take(Path("locks/train"), "")
+
+
 def test_one_that_cannot_be_opened_keeps_no_other_from_being_swept(tmp_path: Path) -> None:
     """A folder, or a link, among them."""
     for name in ("a", "c"):
