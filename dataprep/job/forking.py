@@ -31,12 +31,35 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 
 
 def begin_imports() -> None:
-    """Start that process, unless this one has such a process already; nothing is waited for."""
+    """Start that process, unless this one has such a process already; nothing is waited for.
+
+    Raises:
+        ConfigError: this process is a fork of one that has it.
+    """
+    _refuse_a_fork()
     multiprocessing.set_forkserver_preload([_IMPORTED])
     resource_tracker.ensure_running()  # up to Python 3.12 its start lets interrupts through
     socket_folder.hold()
     with interrupts_held(), _environment({**_ONE_THREAD, **os.environ, **MALLOC}):
         forkserver.ensure_running()
+
+
+def _refuse_a_fork() -> None:
+    """Dask's threads are not in a fork of a process that ran it, and would be waited for.
+
+    Raises:
+        ConfigError: such a server is there and another process's.
+    """
+    server: int | None = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    if server is None:
+        return
+    try:
+        os.waitid(os.P_PID, server, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        raise ConfigError(
+            "this process is a fork of one that had worker processes, and cannot have its own: "
+            "start it by spawn, or give dask.processes: false"
+        ) from None
 
 
 _GUARD = (

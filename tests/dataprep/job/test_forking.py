@@ -42,6 +42,26 @@ def test_the_environment_is_left_as_it_was() -> None:
     assert dict(os.environ) == before
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_a_process_that_has_workers() -> None:
+    """Is refused with a way out: what Dask had there it would wait for without end."""
+    begin_imports()
+    reading, writing = os.pipe()
+    fork = os.fork()
+    if not fork:  # nothing of pytest may end with it
+        try:
+            begin_imports()
+        except ConfigError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(fork, 0)
+    assert b"by spawn, or give dask.processes: false" in os.read(reading, 4096)
+    os.close(reading)
+    begin_imports()  # here as before
+
+
 def test_a_worker_that_begins_starts_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """While its caller's script is imported; before and after it may."""
     refuse_while_main_is_imported()
