@@ -61,6 +61,7 @@ class Cluster:
         self._name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
         self._client: Future[Any] | None = None
         self._told: dict[str, Progress] = {}
+        self._refusal: BaseException | None = None
         self._open = contextlib.ExitStack()
 
     @property
@@ -142,6 +143,7 @@ class Cluster:
         running = as_completed(submit_next(in_flight))
         try:
             for future in running:
+                self._require_told()
                 task = built.pop(future.key)
                 if lost_beside_others(client, future, self._name, task, self._options.retries):
                     running.add(submit(task))
@@ -153,12 +155,24 @@ class Cluster:
             client.cancel([*running.futures], force=True)
             raise
         slots.close()
+        self._require_told()
 
     def _workers(self, client: Any) -> int:
         return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
 
     def _receive(self, event: tuple[float, tuple[str, tuple[int, int, int] | None]]) -> None:
-        shard, told = event[1]
+        """Runs in Dask's loop, which an interrupt would end and any other error not reach."""
+        try:
+            self._tell(*event[1])
+        except BaseException as error:  # noqa: BLE001  raised where the job runs
+            self._refusal = self._refusal or error
+
+    def _require_told(self) -> None:
+        """Raises what the caller raised who was told of progress."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _tell(self, shard: str, told: tuple[int, int, int] | None) -> None:
         if told is None:  # what its lost attempt had told is not there
             self._report(-self._told.pop(shard, Progress()))
             self._announce(f"a worker was lost over {shard}: its {ISOLATED}")
