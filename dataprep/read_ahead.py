@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dataprep.errors import ImageError, ImageTooLarge, SourceChanged
+from dataprep.errors import ImageError, ImageTooLarge, JobError, SourceChanged
 from dataprep.in_hand import UNNOTED, InHand
 from dataprep.ordered import in_order
 from dataprep.sources import Located, Source
@@ -49,6 +49,7 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
 
     Raises:
         SourceChanged, StoreError: as ``read_ahead``.
+        JobError: the source asks for an end, which would pass for one in order.
     """
     if item.bytes > max_bytes:
         return ImageTooLarge(
@@ -58,6 +59,10 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
         data = source.read(item)
     except ImageError as error:
         return error
+    except (SystemExit, GeneratorExit, StopIteration) as error:
+        raise JobError(
+            f"{source.uri}: reading {item.name!r} ended in {type(error).__name__}: {error}"
+        ) from error
     if len(data) != item.bytes:
         raise SourceChanged(
             f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "

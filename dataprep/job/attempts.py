@@ -27,6 +27,9 @@ def on_worker(task: ShardTask, uploads: int, topic: str) -> ShardResult | Sample
 
     A shard over which a worker was lost is converted in isolation. What that cannot help is an
     answer, not an error: Dask would try again.
+
+    Raises:
+        JobError: what is no Exception was raised, of which Dask would not tell the driver.
     """
     from distributed import get_worker
 
@@ -41,13 +44,17 @@ def on_worker(task: ShardTask, uploads: int, topic: str) -> ShardResult | Sample
     in_hand = Overdue(task.limit.seconds) if worker.nanny else UNNOTED
     with _slots(worker, topic, uploads) as slots, _attempt(worker, topic, shard) as lost:
         storing = beside_dask_tasks(worker, slots)
-        if not lost:
-            return make_shard_or_take_back(task, report, storing, in_hand=in_hand)
-        worker.log_event(topic, (shard, None))
         try:
+            if not lost:
+                return make_shard_or_take_back(task, report, storing, in_hand=in_hand)
+            worker.log_event(topic, (shard, None))
             return make_shard_or_take_back(task, report, storing, isolated=True)
         except SampleLost as error:
             return error
+        except Exception:
+            raise
+        except BaseException as error:
+            raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
 
 
 def result_of(future: Any) -> ShardResult:

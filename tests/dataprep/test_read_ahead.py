@@ -7,7 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from dataprep.errors import ImageTooLarge, SourceChanged, StoreUnreachable, UnreadableImage
+from dataprep.errors import (
+    ImageTooLarge,
+    JobError,
+    SourceChanged,
+    StoreUnreachable,
+    UnreadableImage,
+)
 from dataprep.read_ahead import read_ahead
 from dataprep.sources import Listing, Located
 
@@ -129,6 +135,19 @@ def test_a_store_error(concurrency: int) -> None:
     with pytest.raises(StoreUnreachable):
         list(read_ahead(source, ITEMS, 1000))
     assert len(source.started) < 12
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), StopIteration()])
+def test_a_source_that_asks_for_an_end(concurrency: int, error: BaseException) -> None:
+    """Does not end the program as if all were made; the file is named."""
+
+    def before(number: int) -> None:
+        if number == 11:
+            raise error
+
+    with pytest.raises(JobError, match=f"scripted: reading '11' ended in {type(error).__name__}"):
+        list(read_ahead(Scripted(concurrency, before), ITEMS, 1000))
 
 
 def test_large_files_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ class Making:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, worker: Worker) -> None:
         self.asked: list[tuple[bool, object]] = []
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         monkeypatch.setattr("distributed.get_worker", lambda: worker)
         monkeypatch.setattr(attempts, "_slots", lambda *_: nullcontext())
         monkeypatch.setattr(attempts, "beside_dask_tasks", lambda worker, slots: slots)
@@ -186,6 +186,18 @@ def test_errors_of_a_first_attempt_are_raised(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(StoreUnreachable):
             on_worker(TASK, 1, "job")
     assert [isolated for isolated, _ in making.asked] == [False, False]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_what_is_no_exception_is_told(lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask would keep it to itself, and the driver wait for ever."""
+    worker = Worker()
+    for _ in range(lost):
+        worker.begin().__enter__()
+    making = Making(monkeypatch, worker)
+    making.error = SystemExit("now")
+    with pytest.raises(JobError, match="a worker failed: SystemExit: now"):
+        on_worker(TASK, 1, "job")
 
 
 class Future:
