@@ -21,7 +21,8 @@ class S3Bucket:
     """``s3://name/prefix``; ``prefix`` ends in a slash or is empty.
 
     Raises:
-        ConfigError: the URI names no bucket, or carries credentials.
+        ConfigError: the URI names no bucket, carries credentials, or has more than one slash after
+            the bucket: keys may begin with one, and are others than those without.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
@@ -32,6 +33,11 @@ class S3Bucket:
             check_no_credentials(uri)
         except ValueError as error:
             raise ConfigError(f"an S3 URI {error}") from None
+        if prefix.startswith("/") and prefix.strip("/"):
+            raise ConfigError(
+                f"{uri!r} means keys that begin with a slash, which cannot be asked for: did you "
+                f"mean 's3://{self.name}/{prefix.lstrip('/')}'?"
+            )
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self.options = options or StoreOptions()
 

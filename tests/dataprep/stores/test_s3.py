@@ -145,7 +145,7 @@ def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
     assert MotoServer.ENVIRONMENT["AWS_SECRET_ACCESS_KEY"].encode() not in data
 
 
-@pytest.mark.parametrize("prefix", ["", "prefix", "/deep/er/"])
+@pytest.mark.parametrize("prefix", ["", "prefix", "deep/er/"])
 def test_keys_lie_below_the_prefix(
     open_s3: OpenS3, boto: S3Client, bucket: str, prefix: str
 ) -> None:

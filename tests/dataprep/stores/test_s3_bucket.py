@@ -26,6 +26,13 @@ def test_what_is_no_bucket_is_refused(uri: str) -> None:
         S3Bucket(uri)
 
 
+def test_a_key_that_begins_with_a_slash_is_not_the_one_without() -> None:
+    """Other objects than those that are named are neither read nor replaced."""
+    with pytest.raises(ConfigError, match="did you mean 's3://name/a/b'"):
+        S3Bucket("s3://name//a/b")
+    assert S3Bucket("s3://name//").prefix == ""  # all keys, those that begin with a slash too
+
+
 def test_a_user_in_the_uri_is_refused() -> None:
     """It would be a secret, and it is not repeated."""
     with pytest.raises(ConfigError, match="not carry a user or password") as caught:
