@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from multiprocessing import forkserver, process, resource_tracker
 
@@ -37,6 +38,7 @@ def begin_imports() -> None:
         ConfigError: this process is a fork of one that has it.
     """
     _refuse_a_fork()
+    _import_no_stdin()
     multiprocessing.set_forkserver_preload([_IMPORTED])
     resource_tracker.ensure_running()  # up to Python 3.12 its start lets interrupts through
     socket_folder.hold()
@@ -60,6 +62,13 @@ def _refuse_a_fork() -> None:
             "this process is a fork of one that had worker processes, and cannot have its own: "
             "start it by spawn, or give dask.processes: false"
         ) from None
+
+
+def _import_no_stdin() -> None:
+    """Have workers not look for a file of that name, as which Python tells a script from a pipe."""
+    main = sys.modules["__main__"]
+    if getattr(main, "__file__", None) == "<stdin>":
+        del main.__file__
 
 
 _GUARD = (

@@ -79,17 +79,37 @@ def test_workers_that_do_not_begin() -> None:
         raise OSError("full")
 
 
-def test_a_script_without_a_guard(images: Path, tmp_path: Path) -> None:
-    """Ends with what it lacks, and does not start the job in its workers."""
+@pytest.fixture
+def script(images: Path, tmp_path: Path) -> str:
+    """It starts a job of worker processes, wherever it is imported."""
     config = {
         "source": str(images),
         "output": str(tmp_path / "out"),
         "dask": {"workers": 1, "processes": True, "dashboard": "127.0.0.1:0"},
     }
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(config=config))
+    return SCRIPT.format(config=config)
+
+
+def test_a_script_from_standard_input(script: str, tmp_path: Path) -> None:
+    """Is in no file that workers could import, and needs no guard: the job is done."""
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-"],
+        input=script,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out" / "train.manifest.json").exists()
+
+
+def test_a_script_without_a_guard(script: str, tmp_path: Path) -> None:
+    """Ends with what it lacks, and does not start the job in its workers."""
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
