@@ -139,6 +139,8 @@ class SplitPlan:
             table = pq.read_table(parquet(data))
             found = cls._of(table)
             found._require_sound()
+        except MemoryError:  # Arrow's own is an ArrowException too
+            raise
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
             raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
