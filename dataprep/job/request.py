@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, SourceNotFound
+from dataprep.formats import format_names
 from dataprep.job.plans import VALIDATION, sample_rows
 from dataprep.labelling import Labelling, load_labelling
 from dataprep.labels import LabelSpace
@@ -53,7 +54,7 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
         SourceError: it cannot be listed, or nothing in it is an image.
     """
     splits = _splits(config)
-    _refuse_nesting(config)
+    _refuse_nesting(config, splits)
     _refuse_file(config)
     source = open_source(
         config.source,
@@ -108,17 +109,32 @@ def _refuse_file(config: ShardConfig) -> None:
         )
 
 
-def _refuse_nesting(config: ShardConfig) -> None:
+def _refuse_nesting(config: ShardConfig, splits: Sequence[str]) -> None:
+    """Neither may lie where the other one's files do: an output replaces and removes its own."""
     source, output = (
         uri.removeprefix("file://").rstrip("/") or "/" for uri in (config.source, config.output)
     )
-    if "://" in source or "://" in output:
-        inside = (output + "/").startswith(source + "/")
-    else:
+    if "://" not in source and "://" not in output:
         # Path.resolve raises where a link leads to itself.
-        inside = Path(os.path.realpath(output)).is_relative_to(os.path.realpath(source))
-    if inside:
+        source, output = (os.path.realpath(path) for path in (source, output))
+    if _below(output, source) is not None:
         raise ConfigError(
             f"the output {config.output!r} lies inside the source {config.source!r}: the next "
             "run would read its own shards; choose another place"
         )
+    key = _below(source, output)
+    if key and (
+        key.partition("/")[0] in {"index", "receipts", *format_names()}
+        or any(keys.belongs_to(split, key, ()) for split in splits)
+    ):
+        raise ConfigError(
+            f"the source {config.source!r} lies where the output {config.output!r} keeps its "
+            "shards and tables: it would be replaced, or removed by --overwrite; choose another "
+            "output"
+        )
+
+
+def _below(inner: str, outer: str) -> str | None:
+    """The path from ``outer`` to ``inner``, empty where they are one; None where it leads out."""
+    start = outer.rstrip("/") + "/"
+    return (inner + "/")[len(start) :].strip("/") if (inner + "/").startswith(start) else None

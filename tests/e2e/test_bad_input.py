@@ -277,6 +277,39 @@ class TestSource:
         done = run("shard", "--source", photos, "--output", tmp_path / "link/out")
         assert "inside the source" in one_clear_line(done, 2)
 
+    def test_source_among_the_outputs_shards(self, photos: Path, tmp_path: Path) -> None:
+        """Shards that would be removed before they are read, or replaced, are left as they are."""
+        out, foreign = tmp_path / "out", tmp_path / "foreign"
+        assert run("shard", "--source", photos, "--output", out).code == 0
+        shutil.copytree(out / "tfrecord", foreign / "tfrecord")
+        (tmp_path / "link").symlink_to(out)
+        for folder, source in ((out, out), (out, tmp_path / "link"), (foreign, foreign)):
+            job = ("--source", source / "tfrecord", "--kind", "records", "--output", folder)
+            before = files(folder)
+            for more in ((), ("--overwrite",)):
+                line = one_clear_line(run("shard", *job, *more), 2)
+                assert "it would be replaced, or removed by --overwrite" in line
+                assert files(folder) == before
+
+    @pytest.mark.parametrize("table", ["train.plan.parquet", "train.samples.parquet"])
+    def test_a_table_of_the_output_as_source(
+        self, photos: Path, tmp_path: Path, table: str
+    ) -> None:
+        """It is removed with the split that it is of."""
+        out = tmp_path / "out"
+        assert run("shard", "--source", photos, "--output", out).code == 0
+        job = ("--source", out / table, "--kind", "listing", "--output", out, "--overwrite")
+        assert "choose another output" in one_clear_line(run("shard", *job), 2)
+        assert (out / table).exists()
+
+    def test_a_source_beside_the_outputs_shards(self, photos: Path, tmp_path: Path) -> None:
+        """Images in another folder of the output are in nobody's way, nor removed."""
+        before = files(photos)
+        for more in ((), ("--overwrite",)):
+            done = run("shard", "--source", photos, "--output", photos.parent, *more)
+            assert done.code == 0
+        assert files(photos) == before
+
     @pytest.mark.parametrize("kind", ["imagefolder", "flat", "ilsvrc", "listing", "records"])
     @pytest.mark.parametrize("name", ["loop", "x" * 300], ids=["loop", "too long"])
     def test_what_cannot_be_there(self, tmp_path: Path, kind: str, name: str) -> None:
