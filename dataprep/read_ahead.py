@@ -49,7 +49,7 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
 
     Raises:
         SourceChanged, StoreError: as ``read_ahead``.
-        JobError: the source asks for an end, which would pass for one in order.
+        JobError: the source asks for an end, which would pass for one in order, or gives no bytes.
     """
     if item.bytes > max_bytes:
         return ImageTooLarge(
@@ -63,6 +63,11 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
         raise JobError(
             f"{source.uri}: reading {item.name!r} ended in {type(error).__name__}: {error}"
         ) from error
+    if not isinstance(data, bytes):
+        kind = type(data).__name__
+        raise JobError(
+            f"{source.uri}: reading {item.name!r} gave {kind}, where bytes are asked for"
+        )
     if len(data) != item.bytes:
         raise SourceChanged(
             f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.read_ahead import read_ahead
+from dataprep.read_ahead import read_ahead, read_one
 from dataprep.sources import Listing, Located
 
 ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
@@ -150,11 +152,19 @@ def test_a_source_that_asks_for_an_end(concurrency: int, error: BaseException) -
         list(read_ahead(Scripted(concurrency, before), ITEMS, 1000))
 
 
+@pytest.mark.parametrize("given", [None, "text", bytearray(6), memoryview(bytes(6))])
+def test_a_source_that_gives_no_bytes(given: Any) -> None:
+    """Is named with the file, before anything is made of it."""
+    source = SimpleNamespace(uri="mine", read=lambda item: given)
+    with pytest.raises(JobError, match=f"mine: reading 'a' gave {type(given).__name__}, where"):
+        read_one(source, Located("a", 6), 1000)
+
+
 def test_large_files_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded in bytes as well: what waits to be converted does not grow with reads."""
     monkeypatch.setattr("dataprep.read_ahead.AHEAD_BYTES", 60)
     source = Scripted(16)
     contents = read_ahead(source, ITEMS[19:], 1000)
-    assert len(next(contents)) == 20  # type: ignore[arg-type]
+    assert len(next(contents)) == 20
     assert len(source.started) <= 3
     assert [len(data) for data in contents if isinstance(data, bytes)] == list(range(21, 41))
