@@ -15,6 +15,7 @@ from dataprep.counted import counted
 from dataprep.credentials import without_credentials
 from dataprep.errors import DataprepError
 from dataprep.names import escape
+from iobench.alone import alone
 from iobench.config import BenchConfig
 from iobench.data.given import local_folders, require_given
 from iobench.data.made import making
@@ -71,7 +72,8 @@ def run(
     ``forecast`` is what was predicted of it, and is kept with what comes out.
 
     Raises:
-        RunConflict: ``folder`` holds another run, or this one without ``resume``.
+        RunConflict: ``folder`` holds another run, or this one without ``resume``, or a run is at
+            work there.
         NothingRan: all trials were skipped; the report says why.
         ConfigError: ``folder`` cannot be written, or what is to be read is not there.
         KeyboardInterrupt: after what was measured has been reported.
@@ -84,21 +86,22 @@ def run(
     directory = RunDirectory(folder)
     begun = replace(_begun(config, specs), forecast=forecast or {})
     held_against = references(config, begun.environment)
-    result = directory.open(config, begun.environment, resume=resume) or begun
-    result = replace(result, references={**result.references, **held_against})
-    directory.save(result)
-    done = {trial.id for trial in result.trials if trial.status == "done"}
-    used: dict[str, Place] = {}
-    _tell_again(result, display)
-    result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
-    try:
-        for trial, outcome in _measured(config, specs, result.trials, directory, display, used):
-            result = result.with_trial(trial)
-            directory.save(result, trial.id, outcome)
-    finally:
-        # Also after Ctrl-C: a report of what there is.
-        result = summarised(_with_making(result, used))
-        directory.finish(result)
+    with alone(folder):
+        result = directory.open(config, begun.environment, resume=resume) or begun
+        result = replace(result, references={**result.references, **held_against})
+        directory.save(result)
+        done = {trial.id for trial in result.trials if trial.status == "done"}
+        used: dict[str, Place] = {}
+        _tell_again(result, display)
+        result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
+        try:
+            for trial, outcome in _measured(config, specs, result.trials, directory, display, used):
+                result = result.with_trial(trial)
+                directory.save(result, trial.id, outcome)
+        finally:
+            # Also after Ctrl-C: a report of what there is.
+            result = summarised(_with_making(result, used))
+            directory.finish(result)
     if all(trial.status == "skipped" for trial in result.trials):
         raise NothingRan(f"no trial could run: {_reasons(result)}; {directory.report} lists each")
     return Run(result, folder)

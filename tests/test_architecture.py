@@ -54,7 +54,7 @@ ORDER = {
         *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "isolation", "s3_server", "places"),
-        *("survey", "preview", "approval", "display", "run", "watching", "faults", "selftest"),
+        *("survey", "preview", "approval", "display", "alone", "run", "watching", "faults", "selftest"),
         *("commands", "cli"),
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),

@@ -355,6 +355,21 @@ class TestResume:
             measured(other, folder, resume=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
+    def test_a_run_at_work_is_not_gone_on_with(self, configs: Configs, tmp_path: Path) -> None:
+        """Two would disturb each other's figures, and each replace what the other has saved."""
+        values, folder = configs.values(loaders=NULL), tmp_path / "run"
+        refused: list[str] = []
+
+        class Second(Lines):
+            def begin(self, spec: TrialSpec) -> None:
+                with pytest.raises(RunConflict, match="another run is at work in") as caught:
+                    measured(values, folder, resume=True)
+                refused.append(str(caught.value))
+
+        run.run(BenchConfig.model_validate(values), folder, Second(io.StringIO()))
+        assert len(refused) == 1
+        assert measured(values, folder, resume=True).exit_code == 0
+
 
 @pytest.mark.parametrize(("gain", "tried"), [(1.0, {2, 3}), (None, {2, 3, 4})])
 def test_more_workers_are_tried_while_they_are_worth_it(
