@@ -19,6 +19,7 @@ from iobench.alone import alone
 from iobench.config import BenchConfig
 from iobench.data.given import local_folders, require_given
 from iobench.data.made import making
+from iobench.data.same import SameData
 from iobench.data.settings import LOCAL, BucketSettings, DataSettings
 from iobench.display import Display
 from iobench.environment import describe
@@ -29,7 +30,7 @@ from iobench.others import clashes, others
 from iobench.places import Places
 from iobench.plan import places_of, trials
 from iobench.references import references
-from iobench.result import Result
+from iobench.result import Result, usable
 from iobench.rundir import RunDirectory, summarised
 from iobench.targets import describe_store
 from iobench.targets.endpoints import endpoint_of
@@ -94,9 +95,13 @@ def run(
         used: dict[str, Place] = {}
         _tell_again(result, display)
         result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
+        with usable(folder):
+            same = SameData(result.references.get("fingerprints", {}) if done else {})
         try:
-            for trial, outcome in _measured(config, specs, result.trials, directory, display, used):
-                result = result.with_trial(trial)
+            kept = result.trials
+            for trial, outcome in _measured(config, specs, kept, directory, display, used, same):
+                told = {**result.references, "fingerprints": {**same.fingerprints}}
+                result = replace(result.with_trial(trial), references=told)
                 directory.save(result, trial.id, outcome)
         finally:
             # Also after Ctrl-C: a report of what there is.
@@ -167,6 +172,7 @@ def _measured(
     directory: RunDirectory,
     display: Display,
     used: dict[str, Place],
+    same: SameData,
 ) -> Iterator[tuple[Trial, Outcome | None]]:
     done = {trial.id for trial in earlier_trials}
     so_far = [*earlier_trials]
@@ -187,7 +193,7 @@ def _measured(
             if why := hopeless.get(point) or _needless(config, spec, so_far):
                 trial, outcome = _refused(spec, "skipped", why), None
             else:
-                trial, outcome = _one(config, spec, places, directory, display)
+                trial, outcome = _one(config, spec, places, directory, display, same)
                 used.update(places.found(places_of(spec)))
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
@@ -207,6 +213,7 @@ def _one(
     places: Places,
     directory: RunDirectory,
     display: Display,
+    same: SameData,
 ) -> tuple[Trial, Outcome | None]:
     names = places_of(spec)
     try:
@@ -218,6 +225,8 @@ def _one(
     except Exception as error:  # noqa: BLE001  of a library on the way; others have another
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _refused(spec, "failed", reason), None
+    if why := same.made_anew(found):
+        return _refused(spec, "failed", why), None
     # The wall clock says when; how long, a clock that nobody sets.
     started_s, begun_s = time.time(), time.monotonic()
     downloads = spec.params.get("access") == "file"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+import dataprep
 from dataprep.errors import ConfigError
+from dataprep.sample import draw_tree
 from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
@@ -55,6 +58,19 @@ def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
 def by_loader(trials: Any) -> dict[str, Trial]:
     """Trials by the loader that they tried."""
     return {trial.params["loader"]: trial for trial in trials}
+
+
+class Swapping(Lines):
+    """Does something after the first trial."""
+
+    def __init__(self, stream: io.StringIO, between: Callable[[], None]) -> None:
+        super().__init__(stream)
+        self.between = between
+
+    def end(self, trial: Trial) -> None:
+        super().end(trial)
+        if trial.repeat == 0:
+            self.between()
 
 
 class Mixed:
@@ -312,6 +328,29 @@ class TestResume:
         assert steps.groupby("trial").size().nunique() == 1
         assert steps["trial"].nunique() == 2
         assert not list(folder.glob("*.partial"))
+
+    def test_shards_that_were_made_anew_are_not_mixed_in(
+        self, configs: Configs, small_data: dict[str, Any], tmp_path: Path
+    ) -> None:
+        """Under one name they would be repeats of one point; the same again are no others."""
+        photos, shards = tmp_path / "photos", tmp_path / "shards"
+        draw_tree(photos, images=4, classes=2)
+
+        def make(size: int) -> None:
+            shutil.rmtree(shards, ignore_errors=True)
+            asked = {"source": str(photos), "output": str(shards), "image": {"size": size}}
+            dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+
+        make(32)
+        values = configs.values(data={"shards": str(shards)}, repeats=2, loaders=loaders("raw"))
+        values["loaders"][0]["batch_size"] = 1
+        other = Swapping(io.StringIO(), lambda: make(48))
+        first = run.run(BenchConfig.model_validate(values), tmp_path / "run", other)
+        assert [trial.status for trial in first.result.trials] == ["done", "failed"]
+        assert f"shards@disk ({shards}) were made anew" in first.result.trials[1].reason
+        assert measured(values, tmp_path / "run", resume=True).exit_code == 1
+        make(32)
+        assert measured(values, tmp_path / "run", resume=True).exit_code == 0
 
     def test_bounds_may_change(self, configs: Configs, tmp_path: Path) -> None:
         """A trial may be given more time, and a run more money: what is measured is the same."""
