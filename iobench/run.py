@@ -89,7 +89,8 @@ def run(
     held_against = references(config, begun.environment)
     with alone(folder):
         result = directory.open(config, begun.environment, resume=resume) or begun
-        result = replace(result, references={**result.references, **held_against})
+        told = {**result.references, **held_against, "planned": len(specs)}
+        result = replace(result, references=told)
         directory.save(result)
         done = {trial.id for trial in result.trials if trial.status == "done"}
         used: dict[str, Place] = {}

@@ -76,7 +76,25 @@ STOOD_STILL = Rule(
     "the time may be in their figures: measure again, into another folder",
     OURS,
 )
-RULES = (STOOD_STILL, NOT_SHOWN_COLD, NOT_ALL_WARM, FEW_REPEATS, CACHE_RESIDENT, EMULATED)
+UNFINISHED = Rule(
+    "unfinished",
+    "The run was stopped before its end",
+    "measurement",
+    "warning",
+    "fewer trials were tried than the config asks for",
+    "references.planned beside the trials",
+    "iobench run --resume goes on with it",
+    OURS,
+)
+RULES = (
+    UNFINISHED,
+    STOOD_STILL,
+    NOT_SHOWN_COLD,
+    NOT_ALL_WARM,
+    FEW_REPEATS,
+    CACHE_RESIDENT,
+    EMULATED,
+)
 
 
 def findings(result: Result) -> Iterator[Finding]:
@@ -85,6 +103,9 @@ def findings(result: Result) -> Iterator[Finding]:
     repeats = int(result.config.get("repeats", 0))
     if 0 < repeats < ENOUGH:
         yield FEW_REPEATS.found(f"{repeats} of each point: intervals cover less than 95 %")
+    planned = result.references.get("planned")
+    if isinstance(planned, int) and len(result.trials) < planned:
+        yield UNFINISHED.found(f"{len(result.trials):,} of {planned:,} trials were tried")
     still = {t.id: s for t in done if (s := t.metrics.get("stood_still_s"))}
     if still:
         longest = max(still, key=lambda name: still[name])

@@ -103,7 +103,7 @@ def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
 def test_references_are_on_the_page(folder: Path) -> None:
     """What a result keeps of files, and of how its shards were made."""
     kept = read(folder).references
-    assert set(kept) == {"limits", "prices", "making", "fingerprints"}
+    assert set(kept) == {"limits", "prices", "making", "fingerprints", "planned"}
     assert kept["making"]["shards@disk"]["reencoded"] > 0
     for name in kept:
         assert f"`references.{name}`" in PAGE

@@ -23,7 +23,8 @@ from iobench.display import Lines
 from iobench.errors import NothingRan, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.probes.object_store.reach import OVERLOADED
-from iobench.rundir import read
+from iobench.result import Result
+from iobench.rundir import read, summarised
 from iobench.s3_server import MotoServer
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
@@ -58,6 +59,11 @@ def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
 def by_loader(trials: Any) -> dict[str, Trial]:
     """Trials by the loader that they tried."""
     return {trial.params["loader"]: trial for trial in trials}
+
+
+def _codes(result: Result) -> set[str]:
+    """Of its findings."""
+    return {finding.code for finding in result.findings}
 
 
 class Swapping(Lines):
@@ -321,7 +327,9 @@ class TestResume:
             measured(values, folder)
         monkeypatch.setattr(Path, "replace", replace)
         kept = read(folder).trials
+        assert ("unfinished" in _codes(summarised(read(folder)))) == (len(kept) < 4)
         again = measured(values, folder, resume=True)
+        assert "unfinished" not in _codes(again.result)
         assert [trial.status for trial in again.result.trials] == ["done"] * 4
         assert again.result.trials[: len(kept)] == kept
         steps = pd.read_parquet(folder / "series.parquet")
