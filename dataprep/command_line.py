@@ -89,7 +89,7 @@ def _require_folder() -> None:
 def _lacking(error: Exception) -> str | None:
     """What the machine has too little of, and what to do; None for every other error."""
     if str(error) == _NO_THREAD or getattr(error, "errno", None) == errno.EAGAIN:
-        return "too few processes and threads are allowed: raise the limit (ulimit -u)"
+        return "no thread or process more can be started: raise the limits (ulimit -u, ulimit -v)"
     if isinstance(error, MemoryError):
         return _NO_MEMORY
     if isinstance(error, ImportError):

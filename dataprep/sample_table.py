@@ -120,6 +120,8 @@ class SampleTable:
         """Whether ``stored`` holds these rows, whichever version of Arrow wrote them."""
         try:
             return bool(pq.read_table(parquet(stored)).equals(self.table()))
+        except MemoryError:  # Arrow's own is an ArrowException too
+            raise
         except (pa.ArrowException, OSError, ValueError):
             return False
 
@@ -127,6 +129,8 @@ class SampleTable:
         """The shards whose rows ``stored`` has otherwise; none where more than rows differ."""
         try:
             found, wanted = pq.read_table(parquet(stored)), self.table()
+        except MemoryError:  # Arrow's own is an ArrowException too
+            raise
         except (pa.ArrowException, OSError, ValueError):
             return []
         if len(found) != len(wanted) or not found.schema.equals(wanted.schema):

@@ -76,6 +76,8 @@ class StoredTable:
     def _readable(self) -> Iterator[None]:
         try:
             yield
+        except MemoryError:  # Arrow's own is an ArrowException too
+            raise
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             raise DatasetError(
                 f"{self.name}: damaged, or not a table of samples: {self.remedy}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataprep.errors import CorruptImage
-from dataprep.image import jpeg, libjpeg
+from dataprep.image import jpeg, libjpeg, shortage
 from dataprep.image.pixels import open_image
 from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy
 
@@ -16,9 +16,13 @@ def check(data: bytes) -> tuple[int, int, int]:
 
     Raises:
         ImageError: it is none of them, or not all of its pixels can be decoded.
+        MemoryError: there was too little of it.
     """
-    if not data.startswith(jpeg.SOI):
-        return _check_other(data)
+    with shortage.told_apart(data, _AS_IT_IS.max_pixels):
+        return _check_jpeg(data) if data.startswith(jpeg.SOI) else _check_other(data)
+
+
+def _check_jpeg(data: bytes) -> tuple[int, int, int]:
     header = jpeg.read_header(data)
     pixels = libjpeg.decode(data, "GRAY" if header.channels == 1 else "RGB").pixels
     height, width, channels = pixels.shape

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
-from dataprep.image import harmless, icc, jpeg, libjpeg
+from dataprep.image import harmless, icc, jpeg, libjpeg, shortage
 from dataprep.image.containers import contradicts
 from dataprep.image.geometry import dct_size
 from dataprep.image.notes import Note
@@ -34,10 +34,15 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
         name: the file's, whose extension may promise another container than the content is.
 
     Raises:
-        ImageError: empty, unknown, broken, unsupported, refused, too large or too small; never
-            anything else.
+        ImageError: empty, unknown, broken, unsupported, refused, too large or too small.
+        MemoryError: there was too little of it, which most codecs tell as of a broken image.
     """
     policy = policy or ImagePolicy()
+    with shortage.told_apart(data, policy.max_pixels):
+        return _converted(data, policy, name)
+
+
+def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
     if not data:
         raise CorruptImage("empty file (0 bytes)")
     if len(data) > policy.max_source_bytes:

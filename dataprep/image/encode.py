@@ -61,7 +61,9 @@ def _jpeg(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
         *(() if grey else (cv2.IMWRITE_JPEG_SAMPLING_FACTOR, _SAMPLING[subsampling])),
     ]
     source = np.ascontiguousarray(pixels) if grey else bgrx(pixels)
-    _, encoded = cv2.imencode(".jpg", source, options)
+    done, encoded = cv2.imencode(".jpg", source, options)
+    if not done:  # of valid pixels, which these are, there is no other reason
+        raise MemoryError("OpenCV could not encode the pixels")
     return encoded.tobytes()
 
 

@@ -3,6 +3,7 @@
 A fault signal is what a processor or a library raises over what it was given to do: the same
 sample, alone in a new process, raises it again. ``SIGKILL`` comes from outside: from a person, or
 from the kernel where memory ran out. It says nothing of a sample's content, however often it comes.
+Nor does an abort of an allocator, which says beforehand what it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, SampleLost
 from dataprep.execution import SampleLimit
+from dataprep.image.shortage import is_told
 from dataprep.names import escape
 
 FAULTS = frozenset(
@@ -38,12 +40,17 @@ class Ending(NamedTuple):
     sha256: str = ""
 
 
-def ending_of(returncode: int, sha256: str) -> Ending:
-    """Of a process that ended by itself; negative codes are signals, as in ``subprocess``."""
+def ending_of(returncode: int, sha256: str, said: str = "") -> Ending:
+    """Of a process that ended by itself; negative codes are signals, as in ``subprocess``.
+
+    ``said`` is what it wrote to standard error.
+    """
     if returncode >= 0:  # native code called exit(3), as libjpeg does where nobody prevents it
         return Ending("fault", f"exit code {returncode}", sha256)
     known = -returncode in {*signal.Signals}
     name = signal.Signals(-returncode).name if known else f"signal {-returncode}"
+    if returncode == -signal.SIGABRT and is_told(said):
+        return Ending("killed", f"{name}, no memory", sha256)
     return Ending("fault" if -returncode in FAULTS else "killed", name, sha256)
 
 

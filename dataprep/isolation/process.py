@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from multiprocessing import Pipe, reduction
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import IO, Any
 
 import cloudpickle
 
@@ -20,6 +21,7 @@ from dataprep.outcomes import Outcome
 from dataprep.sources import Located, Source
 
 _START_S = 600.0
+_MOST_SAID_BYTES = 2**20
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 # As multiprocessing's spawn does it, but for the main module: nobody's script is imported again.
 _SERVER = (
@@ -41,11 +43,12 @@ class IsolatedProcess:
     def __init__(self, source: Source | None, policy: ImagePolicy) -> None:
         here, there = Pipe()
         self._control: Connection[Any, Any] = here
+        self._said = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115  until its end
         self._child: Connection[Any, Any] | None = None
         self.pid = 0
         """Of the process that converts at the moment, 0 for none."""
         with there:
-            self._server = _started(there)
+            self._server = _started(there, self._said)
         try:
             self._begin(source, policy)
         except BaseException:
@@ -62,10 +65,11 @@ class IsolatedProcess:
         Raises:
             SourceChanged, StoreError: it could not be read.
         """
+        self._said.truncate(0)
         try:
             child = self._child or self._new_child()
         except (EOFError, ConnectionError):
-            return ending_of(self._server.wait(), "")
+            return self._ending(self._server.wait())
         digest = self._asked(child, (item, data), None)
         if isinstance(digest, Exception):
             raise digest
@@ -90,6 +94,7 @@ class IsolatedProcess:
         self._control.close()
         self._server.kill()
         self._server.wait()
+        self._said.close()
 
     def _begin(self, source: Source | None, policy: ImagePolicy) -> None:
         content = cloudpickle.dumps((source, policy))  # by value what is of the script that runs
@@ -127,7 +132,11 @@ class IsolatedProcess:
                 return Ending("hung", f"{seconds:g} s")
             return child.recv()
         except (EOFError, ConnectionError):
-            return ending_of(self._ended(), "")
+            return self._ending(self._ended())
+
+    def _ending(self, code: int) -> Ending:
+        self._said.seek(0)
+        return ending_of(code, "", self._said.read(_MOST_SAID_BYTES).decode("utf-8", "replace"))
 
     def _ended(self) -> int:
         """The exit code of the child, which is gone, or of the server, if it is too."""
@@ -144,7 +153,7 @@ class IsolatedProcess:
         self._child, self.pid = None, 0
 
 
-def _started(end: Connection[Any, Any]) -> subprocess.Popen[bytes]:
+def _started(end: Connection[Any, Any], said: IO[bytes]) -> subprocess.Popen[bytes]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:  # Ctrl-C is for who asks
         return subprocess.Popen(
@@ -154,7 +163,7 @@ def _started(end: Connection[Any, Any]) -> subprocess.Popen[bytes]:
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,  # what allocators say before they abort
+            stderr=said,
             pass_fds=[end.fileno()],
             env={**_ONE_THREAD, **os.environ},
         )

@@ -8,8 +8,8 @@ from dataprep.config import ShardConfig
 from dataprep.estimate import sample_size
 from dataprep.forecast import Cost, SplitForecast
 from dataprep.formats import get_format
-from dataprep.job.plans import SplitPlan
 from dataprep.job.request import Request
+from dataprep.job.split_plan import SplitPlan
 from dataprep.prices import Prices, price_at
 from dataprep.requests import PutRule, Requests, of_output, of_source
 from dataprep.stores.s3_bucket import another_server

@@ -13,7 +13,7 @@ from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFail
 from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
 from dataprep.job.leftovers import sweep
-from dataprep.job.plans import SplitPlan
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, TableEntry
 from dataprep.ordered import in_order

@@ -32,10 +32,11 @@ from dataprep.job.charges import cost_of, requests_of
 from dataprep.job.choice import takes_processes
 from dataprep.job.claims import stored_splits
 from dataprep.job.journal import Journal
-from dataprep.job.plans import SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
 from dataprep.job.request import Request, checked, requested
 from dataprep.job.shared_labels import label_space_for
+from dataprep.job.split_plan import SplitPlan
 from dataprep.job.trial import timed_trial
 from dataprep.labels import LabelSpace
 from dataprep.names import escape

@@ -11,9 +11,10 @@ from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import calibrate
 from dataprep.job.jobfile import JobFile
 from dataprep.job.journal import Journal
-from dataprep.job.plans import SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import oddities
 from dataprep.job.request import Request
+from dataprep.job.split_plan import SplitPlan
 from dataprep.job.stored import content_of_split
 from dataprep.labels import LabelSpace
 from dataprep.versions import determining

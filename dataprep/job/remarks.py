@@ -10,8 +10,8 @@ from dataprep import plan
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import StoreFull
-from dataprep.job.plans import SplitPlan
 from dataprep.job.request import Request
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
 from dataprep.sources.imagefolder import NO_CLASS, promises_image

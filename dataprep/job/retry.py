@@ -28,7 +28,7 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import SplitPlan
+from dataprep.job.split_plan import SplitPlan
 from dataprep.json_types import require, typed
 from dataprep.manifest import Manifest
 from dataprep.names import escape, unescape

@@ -16,9 +16,9 @@ from dataprep.job.cluster import require_reachable
 from dataprep.job.finish import finish, read_back, stored_shards, too_many
 from dataprep.job.journal import Journal
 from dataprep.job.parts import Part
-from dataprep.job.plans import SplitPlan
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.request import checked
+from dataprep.job.split_plan import SplitPlan
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.names import escape
 from dataprep.shares import allowed_failures

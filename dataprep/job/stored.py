@@ -18,8 +18,8 @@ from dataprep.errors import (
 )
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
-from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import Retries, retries
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.sources import Listing

@@ -92,6 +92,8 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         source = parquet(data)
         file = pq.ParquetFile(source)
         names = [str(column) for column in file.schema_arrow.names]
+    except MemoryError:  # Arrow's own is an ArrowException too
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _no_parquet(name, error) from None
     path, *labels = _wanted(names, name, options, True)
@@ -103,6 +105,8 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     try:
         require_texts(source, len(data), sorted(texts))
         table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
+    except MemoryError:  # Arrow's own is an ArrowException too
+        raise
     except (pa.ArrowException, OSError) as error:
         raise _no_parquet(name, error) from None
     columns = [_column(table, names, position) for position in (path, *labels)]

@@ -172,6 +172,8 @@ def _values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as the plan has them."""
     try:
         file = pq.ParquetFile(parquet(plan))
+    except MemoryError:  # Arrow's own is an ArrowException too
+        raise
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"the plan: {error}") from None
     if "values" not in file.schema_arrow.names:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import SplitPlan
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.names import escape
 from dataprep.receipt import Receipt, Row

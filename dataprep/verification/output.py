@@ -20,8 +20,8 @@ from dataprep.errors import (
 from dataprep.formats import format_names
 from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import noted
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.pinned import Pinned

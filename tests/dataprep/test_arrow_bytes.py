@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,12 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.arrow_bytes import parquet, readable
+from dataprep.job.split_plan import SplitPlan
+from dataprep.sample_table import SampleTable
+from dataprep.sources import own_output
+from dataprep.sources.listing_tables import parse_parquet
+from dataprep.sources.options import ListingOptions
+from dataprep.stored_table import StoredTable
 
 
 @given(data=st.binary(max_size=99))
@@ -62,3 +69,27 @@ def test_names_that_compress_well_are_read() -> None:
     """As many rows, each of its own name."""
     names = [f"n01440764/n01440764_{number:07}.JPEG" for number in range(2**20)]
     assert pq.read_table(parquet(_file(pa.array(names)))).num_rows == 2**20
+
+
+READERS: dict[str, Callable[[bytes], object]] = {
+    "plan": SplitPlan.from_parquet,
+    "table": lambda data: StoredTable("t", "mend it", data).frame(),
+    "rows": lambda data: SampleTable(["tfrecord"]).agrees_with(data),
+    "shards": lambda data: SampleTable(["tfrecord"]).differing_shards(data),
+    "listing": lambda data: parse_parquet(data, "x", ListingOptions()),
+    "labels": lambda data: own_output._values(data, []),
+}
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_too_little_memory_is_no_damage(
+    reader: Callable[[bytes], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told to remove a sound table; Arrow's own error of it is an ArrowException too."""
+
+    def refuse(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 9 failed")
+
+    monkeypatch.setattr(pq, "read_metadata", refuse)
+    with pytest.raises(MemoryError):
+        reader(_file(pa.array(["a"])))

@@ -101,8 +101,8 @@ class TestErrors:
             (MemoryError(), "out of memory: give it more"),
             (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "out of memory: give it more"),
             (ImportError("x.so: failed to map segment from shared object"), "out of memory"),
-            (RuntimeError("can't start new thread"), "too few processes and threads are allowed"),
-            (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "too few processes and"),
+            (RuntimeError("can't start new thread"), "no thread or process more"),
+            (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no thread or process more"),
             (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "too many open files: raise"),
             (
                 FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),

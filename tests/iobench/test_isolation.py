@@ -8,7 +8,7 @@ import signal
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -190,11 +190,17 @@ def test_what_its_processes_took_is_told(third_party: ThirdParty) -> None:
 class Waking(Standstill):
     """Lets go on what was stopped, once it has been seen for a second."""
 
+    last: ClassVar[int]
+
+    def __init__(self, process: int) -> None:
+        super().__init__(process)
+        self.process = process
+        Waking.last = process
+
     def look(self) -> None:
         super().look()
         if self.seconds >= 1:
-            for child in psutil.Process().children():
-                child.resume()
+            os.kill(self.process, signal.SIGCONT)  # it is there, or waited for by its parent
 
 
 def test_a_trial_that_is_stopped_meanwhile_says_so(
@@ -206,8 +212,7 @@ def test_a_trial_that_is_stopped_meanwhile_says_so(
 
     def stop(done: float, unit: str) -> None:
         if not stopped:
-            (child,) = psutil.Process().children()
-            child.suspend()
+            os.kill(Waking.last, signal.SIGSTOP)
             stopped.append(done)
 
     status, outcome, _ = run_isolated(

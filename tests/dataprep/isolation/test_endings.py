@@ -34,6 +34,21 @@ def test_a_process_that_ended(code: int, ending: tuple[str, str]) -> None:
     assert ending_of(code, "abc") == (*ending, "abc")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "memory allocation of 48000004 bytes failed\nstack backtrace:\n",  # Rust
+        "terminate called after throwing an instance of 'std::bad_alloc'\n",  # C++
+    ],
+)
+def test_an_abort_for_want_of_memory(said: str) -> None:
+    """Is as if the kernel had killed it; what a library says before it crashes is no excuse."""
+    ending = ending_of(-signal.SIGABRT, "abc", said)
+    assert ending == ("killed", "SIGABRT, no memory", "abc")
+    assert ending_of(-signal.SIGSEGV, "abc", said).kind == "fault"
+    assert ending_of(-signal.SIGABRT, "abc", "free(): invalid pointer\n").kind == "fault"
+
+
 def test_nothing_from_outside_is_a_fault() -> None:
     """What a person, a scheduler or the kernel sends is never taken for the content's."""
     outside = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM}

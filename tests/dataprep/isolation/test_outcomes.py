@@ -93,6 +93,18 @@ def test_one_that_is_killed_again_stops_it() -> None:
 
 
 @pytest.mark.usefixtures("crashing")
+def test_one_that_is_refused_memory_stops_it() -> None:
+    """It aborts, and says why; a crash of another sample before it has no part in that."""
+    files = {"a/0.JPEG": jpeg(3) + b"@@SIGABRT@@", "a/1.JPEG": jpeg(3) + b"@@refused@@"}
+    with pytest.raises(SampleLost, match=r"'a/1\.JPEG'.*SIGABRT, no memory"):
+        isolated(files)
+    with pytest.raises(SampleLost, match=r"'a/1\.JPEG'"):
+        isolated({"a/1.JPEG": files["a/1.JPEG"], "a/2.JPEG": files["a/0.JPEG"]})
+    (outcome,) = isolated({"a/0.JPEG": files["a/0.JPEG"]})
+    assert isinstance(outcome.converted, DecoderCrashed)
+
+
+@pytest.mark.usefixtures("crashing")
 def test_one_that_hangs() -> None:
     """It is ended, although the interpreter is held all the time."""
     (outcome,) = isolated({"a/hung.JPEG": jpeg(3) + b"@@hang@@"}, SampleLimit(0.5, "fail"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dataprep.config import ShardConfig
 from dataprep.job.planning import Planned, planned
-from dataprep.job.plans import SplitPlan
 from dataprep.job.request import requested
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 
 

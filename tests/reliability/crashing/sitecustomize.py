@@ -2,10 +2,11 @@
 
 A file that ends in ``@@HOW@@`` does HOW where its bytes would be converted, in every process:
 ``SIGSEGV`` is a real fault of memory, ``SIGABRT`` a real abort, another signal is sent; ``exit`` is
-what libjpeg does by default, ``hang`` never comes back and holds the interpreter, ``once`` kills
-the process the first time (``CRASHING`` is a folder for notes of that), ``memory`` takes more than
-the group of a job has (``tests/reliability/limited.py``). With ``CRASHING=fail`` each
-is an image that cannot be decoded: what the same job gives where nothing dies.
+what libjpeg does by default, ``refused`` what Rust does where no memory is given, ``hang`` never
+comes back and holds the interpreter, ``once`` kills the process the first time (``CRASHING`` is a
+folder for notes of that), ``memory`` takes more than the group of a job has
+(``tests/reliability/limited.py``). With ``CRASHING=fail`` each is an image that cannot be decoded:
+what the same job gives where nothing dies.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ def _die(how: str, data: bytes) -> None:
     if how == "SIGSEGV":
         ctypes.string_at(0)
     elif how == "SIGABRT":
+        os.abort()
+    elif how == "refused":
+        os.write(2, b"memory allocation of 48000004 bytes failed\n")
         os.abort()
     elif how == "exit":
         os._exit(1)

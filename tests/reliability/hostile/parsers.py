@@ -46,7 +46,7 @@ FUZZED: dict[str, tuple[str, ...]] = {
     "dataprep/image/tiff.py": (IMAGES,),
     "dataprep/inspection/image_facts.py": ("outputs", "unfinished"),
     "dataprep/inspection/record_head.py": ("records", "outputs"),
-    "dataprep/job/plans.py": ("tables",),
+    "dataprep/job/split_plan.py": ("tables",),
     "dataprep/labelling/devkit.py": ("archives", "listings"),
     "dataprep/labelling/mat5.py": ("listings",),
     "dataprep/labelling/tables.py": ("listings",),

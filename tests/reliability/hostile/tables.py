@@ -20,8 +20,8 @@ from dataprep.archives.handles import Stamp
 from dataprep.archives.index_cache import IndexCache
 from dataprep.archives.tar_index import Part, TarIndex
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import SplitPlan
 from dataprep.job.retry import noted
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.receipt import Receipt, stored_files
