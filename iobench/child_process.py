@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from typing import IO
 
 from dataprep.names import escape
 from iobench.messages import Message
@@ -38,7 +39,7 @@ class ChildProcess:
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
         self._lines = os.fdopen(read_end, "rb", buffering=0)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the rest
+        self._log = _temporary_file()
         self._pending = b""
         self.closed = False
         """Whether nobody is left who could say more."""
@@ -124,6 +125,15 @@ class ChildProcess:
     def _close(self) -> None:
         self._lines.close()
         self._log.close()
+
+
+def _temporary_file() -> IO[bytes]:
+    """In the folder for temporary files; in another where that one has been removed meanwhile."""
+    try:
+        return tempfile.TemporaryFile()
+    except FileNotFoundError:
+        tempfile.tempdir = None  # looked for again
+        return tempfile.TemporaryFile()
 
 
 def _how(code: int | None) -> str:

@@ -8,6 +8,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from iobench.child_process import LOOK_EVERY_S, ChildProcess
@@ -15,10 +16,12 @@ from iobench.messages import Message, outcome_of, request
 from iobench.sampled import sampled
 from iobench.samplers.background import beside
 from iobench.samplers.settings import SamplingSettings
+from iobench.standstill import Standstill
 from iobench.trial import Outcome, Place, Status, TrialSpec
 
 _LONGEST_SAID = 300
 _GRACE_S = 2.0
+_WORTH_A_WORD_S = 1.0
 Verdict = tuple[Status, Outcome | None, str]
 
 
@@ -39,40 +42,48 @@ def run_isolated(
     this returns: its process group is killed.
     """
     with ChildProcess({**os.environ, **environment}, own_session=True) as child:
-        message = None
+        message, still_s = None, 0.0
         begun_s = time.perf_counter()
         try:
             with beside(sampling, child.pid) as meanwhile:
                 child.ask(request(spec, places, scratch))
-                message = _listen(child, time.monotonic() + timeout_s, progress)
+                message, still_s = _listen(child, timeout_s, progress)
         finally:
             _end(child, 0 if message is None else _GRACE_S)
         status, outcome, reason = _verdict(message, child, timeout_s)
         if outcome is not None and meanwhile is not None:
             outcome = sampled(outcome, meanwhile.samples, begun_s)
+        if outcome is not None and still_s >= _WORTH_A_WORD_S:
+            metrics = {**outcome.metrics, "stood_still_s": round(still_s, 1)}
+            outcome = replace(outcome, metrics=metrics)
         return status, outcome, reason
 
 
 def _listen(
-    child: ChildProcess, deadline_s: float, progress: Callable[[float, str], None]
-) -> Message | None:
-    """The last message, an empty one if the trial ended without, None if time ran out."""
+    child: ChildProcess, timeout_s: float, progress: Callable[[float, str], None]
+) -> tuple[Message | None, float]:
+    """The last message, an empty one if the trial ended without, None if time ran out; and for how
+    many seconds either side was stopped. Where this one was, that is not of the trial's time.
+    """
+    standstill = Standstill(child.pid)
     with selectors.DefaultSelector() as selector:
         selector.register(child, selectors.EVENT_READ)
-        while (left_s := deadline_s - time.monotonic()) > 0:
-            if not selector.select(min(left_s, LOOK_EVERY_S)):
+        while (left_s := timeout_s - standstill.awake_s) > 0:
+            ready = selector.select(min(left_s, LOOK_EVERY_S))
+            standstill.look()
+            if not ready:
                 # Workers that outlive it hold the pipe open.
                 if child.ended and not selector.select(0):
-                    return {}
+                    return {}, standstill.seconds
                 continue
             for message in child.messages():
                 if "progress" not in message:
-                    return message
+                    return message, standstill.seconds
                 done, unit = message["progress"]
                 progress(done, unit)
             if child.closed:
-                return {}
-    return None
+                return {}, standstill.seconds
+    return None, standstill.seconds
 
 
 def _end(child: ChildProcess, grace_s: float) -> None:

@@ -15,9 +15,11 @@ from dataprep.counted import counted
 from dataprep.credentials import without_credentials
 from dataprep.errors import DataprepError
 from dataprep.names import escape
+from iobench.alone import alone
 from iobench.config import BenchConfig
 from iobench.data.given import local_folders, require_given
 from iobench.data.made import making
+from iobench.data.same import SameData
 from iobench.data.settings import LOCAL, BucketSettings, DataSettings
 from iobench.display import Display
 from iobench.environment import describe
@@ -28,7 +30,7 @@ from iobench.others import clashes, others
 from iobench.places import Places
 from iobench.plan import places_of, trials
 from iobench.references import references
-from iobench.result import Result
+from iobench.result import Result, usable
 from iobench.rundir import RunDirectory, summarised
 from iobench.targets import describe_store
 from iobench.targets.endpoints import endpoint_of
@@ -71,7 +73,8 @@ def run(
     ``forecast`` is what was predicted of it, and is kept with what comes out.
 
     Raises:
-        RunConflict: ``folder`` holds another run, or this one without ``resume``.
+        RunConflict: ``folder`` holds another run, or this one without ``resume``, or a run is at
+            work there.
         NothingRan: all trials were skipped; the report says why.
         ConfigError: ``folder`` cannot be written, or what is to be read is not there.
         KeyboardInterrupt: after what was measured has been reported.
@@ -84,21 +87,27 @@ def run(
     directory = RunDirectory(folder)
     begun = replace(_begun(config, specs), forecast=forecast or {})
     held_against = references(config, begun.environment)
-    result = directory.open(config, begun.environment, resume=resume) or begun
-    result = replace(result, references={**result.references, **held_against})
-    directory.save(result)
-    done = {trial.id for trial in result.trials if trial.status == "done"}
-    used: dict[str, Place] = {}
-    _tell_again(result, display)
-    result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
-    try:
-        for trial, outcome in _measured(config, specs, result.trials, directory, display, used):
-            result = result.with_trial(trial)
-            directory.save(result, trial.id, outcome)
-    finally:
-        # Also after Ctrl-C: a report of what there is.
-        result = summarised(_with_making(result, used))
-        directory.finish(result)
+    with alone(folder):
+        result = directory.open(config, begun.environment, resume=resume) or begun
+        told = {**result.references, **held_against, "planned": len(specs)}
+        result = replace(result, references=told)
+        directory.save(result)
+        done = {trial.id for trial in result.trials if trial.status == "done"}
+        used: dict[str, Place] = {}
+        _tell_again(result, display)
+        result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
+        with usable(folder):
+            same = SameData(result.references.get("fingerprints", {}) if done else {})
+        try:
+            kept = result.trials
+            for trial, outcome in _measured(config, specs, kept, directory, display, used, same):
+                told = {**result.references, "fingerprints": {**same.fingerprints}}
+                result = replace(result.with_trial(trial), references=told)
+                directory.save(result, trial.id, outcome)
+        finally:
+            # Also after Ctrl-C: a report of what there is.
+            result = summarised(_with_making(result, used))
+            directory.finish(result)
     if all(trial.status == "skipped" for trial in result.trials):
         raise NothingRan(f"no trial could run: {_reasons(result)}; {directory.report} lists each")
     return Run(result, folder)
@@ -164,6 +173,7 @@ def _measured(
     directory: RunDirectory,
     display: Display,
     used: dict[str, Place],
+    same: SameData,
 ) -> Iterator[tuple[Trial, Outcome | None]]:
     done = {trial.id for trial in earlier_trials}
     so_far = [*earlier_trials]
@@ -184,7 +194,7 @@ def _measured(
             if why := hopeless.get(point) or _needless(config, spec, so_far):
                 trial, outcome = _refused(spec, "skipped", why), None
             else:
-                trial, outcome = _one(config, spec, places, directory, display)
+                trial, outcome = _one(config, spec, places, directory, display, same)
                 used.update(places.found(places_of(spec)))
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
@@ -204,6 +214,7 @@ def _one(
     places: Places,
     directory: RunDirectory,
     display: Display,
+    same: SameData,
 ) -> tuple[Trial, Outcome | None]:
     names = places_of(spec)
     try:
@@ -215,6 +226,8 @@ def _one(
     except Exception as error:  # noqa: BLE001  of a library on the way; others have another
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return _refused(spec, "failed", reason), None
+    if why := same.made_anew(found):
+        return _refused(spec, "failed", why), None
     # The wall clock says when; how long, a clock that nobody sets.
     started_s, begun_s = time.time(), time.monotonic()
     downloads = spec.params.get("access") == "file"

@@ -101,8 +101,9 @@ class RunDirectory:
         with usable(self.folder):
             summarised(found)  # before hours are spent on what could not be told in the end
         self._sweep()  # of a run that was killed
-        # Without those of a trial that was stopped before it was in the result.
-        known = [trial.id for trial in found.trials]
+        # Without those of a trial that was stopped before it was in the result as done; it may be
+        # there as one that failed the time before.
+        known = [trial.id for trial in found.trials if trial.status == "done"]
         if (kept := read_series(self.folder / SERIES, known)) is not None:
             self._series = [kept]
         if (kept := read_series(self.folder / SAMPLES, known)) is not None:

@@ -1,4 +1,4 @@
-"""How long it took to make the shards that a run reads, as their manifests keep it."""
+"""The shards that a run reads, by their manifests: which they are, and how long they took."""
 
 from __future__ import annotations
 
@@ -17,12 +17,8 @@ def making(place: Place) -> dict[str, Any] | None:
 
     Only of shards on a disk, decoded ones and such of another version aside.
     """
-    if place.holds != "shards" or place.is_remote or place.decoded:
-        return None
-    file = Path(place.uri) / keys.manifest(place.split)
-    try:
-        manifest = Manifest.from_json(file.read_bytes(), str(file))
-    except (OSError, DataprepError):
+    manifest = None if place.decoded else _manifest(place)
+    if manifest is None:
         return None
     run: Mapping[str, Any] = manifest.run
     seconds, workers = run.get("seconds"), run.get("workers")
@@ -34,3 +30,22 @@ def making(place: Place) -> dict[str, Any] | None:
         "seconds": float(seconds),
         "workers": workers if isinstance(workers, int) else None,
     }
+
+
+def fingerprint(place: Place) -> str | None:
+    """What tells these shards from others that are made at the same place; None where nothing does.
+
+    Shards that are made again of the same images in the same way have the same.
+    """
+    manifest = _manifest(place)
+    return manifest.fingerprint if manifest is not None else None
+
+
+def _manifest(place: Place) -> Manifest | None:
+    if place.holds != "shards" or place.is_remote:
+        return None
+    file = Path(place.uri) / keys.manifest(place.split)
+    try:
+        return Manifest.from_json(file.read_bytes(), str(file))
+    except (OSError, DataprepError):
+        return None

@@ -65,7 +65,36 @@ EMULATED = Rule(
     "measure with the real training loop before buying anything",
     OURS,
 )
-RULES = (NOT_SHOWN_COLD, NOT_ALL_WARM, FEW_REPEATS, CACHE_RESIDENT, EMULATED)
+STOOD_STILL = Rule(
+    "stood-still",
+    "A trial was stopped meanwhile",
+    "measurement",
+    "warning",
+    "a trial's process was stopped for a second or more, or the program that waits for it for "
+    "five: Ctrl-Z, SIGSTOP, a paused container",
+    "stood_still_s of each trial",
+    "the time may be in their figures: measure again, into another folder",
+    OURS,
+)
+UNFINISHED = Rule(
+    "unfinished",
+    "The run was stopped before its end",
+    "measurement",
+    "warning",
+    "fewer trials were tried than the config asks for",
+    "references.planned beside the trials",
+    "iobench run --resume goes on with it",
+    OURS,
+)
+RULES = (
+    UNFINISHED,
+    STOOD_STILL,
+    NOT_SHOWN_COLD,
+    NOT_ALL_WARM,
+    FEW_REPEATS,
+    CACHE_RESIDENT,
+    EMULATED,
+)
 
 
 def findings(result: Result) -> Iterator[Finding]:
@@ -74,6 +103,16 @@ def findings(result: Result) -> Iterator[Finding]:
     repeats = int(result.config.get("repeats", 0))
     if 0 < repeats < ENOUGH:
         yield FEW_REPEATS.found(f"{repeats} of each point: intervals cover less than 95 %")
+    planned = result.references.get("planned")
+    if isinstance(planned, int) and len(result.trials) < planned:
+        yield UNFINISHED.found(f"{len(result.trials):,} of {planned:,} trials were tried")
+    still = {t.id: s for t in done if (s := t.metrics.get("stood_still_s"))}
+    if still:
+        longest = max(still, key=lambda name: still[name])
+        yield STOOD_STILL.found(
+            f"{counted(len(still), 'trial')} stopped meanwhile, at most for {still[longest]:g} s: "
+            f"{longest}"
+        )
     resident = [trial for trial in done if trial.cold is not None and trial.cold.cache_resident]
     if resident:
         yield CACHE_RESIDENT.found(

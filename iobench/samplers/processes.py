@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+_STOPPED = (b"T", b"t")  # by a signal, by a debugger
 _LONGEST_BYTES = 4096  # a line of 52 numbers and a name
 
 
 class Process(NamedTuple):
-    """Its parent, its time in ticks, that of its reaped children (cutime, cstime) included, and
-    its resident set size in pages.
+    """Its parent, its time in ticks, that of its reaped children (cutime, cstime) included, its
+    resident set size in pages, and whether a signal has stopped it.
     """
 
     parent: int
     user_ticks: int
     system_ticks: int
     rss_pages: int
+    stopped: bool = False
 
 
 def descendants(root: int, proc: Path) -> set[int]:
@@ -52,7 +54,13 @@ def read_process(pid: int, proc: Path) -> Process | None:
     if len(words) < 22:
         return None
     user, system, user_reaped, system_reaped = map(int, words[11:15])
-    return Process(int(words[1]), user + user_reaped, system + system_reaped, int(words[21]))
+    return Process(
+        parent=int(words[1]),
+        user_ticks=user + user_reaped,
+        system_ticks=system + system_reaped,
+        rss_pages=int(words[21]),
+        stopped=words[0] in _STOPPED,
+    )
 
 
 def _all(proc: Path) -> Iterator[int]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
 
 from iobench.isolation import Verdict, run_isolated
 from iobench.samplers.settings import SamplingSettings
+from iobench.standstill import Standstill
 from iobench.trial import Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
@@ -182,3 +185,62 @@ def test_what_its_processes_took_is_told(third_party: ThirdParty) -> None:
     assert took["cpu_s_per_1000_samples"] == pytest.approx(
         took["cores_busy"] * took["seconds"] / took["samples"] * 1000
     )
+
+
+class Waking(Standstill):
+    """Lets go on what was stopped, once it has been seen for a second."""
+
+    last: ClassVar[int]
+
+    def __init__(self, process: int) -> None:
+        super().__init__(process)
+        self.process = process
+        Waking.last = process
+
+    def look(self) -> None:
+        super().look()
+        if self.seconds >= 1:
+            os.kill(self.process, signal.SIGCONT)  # it is there, or waited for by its parent
+
+
+def test_a_trial_that_is_stopped_meanwhile_says_so(
+    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its figures may hold that time, which nobody could tell from a slow disk."""
+    monkeypatch.setattr("iobench.isolation.Standstill", Waking)
+    stopped: list[float] = []
+
+    def stop(done: float, unit: str) -> None:
+        if not stopped:
+            os.kill(Waking.last, signal.SIGSTOP)
+            stopped.append(done)
+
+    status, outcome, _ = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
+        {},
+        timeout_s=60,
+        environment={},
+        progress=stop,
+    )
+    assert status == "done"
+    assert outcome is not None
+    assert outcome.metrics["stood_still_s"] >= 1
+
+
+def test_who_waits_for_a_trial_may_be_stopped(
+    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-Z: an outcome that is there when it goes on counts, however late that is."""
+    hour_s: list[float] = []
+    clock = partial(Standstill, clock=lambda: time.monotonic() + sum(hour_s))
+    monkeypatch.setattr("iobench.isolation.Standstill", clock)
+    status, outcome, reason = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
+        {},
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: hour_s.append(3600),
+    )
+    assert (status, reason) == ("done", "")
+    assert outcome is not None
+    assert outcome.metrics["stood_still_s"] >= 3600

@@ -25,8 +25,10 @@ GOLDEN = ROOT / "tests" / "golden" / "run-schema-1"
 OF_SOME_MACHINES = {
     *("metrics.errors.*", "metrics.shuffle_buffer_bytes", "metrics.gpu_utilisation_share"),
     *("metrics.disk_read_mb_per_s", "metrics.network_received_mb_per_s"),
+    "metrics.stood_still_s",
 }
-"""Errors need a store that fails, shuffle buffers torch, the rest a GPU, a disk and a network."""
+"""Errors need a store that fails, shuffle buffers torch, standing still somebody who stops it, the
+rest a GPU, a disk and a network."""
 
 
 def patterns(title: str) -> list[str]:
@@ -101,7 +103,7 @@ def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
 def test_references_are_on_the_page(folder: Path) -> None:
     """What a result keeps of files, and of how its shards were made."""
     kept = read(folder).references
-    assert set(kept) == {"limits", "prices", "making"}
+    assert set(kept) == {"limits", "prices", "making", "fingerprints", "planned"}
     assert kept["making"]["shards@disk"]["reencoded"] > 0
     for name in kept:
         assert f"`references.{name}`" in PAGE

@@ -5,22 +5,26 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+import dataprep
 from dataprep.errors import ConfigError
+from dataprep.sample import draw_tree
 from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
 from iobench.errors import NothingRan, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.probes.object_store.reach import OVERLOADED
-from iobench.rundir import read
+from iobench.result import Result
+from iobench.rundir import read, summarised
 from iobench.s3_server import MotoServer
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
@@ -55,6 +59,24 @@ def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
 def by_loader(trials: Any) -> dict[str, Trial]:
     """Trials by the loader that they tried."""
     return {trial.params["loader"]: trial for trial in trials}
+
+
+def _codes(result: Result) -> set[str]:
+    """Of its findings."""
+    return {finding.code for finding in result.findings}
+
+
+class Swapping(Lines):
+    """Does something after the first trial."""
+
+    def __init__(self, stream: io.StringIO, between: Callable[[], None]) -> None:
+        super().__init__(stream)
+        self.between = between
+
+    def end(self, trial: Trial) -> None:
+        super().end(trial)
+        if trial.repeat == 0:
+            self.between()
 
 
 class Mixed:
@@ -305,13 +327,38 @@ class TestResume:
             measured(values, folder)
         monkeypatch.setattr(Path, "replace", replace)
         kept = read(folder).trials
+        assert ("unfinished" in _codes(summarised(read(folder)))) == (len(kept) < 4)
         again = measured(values, folder, resume=True)
+        assert "unfinished" not in _codes(again.result)
         assert [trial.status for trial in again.result.trials] == ["done"] * 4
         assert again.result.trials[: len(kept)] == kept
         steps = pd.read_parquet(folder / "series.parquet")
         assert steps.groupby("trial").size().nunique() == 1
         assert steps["trial"].nunique() == 2
         assert not list(folder.glob("*.partial"))
+
+    def test_shards_that_were_made_anew_are_not_mixed_in(
+        self, configs: Configs, small_data: dict[str, Any], tmp_path: Path
+    ) -> None:
+        """Under one name they would be repeats of one point; the same again are no others."""
+        photos, shards = tmp_path / "photos", tmp_path / "shards"
+        draw_tree(photos, images=4, classes=2)
+
+        def make(size: int) -> None:
+            shutil.rmtree(shards, ignore_errors=True)
+            asked = {"source": str(photos), "output": str(shards), "image": {"size": size}}
+            dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+
+        make(32)
+        values = configs.values(data={"shards": str(shards)}, repeats=2, loaders=loaders("raw"))
+        values["loaders"][0]["batch_size"] = 1
+        other = Swapping(io.StringIO(), lambda: make(48))
+        first = run.run(BenchConfig.model_validate(values), tmp_path / "run", other)
+        assert [trial.status for trial in first.result.trials] == ["done", "failed"]
+        assert f"shards@disk ({shards}) were made anew" in first.result.trials[1].reason
+        assert measured(values, tmp_path / "run", resume=True).exit_code == 1
+        make(32)
+        assert measured(values, tmp_path / "run", resume=True).exit_code == 0
 
     def test_bounds_may_change(self, configs: Configs, tmp_path: Path) -> None:
         """A trial may be given more time, and a run more money: what is measured is the same."""
@@ -354,6 +401,21 @@ class TestResume:
         with pytest.raises(RunConflict, match=r"another config \(data\.images, repeats differ\)"):
             measured(other, folder, resume=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+    def test_a_run_at_work_is_not_gone_on_with(self, configs: Configs, tmp_path: Path) -> None:
+        """Two would disturb each other's figures, and each replace what the other has saved."""
+        values, folder = configs.values(loaders=NULL), tmp_path / "run"
+        refused: list[str] = []
+
+        class Second(Lines):
+            def begin(self, spec: TrialSpec) -> None:
+                with pytest.raises(RunConflict, match="another run is at work in") as caught:
+                    measured(values, folder, resume=True)
+                refused.append(str(caught.value))
+
+        run.run(BenchConfig.model_validate(values), folder, Second(io.StringIO()))
+        assert len(refused) == 1
+        assert measured(values, folder, resume=True).exit_code == 0
 
 
 @pytest.mark.parametrize(("gain", "tried"), [(1.0, {2, 3}), (None, {2, 3, 4})])

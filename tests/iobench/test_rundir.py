@@ -112,6 +112,18 @@ class TestSave:
         found = pd.read_parquet(opened.folder / "series.parquet")
         assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/torn/0"] * 2
 
+    def test_steps_of_a_trial_that_is_tried_again_are_there_once(
+        self, opened: RunDirectory
+    ) -> None:
+        """It failed, was done the next time, and that run was killed before it could say so."""
+        failed = begun().with_trial(replace(trial("again"), status="failed", metrics={}))
+        opened.save(failed, "loader/again/0", Outcome({}, series=SERIES))
+        again = RunDirectory(opened.folder)
+        again.open(CONFIG, begun().environment, resume=True)
+        again.save(begun().with_trial(trial("again")), "loader/again/0", Outcome({}, series=SERIES))
+        found = pd.read_parquet(opened.folder / "series.parquet")
+        assert list(found["step"]) == [0, 1]
+
     def test_samples_are_kept_and_go_on_too(self, opened: RunDirectory) -> None:
         """In a table of their own: a reading is no step."""
         kept = begun().with_trial(trial("kept"))

@@ -9,7 +9,7 @@ from iobench.result import Finding, Result
 _TONES: dict[str, Tone] = {"problem": "alert", "warning": "caution", "info": "plain"}
 _ORDER = {"problem": 0, "warning": 1, "info": 2}
 _QUALIFYING = (
-    *("few-repeats", "not-shown-cold", "not-all-warm", "ranks-differ"),
+    *("unfinished", "stood-still", "few-repeats", "not-shown-cold", "not-all-warm", "ranks-differ"),
     *("instrumentation", "emulated"),
 )
 _WIDE = 0.5

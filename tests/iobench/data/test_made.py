@@ -1,4 +1,4 @@
-"""How long making took, by the manifest."""
+"""Which shards they are and how long they took, by the manifest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import dataprep
 from dataprep.sample import draw_tree
-from iobench.data.made import making
+from iobench.data.made import fingerprint, making
 from iobench.trial import Place
 
 
@@ -57,3 +57,16 @@ def test_a_manifest_without_a_time_tells_nothing(shards: Path, tmp_path: Path) -
     content["run"].pop("seconds")
     (tmp_path / "train.manifest.json").write_text(json.dumps(content))
     assert making(Place(str(tmp_path), "shards")) is None
+
+
+def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
+    """Others are others; what has no manifest tells nothing."""
+    photos = shards.parent / "photos"
+    for name, size in (("same", 64), ("other", 32)):
+        asked = {"source": str(photos), "output": str(tmp_path / name), "image": {"size": size}}
+        dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+    first = fingerprint(Place(str(shards), "shards"))
+    assert first is not None
+    assert fingerprint(Place(str(tmp_path / "same"), "shards")) == first
+    assert fingerprint(Place(str(tmp_path / "other"), "shards")) != first
+    assert fingerprint(Place(str(photos), "files")) is None

@@ -57,6 +57,26 @@ def test_data_that_fit_in_memory() -> None:
     assert codes(trials) == ["cache-resident"]
 
 
+def test_a_run_that_was_stopped_is_no_whole_one() -> None:
+    """How much of it is there; older results do not tell how much was asked for."""
+    trials = loops([4.0], group="b")
+    whole = replace(result(trials, repeats=6), references={"planned": len(trials)})
+    assert not list(findings(whole))
+    (found,) = findings(replace(whole, references={"planned": 1200}))
+    assert (found.code, found.severity) == ("unfinished", "warning")
+    assert found.evidence == f"{len(trials)} of 1,200 trials were tried"
+    assert not list(findings(replace(whole, references={"planned": "all"})))
+
+
+def test_what_was_stopped_meanwhile_is_named() -> None:
+    """How many trials, and which for longest; without a word of it there is no finding."""
+    first, second = loops([4.0], stood_still_s=2.0), loops([4.0], group="b", stood_still_s=61.5)
+    (found,) = findings(result([*first, *second, *loops([4.0], group="c")], repeats=6))
+    assert (found.code, found.severity) == ("stood-still", "warning")
+    assert found.evidence.startswith("2 trials stopped meanwhile, at most for 61.5 s: train/")
+    assert "group=b" in found.evidence
+
+
 def test_emulated_groups_are_named() -> None:
     """All of them, sorted."""
     trials = loops([4.0], group="b", emulated=True) + loops([4.0], group="a", emulated=True)
