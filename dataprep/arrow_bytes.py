@@ -7,6 +7,9 @@ object they need the interpreter for it, and one that is about to end is aborted
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pyarrow as pa
 
 from dataprep.parquet_bounds import require_rows
@@ -28,3 +31,15 @@ def parquet(data: bytes | bytearray) -> pa.BufferReader:
     source = readable(data)
     require_rows(source, len(data))
     return source
+
+
+def require_enough(error: Exception) -> None:
+    """That it was not for lack of memory or threads, of which Arrow tells as of a broken file.
+
+    Raises:
+        MemoryError, RuntimeError: it was; with the words of Python for it.
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    if os.strerror(errno.EAGAIN) in str(error):
+        raise RuntimeError("can't start new thread") from error

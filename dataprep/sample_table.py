@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataprep.arrow_bytes import parquet
+from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.arrow_columns import numbers, texts
 from dataprep.manifest import OUT_OF_BOUNDS, FormatEntry, SampleCounts, out_of_bounds
 from dataprep.receipt import Row
@@ -120,18 +120,16 @@ class SampleTable:
         """Whether ``stored`` holds these rows, whichever version of Arrow wrote them."""
         try:
             return bool(pq.read_table(parquet(stored)).equals(self.table()))
-        except MemoryError:  # Arrow's own is an ArrowException too
-            raise
-        except (pa.ArrowException, OSError, ValueError):
+        except (pa.ArrowException, OSError, ValueError) as error:
+            require_enough(error)
             return False
 
     def differing_shards(self, stored: bytes) -> list[int]:
         """The shards whose rows ``stored`` has otherwise; none where more than rows differ."""
         try:
             found, wanted = pq.read_table(parquet(stored)), self.table()
-        except MemoryError:  # Arrow's own is an ArrowException too
-            raise
-        except (pa.ArrowException, OSError, ValueError):
+        except (pa.ArrowException, OSError, ValueError) as error:
+            require_enough(error)
             return []
         if len(found) != len(wanted) or not found.schema.equals(wanted.schema):
             return []

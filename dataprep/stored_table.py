@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.arrow_bytes import parquet, readable
+from dataprep.arrow_bytes import parquet, readable, require_enough
 from dataprep.counted import counted
 from dataprep.errors import DatasetError, ObjectNotFound
 from dataprep.manifest import Manifest
@@ -76,9 +76,8 @@ class StoredTable:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except MemoryError:  # Arrow's own is an ArrowException too
-            raise
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            require_enough(error)
             raise DatasetError(
                 f"{self.name}: damaged, or not a table of samples: {self.remedy}"
             ) from error

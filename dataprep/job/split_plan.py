@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dataprep.arrow_bytes import parquet
+from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.errors import DatasetError
@@ -134,9 +134,8 @@ class SplitPlan:
             table = pq.read_table(parquet(data))
             found = cls._of(table)
             found._require_sound()
-        except MemoryError:  # Arrow's own is an ArrowException too
-            raise
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            require_enough(error)
             why = " ".join(str(error).split())[:200]
             raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
         return found

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from dataprep.arrow_bytes import parquet, readable
+from dataprep.arrow_bytes import parquet, readable, require_enough
 from dataprep.errors import SourceError
 from dataprep.names import unescape
 from dataprep.parquet_bounds import require_texts
@@ -92,9 +92,8 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         source = parquet(data)
         file = pq.ParquetFile(source)
         names = [str(column) for column in file.schema_arrow.names]
-    except MemoryError:  # Arrow's own is an ArrowException too
-        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        require_enough(error)
         raise _no_parquet(name, error) from None
     path, *labels = _wanted(names, name, options, True)
     _require_paths(file.schema_arrow.field(path), name)
@@ -105,9 +104,8 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
     try:
         require_texts(source, len(data), sorted(texts))
         table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
-    except MemoryError:  # Arrow's own is an ArrowException too
-        raise
     except (pa.ArrowException, OSError) as error:
+        require_enough(error)
         raise _no_parquet(name, error) from None
     columns = [_column(table, names, position) for position in (path, *labels)]
     try:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import keys
-from dataprep.arrow_bytes import parquet
+from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
@@ -172,9 +172,8 @@ def _values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as the plan has them."""
     try:
         file = pq.ParquetFile(parquet(plan))
-    except MemoryError:  # Arrow's own is an ArrowException too
-        raise
     except (pa.ArrowException, OSError) as error:
+        require_enough(error)
         raise ValueError(f"the plan: {error}") from None
     if "values" not in file.schema_arrow.names:
         return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -81,15 +83,26 @@ READERS: dict[str, Callable[[bytes], object]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (pa.ArrowMemoryError("malloc of size 9 failed"), MemoryError),
+        (pa.ArrowException(f"launch worker: {os.strerror(errno.EAGAIN)}"), RuntimeError),
+    ],
+    ids=["memory", "threads"],
+)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-def test_too_little_memory_is_no_damage(
-    reader: Callable[[bytes], object], monkeypatch: pytest.MonkeyPatch
+def test_too_little_of_anything_is_no_damage(
+    reader: Callable[[bytes], object],
+    error: Exception,
+    raised: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody is told to remove a sound table; Arrow's own error of it is an ArrowException too."""
+    """Nobody is told to remove a sound table."""
 
     def refuse(*_: object) -> None:
-        raise pa.ArrowMemoryError("malloc of size 9 failed")
+        raise error
 
     monkeypatch.setattr(pq, "read_metadata", refuse)
-    with pytest.raises(MemoryError):
+    with pytest.raises(raised):
         reader(_file(pa.array(["a"])))
