@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,7 @@ start(app, Toy)
 
 
 def toy(streams: str, command: str, file: object) -> subprocess.CompletedProcess[str]:
-    """The program above, its streams as a shell makes them."""
+    """The program above, its streams as a shell makes them; under nohup or not."""
     return subprocess.run(
         ["sh", "-c", f'"$0" -c "$TOY" {command} "{file}" {streams}', sys.executable],
         stdin=subprocess.DEVNULL,
@@ -58,6 +59,7 @@ def toy(streams: str, command: str, file: object) -> subprocess.CompletedProcess
         env={**os.environ, "TOY": TOY},
         timeout=60,
         check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
 
 

@@ -109,7 +109,7 @@ def limited(folder: Path, data: bytes, small: bytes, spare: int) -> str:
 def test_a_limited_process(container: str, how: dict[str, Any], tmp_path: Path) -> None:
     """Of an image for which there is not memory enough it never says that it is broken."""
     sink = io.BytesIO()
-    Image.new("RGB", (5000, 4000), (9, 90, 200)).save(sink, container, **how)
+    Image.new("RGB", (3000, 2000), (9, 90, 200)).save(sink, container, **how)
     small = encoded(container, 300, 200, **how)
     assert limited(tmp_path, sink.getvalue(), small, 10_000_000) == "MemoryError"
 

@@ -43,6 +43,7 @@ FUZZED: dict[str, tuple[str, ...]] = {
     "dataprep/image/orientation.py": (IMAGES,),
     "dataprep/image/png.py": (IMAGES,),
     "dataprep/image/scans.py": (IMAGES,),
+    "dataprep/image/shortage.py": (IMAGES,),
     "dataprep/image/tiff.py": (IMAGES,),
     "dataprep/inspection/image_facts.py": ("outputs", "unfinished"),
     "dataprep/inspection/record_head.py": ("records", "outputs"),
