@@ -16,13 +16,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Of libjpeg-turbo, Pillow, libavif, OpenCV; what Rust and C++ say before they abort; and libwebp's
-# numbers of the two errors of its encoder.
+# Of libjpeg-turbo, Pillow, libavif, OpenCV, and libwebp's two numbers. Errors tell a few bytes of a
+# file as well, or a word of it: none so much as this.
 _SAID = re.compile(
-    r"insufficient memory|out ?of ?memory|memory allocation|allocation failed|failed to allocate"
-    r"|bad_alloc|encoding error [12]$",
-    re.IGNORECASE,
+    r"Insufficient memory \(case \d+\)|out of memory when (read|writ)ing|: Out of memory$"
+    r"|Failed to allocate \d+ bytes|^encoding error [12]$"
 )
+_BEFORE_AN_ABORT = re.compile(
+    r"memory allocation of \d+ bytes failed|'std::bad_alloc'"
+)  # Rust, C++
 # libwebp and dav1d say no more than that it did not work. They take some ten bytes a pixel, in each
 # of a few threads.
 _BYTES_PER_PIXEL = 32
@@ -49,13 +51,15 @@ def told_apart(data: bytes, max_pixels: int) -> Iterator[None]:
         raise
 
 
-def is_told(words: str) -> bool:
-    """PURE. Whether a codec's words tell of memory."""
-    return bool(_SAID.search(words))
+def aborted(said: str) -> bool:
+    """PURE. Whether a process that aborted after these words lacked memory."""
+    return bool(_BEFORE_AN_ABORT.search(said))
 
 
 def _is_cause(error: Exception, data: bytes, max_pixels: int) -> bool:
-    if is_told(str(error)):
+    if not _is_limited():  # a damaged size is refused with the same words
+        return False
+    if _SAID.search(str(error)):
         return True
     pixels = silent_pixels(data)
     return 0 < pixels <= max_pixels and not _is_room(_BYTES_BESIDE + _BYTES_PER_PIXEL * pixels)
@@ -84,10 +88,12 @@ def _little(data: bytes) -> int:
     return int.from_bytes(data, "little")
 
 
+def _is_limited() -> bool:
+    return any(resource.getrlimit(limit)[0] != resource.RLIM_INFINITY for limit in _LIMITS)
+
+
 def _is_room(size: int) -> bool:
-    """Whether the limits of this process allow so many bytes more."""
-    if all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in _LIMITS):
-        return True
+    """Whether this process may allocate so many bytes more."""
     try:
         np.empty(size, np.uint8)
     except MemoryError:

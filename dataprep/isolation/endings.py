@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, SampleLost
 from dataprep.execution import SampleLimit
-from dataprep.image.shortage import is_told
+from dataprep.image.shortage import aborted
 from dataprep.names import escape
 
 FAULTS = frozenset(
@@ -49,7 +49,7 @@ def ending_of(returncode: int, sha256: str, said: str = "") -> Ending:
         return Ending("fault", f"exit code {returncode}", sha256)
     known = -returncode in {*signal.Signals}
     name = signal.Signals(-returncode).name if known else f"signal {-returncode}"
-    if returncode == -signal.SIGABRT and is_told(said):
+    if returncode == -signal.SIGABRT and aborted(said):
         return Ending("killed", f"{name}, no memory", sha256)
     return Ending("fault" if -returncode in FAULTS else "killed", name, sha256)
 

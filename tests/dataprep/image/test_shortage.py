@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -27,27 +28,51 @@ def encoded(container: str, width: int, height: int, **how: Any) -> bytes:
     return sink.getvalue()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "corrupt JPEG: Insufficient memory (case 4)",  # libjpeg-turbo
-        "broken image: Pixel allocation failed: Out of memory",  # libavif
-        "out of memory when reading image file",  # Pillow
-        "encoding error 1",  # libwebp, VP8_ENC_ERROR_OUT_OF_MEMORY
-        "OpenCV(4.12) Failed to allocate 9 bytes in function 'OutOfMemoryError'",
-    ],
-)
+SAID = [
+    "corrupt JPEG: Insufficient memory (case 4)",  # libjpeg-turbo
+    "broken image: Pixel allocation failed: Out of memory",  # libavif
+    "out of memory when reading image file",  # Pillow
+    "encoding error 1",  # libwebp, VP8_ENC_ERROR_OUT_OF_MEMORY
+    "OpenCV(4.12) Failed to allocate 9 bytes in function 'OutOfMemoryError'",
+]
+
+
+@pytest.fixture
+def under_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that may not allocate whatever it likes, though a lot."""
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: (2**50, 2**50))
+
+
+@pytest.mark.usefixtures("under_a_limit")
+@pytest.mark.parametrize("words", SAID)
 def test_those_that_say_so(words: str) -> None:
     """Whatever kind of error they raise."""
     with pytest.raises(MemoryError, match="too little memory"), told_apart(b"", 1):
         raise CorruptImage(words)
 
 
+@pytest.mark.usefixtures("under_a_limit")
 @pytest.mark.parametrize("words", ["encoding error 10", SILENT, "Premature end of JPEG file"])
 def test_those_that_do_not(words: str) -> None:
     """Their error stays theirs."""
     with pytest.raises(CorruptImage, match=words), told_apart(encoded("PNG", 9, 9), 10**6):
         raise CorruptImage(words)
+
+
+@pytest.mark.parametrize("words", SAID)
+def test_where_nothing_is_limited_a_size_was_damaged(words: str) -> None:
+    """No file can stop a job by it."""
+    with pytest.raises(CorruptImage), told_apart(b"", 1):
+        raise CorruptImage(words)
+
+
+@pytest.mark.usefixtures("under_a_limit")
+@pytest.mark.parametrize("word", [b"outofmemory", b"bad_alloc", b"Out of memor"])
+@pytest.mark.parametrize("before", [b"", b"P6 ", b"P6 9 9 "])
+def test_no_file_says_it_of_itself(before: bytes, word: bytes) -> None:
+    """Errors tell how a file begins, and words of its header."""
+    with pytest.raises(ImageError):
+        convert(before + word + b" 255\n")
 
 
 @pytest.mark.parametrize(
