@@ -31,8 +31,8 @@ class DaskOptions(BaseModel):
     """How many. (default: one for each processor that affinity and control group allow)"""
 
     processes: bool | Literal["auto"] = "auto"
-    """`auto`: Dask's threads in this process for small jobs, one-thread worker processes for
-    others."""
+    """`auto` and `true`: worker processes of one thread each. `false`: this process alone, for
+    notebooks and tests; an image that crashes a codec then ends the program."""
 
     memory_limit: ByteSize = ByteSize(2 * 10**9)
     """Of each worker process."""
@@ -54,8 +54,8 @@ class DaskOptions(BaseModel):
     """Shards that all workers store at a time."""
 
     sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
-    """Seconds that one image may take to be converted, far beyond what any should. A worker process
-    that takes longer is ended; see `hung_samples`."""
+    """Seconds that one image may take to be read and converted, far more than any should need. A
+    worker process that takes longer is ended; see `hung_samples`."""
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
     """Of a shard after a store error or a lost worker."""

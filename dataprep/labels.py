@@ -13,12 +13,12 @@ from typing import NamedTuple
 from dataprep.counted import counted
 from dataprep.errors import DatasetError, OutputConflict
 from dataprep.json_types import require, typed
-from dataprep.names import escape, to_bytes, unescape
+from dataprep.names import by_bytes, escape_all, unescape
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
-_SYNSET = re.compile(r"n\d{8}")
 _NUMBERED = re.compile(r"\d+\.(.+)")
+_as_json = json.encoder.encode_basestring_ascii
 _WHOLE = re.compile(r"0|[1-9][0-9]*")
 
 
@@ -44,9 +44,8 @@ class _Stored:
     classes: tuple[_Class, ...]
 
 
-def is_synset(name: str) -> bool:
-    """Whether ``name`` is a WordNet id such as ``n01440764``."""
-    return _SYNSET.fullmatch(name) is not None
+is_synset = re.compile(r"n\d{8}").fullmatch
+"""Whether a name is a WordNet id such as ``n01440764``: a match, or None."""
 
 
 def are_whole(names: Collection[str]) -> bool:
@@ -63,15 +62,20 @@ class LabelSpace:
     @classmethod
     def of(cls, names: Iterable[str]) -> LabelSpace:
         """The space of these class folders, each once."""
-        return cls.in_order(sorted(set(names), key=to_bytes))
+        return cls.in_order(by_bytes(set(names)))
 
     @classmethod
     def in_order(cls, names: Sequence[str]) -> LabelSpace:
         """The space of these classes, labels in the order given; no name stands there twice."""
-        return cls(tuple(Label(i, name, _text(name)) for i, name in enumerate(names)))
+        labels = [
+            Label(i, name, "" if is_synset(name) else _text(name)) for i, name in enumerate(names)
+        ]
+        return cls(tuple(labels))
 
     def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
         """The same classes, called as ``texts`` says where it says something."""
+        if not texts:
+            return self
         return LabelSpace(
             tuple(label._replace(text=texts.get(label.synset, label.text)) for label in self.labels)
         )
@@ -94,10 +98,10 @@ class LabelSpace:
         """Class name to what people call it."""
         return {label.synset: label.text for label in self.labels}
 
-    @property
+    @cached_property
     def are_synsets(self) -> bool:
         """Whether every class is a WordNet synset."""
-        return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
+        return bool(self.labels) and all(map(is_synset, [label.synset for label in self.labels]))
 
     def require(self, names: Iterable[str], split: str) -> None:
         """Refuse a split whose classes are not all in this space.
@@ -105,7 +109,7 @@ class LabelSpace:
         Raises:
             OutputConflict: it names the classes that are not.
         """
-        strangers = sorted(set(names) - self.index.keys(), key=to_bytes)
+        strangers = by_bytes(set(names) - self.index.keys())
         if strangers:
             shown = ", ".join(repr(name) for name in strangers[:5])
             more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
@@ -141,11 +145,15 @@ class LabelSpace:
 
     def to_json(self) -> bytes:
         """``labels.json``."""
+        synsets = map(_as_json, escape_all([label.synset for label in self.labels]))
+        texts = map(_as_json, escape_all([label.text for label in self.labels]))
+        # As json.dumps with indent=1 writes it, which is slow for many classes.
         rows = [
-            {"index": label.index, "synset": escape(label.synset), "text": escape(label.text)}
-            for label in self.labels
+            f'{{\n   "index": {index},\n   "synset": {synset},\n   "text": {text}\n  }}'
+            for index, (synset, text) in enumerate(zip(synsets, texts, strict=True))
         ]
-        return json.dumps({"schema": SCHEMA, "classes": rows}, indent=1).encode() + b"\n"
+        classes = "[\n  " + ",\n  ".join(rows) + "\n ]" if rows else "[]"
+        return f'{{\n "schema": {SCHEMA},\n "classes": {classes}\n}}\n'.encode()
 
     @classmethod
     def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:
@@ -170,8 +178,6 @@ def _shown(name: str | None) -> str:
 
 
 def _text(name: str) -> str:
-    """A readable text: Caltech's ``001.ak47`` is "ak47", a synset says nothing by itself."""
-    if is_synset(name):
-        return ""
+    """A readable text: Caltech's ``001.ak47`` is "ak47"."""
     numbered = _NUMBERED.fullmatch(name)
     return numbered[1] if numbered else name

@@ -12,15 +12,37 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_CODEC = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+CODEC = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+"""How ``str.encode`` gives a name's own bytes."""
+
 _ESCAPED = re.compile(rb"\\(\\|x[0-9a-f]{2})")
 
 
 def escape(name: str) -> str:
     """The name as one line of valid text without tabs."""
     return _SPECIAL.sub(_escape_one, name)
+
+
+def escape_all(names: Sequence[str]) -> list[str]:
+    """``escape`` for many names, most of which have nothing to escape."""
+    if _SPECIAL.search("".join(names)) is None:
+        return [*names]
+    return [escape(name) for name in names]
+
+
+def unescape_all(texts: Sequence[str]) -> list[str]:
+    """The names that ``escape_all`` was given."""
+    return [unescape(text) if "\\" in text else text for text in texts]
+
+
+def by_bytes(names: Iterable[str]) -> list[str]:
+    """The names in the order of their bytes."""
+    found = [*names]
+    found.sort(key=None if "".join(found).isascii() else to_bytes)
+    return found
 
 
 def unescape(text: str) -> str:
@@ -32,7 +54,7 @@ def unescape(text: str) -> str:
 
 def to_bytes(name: str) -> bytes:
     """The name's own bytes: ``os.fsencode`` in a third of its time."""
-    return name.encode(*_CODEC)
+    return name.encode(*CODEC)
 
 
 def _escape_one(match: re.Match[str]) -> str:

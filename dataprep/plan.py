@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.names import to_bytes
+from dataprep.names import CODEC
 
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
@@ -106,7 +106,7 @@ def _by_hash(
 ) -> NDArray[np.int64]:
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [
-        hashlib.blake2b(to_bytes(names[row]), digest_size=16, key=key, person=purpose).digest()
+        hashlib.blake2b(names[row].encode(*CODEC), digest_size=16, key=key, person=purpose).digest()
         for row in rows.tolist()
     ]
     order = sorted(range(len(hashes)), key=hashes.__getitem__)

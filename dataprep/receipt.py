@@ -6,15 +6,21 @@ A receipt has no time stamps: the same shard gives the same receipt.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
 from dataprep.errors import CorruptRecord
 from dataprep.json_types import require, same_type, typed
 from dataprep.schema import malformed_as, parse
 
 SCHEMA = 1
+
+
+Place: TypeAlias = tuple[int, int, int]
+"""Offset, length and CRC-32C of an encoded record."""
 
 
 class Row(NamedTuple):
@@ -46,7 +52,7 @@ class Row(NamedTuple):
     image_bytes: int = 0
     boxes: int | None = None
     values: tuple[float, ...] | None = None
-    records: Mapping[str, tuple[int, int, int]] | None = None
+    records: Mapping[str, Place] | None = None
 
 
 # Columns that only some jobs have, and receipts of before not at all.
@@ -82,6 +88,46 @@ class StoredShard:
         return self.file, *self.indexes
 
 
+@dataclass(frozen=True)
+class Samples:
+    """Rows of the samples table as columns: by the fields of ``Row``, and places by format.
+
+    ``boxes`` and ``values`` are absent where no sample has any.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+    records: Mapping[str, Sequence[Place | None]]
+
+    def __len__(self) -> int:
+        return len(self.columns["number"])
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], formats: Iterable[str] = ()) -> Samples:
+        """The columns of some rows."""
+        every = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
+        columns = {name: list(values) for name, values in zip(Row._fields, every, strict=True)}
+        places = columns.pop("records")
+        for name in _OPTIONAL:
+            if all(value is None for value in columns[name]):
+                del columns[name]
+        return cls(columns, {name: [(one or {}).get(name) for one in places] for name in formats})
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """A ``Row`` for each sample."""
+        none = [None] * len(self)
+        columns = [self.columns[name] for name in _SCALARS]
+        optional = [self.columns.get(name, none) for name in _OPTIONAL]
+        places: Iterable[tuple[Place | None, ...]] = [()] * len(self)
+        if self.records:
+            places = zip(*self.records.values(), strict=True)
+        records = [
+            {name: place for name, place in zip(self.records, each, strict=True) if place}
+            for each in places
+        ]
+        return [Row(*values) for values in zip(*columns, *optional, records, strict=True)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Told:
     """A receipt but for its samples."""
@@ -103,24 +149,19 @@ class Receipt:
     shard: int
     shards: int
     formats: Mapping[str, StoredShard]
-    rows: Sequence[Row]
+    samples: Samples
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """A ``Row`` for each sample."""
+        return self.samples.rows
 
     def without_rows(self) -> Receipt:
         """What it says of the shard alone."""
-        return replace(self, rows=())
+        return replace(self, samples=Samples.of([]))
 
     def to_json(self) -> bytes:
-        """As stored: rows become columns."""
-        every = zip(*self.rows, strict=True) if self.rows else [()] * len(Row._fields)
-        columns = dict(zip(Row._fields, every, strict=True))
-        samples = {name: columns[name] for name in _SCALARS}
-        for name in _OPTIONAL:
-            if any(value is not None for value in columns[name]):
-                samples[name] = columns[name]
-        records = {
-            name: [(placed or {}).get(name) for placed in columns["records"]]
-            for name in self.formats
-        }
+        """As stored."""
         content = {
             "schema": SCHEMA,
             "fingerprint": self.fingerprint,
@@ -128,7 +169,7 @@ class Receipt:
             "shard": self.shard,
             "shards": self.shards,
             "formats": {name: asdict(shard) for name, shard in self.formats.items()},
-            "samples": {**samples, "records": records},
+            "samples": {**self.samples.columns, "records": self.samples.records},
         }
         return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
@@ -142,8 +183,8 @@ class Receipt:
         """
         with malformed_as(CorruptRecord, f"{name}: not a receipt"):
             told = _told(parse(data, name, SCHEMA))
-            rows = _rows(dict(told.samples))
-            return cls(told.fingerprint, told.split, told.shard, told.shards, told.formats, rows)
+            samples = _samples(dict(told.samples))
+            return cls(told.fingerprint, told.split, told.shard, told.shards, told.formats, samples)
 
 
 def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
@@ -171,26 +212,36 @@ def _told(content: dict[str, Any]) -> _Told:
     return told
 
 
-def _rows(samples: dict[str, Any]) -> list[Row]:
+def _samples(samples: dict[str, Any]) -> Samples:
     count = len(samples["number"])
     # Receipts of earlier versions do not know how large images are.
     samples.setdefault("image_bytes", [0] * count)
-    columns = [_column(samples, name) for name in _SCALARS]
-    placed = typed(_Records, samples).records
-    records = [
-        {name: place for name, place in zip(placed, places, strict=True) if place}
-        for places in (zip(*placed.values(), strict=True) if placed else [()] * count)
-    ]
-    for name, places in placed.items():
-        written = [place for place in places if place]
-        least = min((number for place in written for number in place), default=0)
-        require(least >= 0, f"'samples.records.{name}' has a number below 0")
+    columns: dict[str, Sequence[Any]] = {name: _column(samples, name) for name in _SCALARS}
+    records = {
+        name: _places(places, f"samples.records.{name}")
+        for name, places in typed(_Records, samples).records.items()
+    }
     optional = typed(_Optional, samples)
-    most = max((number for number in optional.boxes or () if number is not None), default=0)
-    require(most < 2**31, "'samples.boxes' is out of bounds")
-    boxes = optional.boxes or [None] * count
-    values = [each or None for each in optional.values or [None] * count]
-    return [Row(*row) for row in zip(*columns, boxes, values, records, strict=True)]
+    if optional.boxes is not None:
+        most = max((number for number in optional.boxes if number is not None), default=0)
+        require(most < 2**31, "'samples.boxes' is out of bounds")
+        columns["boxes"] = list(optional.boxes)
+    if optional.values is not None:
+        columns["values"] = [each or None for each in optional.values]
+    for name, values in (*columns.items(), *records.items()):
+        require(len(values) == count, f"'samples.{name}' has {len(values)} values, not {count}")
+    return Samples(columns, records)
+
+
+def _places(places: Any, key: str) -> list[Place | None]:
+    """Offset, length and CRC-32C of each record, or None where a sample has no record."""
+    require(type(places) is list, f"{key!r} is not a list")
+    written = [place for place in places if place is not None]
+    require({*map(type, written)} <= {list}, f"{key!r} has a place that is no list")
+    require({*map(len, written)} <= {3}, f"{key!r} has a place of other than three numbers")
+    least = min(same_type([*chain.from_iterable(written)], int, key), default=0)
+    require(least >= 0, f"{key!r} has a number below 0")
+    return [None if place is None else (place[0], place[1], place[2]) for place in places]
 
 
 def _column(samples: dict[str, Any], name: str) -> list[Any]:
@@ -205,7 +256,7 @@ def _column(samples: dict[str, Any], name: str) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    records: Mapping[str, tuple[tuple[int, int, int] | None, ...]]
+    records: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

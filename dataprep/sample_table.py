@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.arrow_columns import numbers, texts
 from dataprep.manifest import OUT_OF_BOUNDS, FormatEntry, SampleCounts, out_of_bounds
-from dataprep.receipt import Row
+from dataprep.receipt import Samples
 
 _LATER = "image_bytes"
 """A column that outputs of earlier versions do not have, and no row of theirs a value for."""
@@ -48,6 +48,7 @@ _OPTIONAL: tuple[tuple[str, pa.DataType], ...] = (
 )
 
 _EXAMPLES = 3
+_TOLD = ("source", "status", "reason", "kind")
 
 
 class SampleTable:
@@ -59,7 +60,7 @@ class SampleTable:
 
     def __init__(self, format_names: Sequence[str]) -> None:
         self._format_names = tuple(format_names)
-        self._parts: list[pa.Table] = [self._part([], None)]
+        self._parts: list[pa.Table] = [self._part(Samples.of([]), None)]
         self._statuses: Counter[str] = Counter()
         self._actions: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
@@ -70,21 +71,25 @@ class SampleTable:
         self.skip_reasons: Counter[str] = Counter()
         """How many were skipped by the listing's reason, or by the kind of what they hold."""
 
-    def add(self, rows: Sequence[Row], shard: int | None) -> None:
-        """Append rows of one shard, or of none."""
-        self._parts.append(self._part(rows, shard))
-        for row in rows:
-            self._statuses[row.status] += 1
-            self._actions[row.action] += 1
-            self._kinds.update(note for note in row.notes.split(",") if note)
-            if row.status == "failed":
-                self._kinds[f"failed_{row.kind}"] += 1
-                self.failures.append((row.source, row.reason))
-            elif row.status == "skipped":
-                listed = row.kind == "refused"
-                self.skip_reasons[row.reason if listed else row.kind.replace("_", " ")] += 1
+    def add(self, samples: Samples, shard: int | None) -> None:
+        """Append the samples of one shard, or of none."""
+        self._parts.append(self._part(samples, shard))
+        columns = samples.columns
+        self._statuses += Counter(columns["status"])
+        self._actions += Counter(columns["action"])
+        for notes, count in Counter(columns["notes"]).items():
+            for note in filter(None, notes.split(",")):
+                self._kinds[note] += count
+        told = zip(*(columns[name] for name in _TOLD), strict=True)
+        for source, status, reason, kind in told:
+            if status == "failed":
+                self._kinds[f"failed_{kind}"] += 1
+                self.failures.append((source, reason))
+            elif status == "skipped":
+                listed = kind == "refused"
+                self.skip_reasons[reason if listed else kind.replace("_", " ")] += 1
                 if len(self.skips) < _EXAMPLES:
-                    self.skips.append((row.source, row.reason))
+                    self.skips.append((source, reason))
 
     @property
     def counts(self) -> SampleCounts:
@@ -142,10 +147,11 @@ class SampleTable:
                 differing.append(shard)
         return differing
 
-    def _part(self, rows: Sequence[Row], shard: int | None) -> pa.Table:
+    def _part(self, samples: Samples, shard: int | None) -> pa.Table:
+        count = len(samples)
         columns: dict[str, pa.Array] = {}
         for name, kind in _COLUMNS:
-            values = [getattr(row, name) for row in rows]
+            values = samples.columns[name]
             if kind == pa.string():
                 columns[name] = texts(values, null_if_empty=True)
                 continue
@@ -153,17 +159,16 @@ class SampleTable:
             # A label counts from 0; -1 marks what belongs to no class. A file may have no bytes.
             empty = {"label": -1, "source_bytes": None}.get(name, 0)
             columns[name] = numbers(array, None if empty is None else array != empty)
-        columns["shard"] = _repeated(shard, len(rows))
+        columns["shard"] = _repeated(shard, count)
         for name in self._format_names:
-            placed = [(row.records or {}).get(name) for row in rows]
+            placed = samples.records.get(name) or [None] * count
             written = np.array([place is not None for place in placed], np.bool_)
             places = np.array([place or (0, 0, 0) for place in placed], np.int64).reshape(-1, 3)
             columns[f"{name}_offset"] = numbers(places[:, 0], written)
             columns[f"{name}_length"] = numbers(places[:, 1], written)
         for name, kind in _OPTIONAL:
-            values = [getattr(row, name) for row in rows]
-            some = any(value is not None for value in values)
-            columns[name] = pa.array(values, kind) if some else pa.nulls(len(rows), kind)
+            known = samples.columns.get(name)
+            columns[name] = pa.nulls(count, kind) if known is None else pa.array(known, kind)
         return pa.table(columns)
 
 

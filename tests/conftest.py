@@ -35,6 +35,13 @@ def _signals_as_they_were() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@pytest.fixture(autouse=True)
+def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small jobs need no worker processes, but in tests that are marked ``process``."""
+    if request.node.get_closest_marker("process") is None:
+        monkeypatch.setattr("dataprep.job.engine.AUTO", False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Indexes of archives are kept in a folder of the session, not in that of a person."""

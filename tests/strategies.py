@@ -14,7 +14,7 @@ from dataprep.formats.recordio import MAGIC
 from dataprep.formats.records import Buffer
 from dataprep.image import ImagePolicy, Mode
 from dataprep.image.policy import Encoding
-from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
+from dataprep.receipt import Receipt, Row, Samples, StoredFile, StoredShard
 
 payloads = st.binary(max_size=200)
 
@@ -177,5 +177,5 @@ def receipts(draw: st.DrawFn) -> Receipt:
         shard=draw(st.integers(0, 2**31 - 1)),
         shards=draw(st.integers(0, 2**31 - 1)),
         formats={name: draw(stored) for name in formats},
-        rows=draw(st.lists(receipt_rows(formats), max_size=5)),
+        samples=Samples.of(draw(st.lists(receipt_rows(formats), max_size=5)), formats),
     )

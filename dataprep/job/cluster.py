@@ -9,24 +9,35 @@ import os
 import secrets
 import threading
 import warnings
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from multiprocessing import util
 from typing import Any
 
-from dataprep import keys
 from dataprep.errors import ConfigError
-from dataprep.execution import DaskOptions
-from dataprep.job.attempts import lost_beside_others, on_worker, result_of
+from dataprep.execution import DaskOptions, SampleLimit
+from dataprep.image import ImagePolicy
+from dataprep.job import dask_tasks
 from dataprep.job.custom_cluster import cluster_class, started
-from dataprep.job.engine import OnResult, nothing
 from dataprep.job.forgetting import forget_schedulers
-from dataprep.job.forking import MALLOC, begin_imports, interrupts_held, started_processes
-from dataprep.job.journal import ISOLATED
+from dataprep.job.forking import (
+    MALLOC,
+    begin_imports,
+    interrupts_held,
+    started_processes,
+)
+from dataprep.job.in_process import OnResult, Tally, nothing
+from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.open_files import allow_open_files
 from dataprep.job.replacing import replacing
-from dataprep.worker import Progress, Report, ShardTask
+from dataprep.job.worker import Outcome, Progress, Report, ShardTask, chunks
+from dataprep.sources import Located, Source
+from dataprep.versions import determining
+
+SPLIT_SHARDS_PER_WORKER = 2
+"""How many of the last shards are converted in chunks."""
 
 _ANSWER_TIMEOUT_S = 15
 # Whose client is gone before its last event is told by Dask as critical, with a traceback.
@@ -40,6 +51,7 @@ _LEAN_WORKERS = {
     "distributed.admin.system-monitor.interval": "2s",
     "distributed.worker.memory.monitor-interval": "500ms",
     "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.scheduler.allowed-failures": 1,  # the second death over a task is told
     # Where this program has such a server already, or has imported Dask and has it spawn.
     **{f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MALLOC.items()},
 }
@@ -55,26 +67,20 @@ class Cluster:
     def __init__(
         self, options: DaskOptions, report: Report, announce: Callable[[str], None]
     ) -> None:
-        self._options = options
-        self._report = report
-        self._announce = announce
-        self._name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
+        self.options = options
+        self.announce = announce
+        self.name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
+        self.tally = Tally(report)
         self._client: Future[Any] | None = None
-        self._told: dict[str, Progress] = {}
         self._refusal: BaseException | None = None
         self._open = contextlib.ExitStack()
-
-    @property
-    def begun(self) -> bool:
-        """Whether there are workers, or will be."""
-        return self._client is not None
 
     def begin(self) -> Future[Any]:
         """Start, or connect, while the caller does something else: the client that will be."""
         if self._client is None:
-            local = not (self._options.scheduler or self._options.cluster)
+            local = not (self.options.scheduler or self.options.cluster)
             if local:
-                allow_open_files(self._options.worker_count)
+                allow_open_files(self.options.worker_count)
             self._open.enter_context(_quiet())
             if local:
                 begin_imports()
@@ -90,15 +96,47 @@ class Cluster:
         on_result: OnResult,
         on_ready: Callable[[], None] = nothing,
     ) -> None:
-        """Three shards in flight for each worker, so that none waits for the driver.
+        """Make all shards; each task is built when its turn comes.
 
         What was started serves the next call as well, until ``close``.
         """
         client = self.begin().result()
         if client.dashboard_link:
-            self._announce(f"Dask dashboard: {client.dashboard_link}")
+            self.announce(f"Dask dashboard: {client.dashboard_link}")
         on_ready()
-        self._run(client, tasks, on_result)
+        _Run(self, client, tasks, on_result).run()
+
+    def outcomes(
+        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+    ) -> Iterator[Outcome]:
+        """Convert samples that are in no shard yet, to learn how large records become."""
+        from distributed import KilledWorker
+
+        client = self.begin().result()
+        versions = determining(same_everywhere=policy.same_everywhere)
+        parts = list(chunks(items))
+        futures = [
+            client.submit(
+                dask_tasks.chunk,
+                source,
+                part,
+                policy,
+                versions,
+                limit,
+                f"{self.name}-plan",
+                ("", 0),
+                pure=False,
+            )
+            for part in parts
+        ]
+        try:
+            for part, future in zip(parts, futures, strict=True):
+                try:
+                    yield from future.result().outcomes
+                except KilledWorker:
+                    yield from isolated_outcomes(source, part, policy, limit)
+        finally:
+            client.cancel(futures, force=True)
 
     def close(self) -> None:
         """End what was started; a cluster that ran before runs on."""
@@ -110,76 +148,23 @@ class Cluster:
     def _start(self, client: Future[Any]) -> None:
         try:
             connected = self._open.enter_context(self._connection())
-            connected.subscribe_topic(self._name, self._receive)
+            connected.subscribe_topic(self.name, self.receive)
             client.set_result(connected)
         except BaseException as error:  # noqa: BLE001  raised where it is waited for
             client.set_exception(error)
 
-    def _run(
-        self, client: Any, tasks: Sequence[Callable[[], ShardTask]], on_result: OnResult
-    ) -> None:
-        from distributed import Semaphore, as_completed
-
-        slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name=self._name)
-        waiting = iter(tasks)
-        numbers = itertools.count()
-        built: dict[str, ShardTask] = {}
-
-        def submit(task: ShardTask) -> Any:
-            shard = keys.numbered(task.split, task.shard, task.shards)
-            key = f"{shard}-{self._name}-{next(numbers)}"
-            built[key] = task
-            return client.submit(
-                partial(on_worker, task, self._options.max_concurrent_uploads, self._name),
-                pure=False,
-                retries=self._options.retries,
-                key=key,
-            )
-
-        def submit_next(count: int) -> list[Any]:
-            return [submit(build()) for _, build in zip(range(count), waiting, strict=False)]
-
-        in_flight = max(2, 3 * self._workers(client))  # one stored, one converted, one to begin
-        running = as_completed(submit_next(in_flight))
+    def receive(self, event: tuple[float, tuple[str, int, tuple[int, int, int]]]) -> None:
+        """Runs in Dask's event loop, which an interrupt would end and other errors not reach."""
         try:
-            for future in running:
-                self._require_told()
-                task = built.pop(future.key)
-                if lost_beside_others(client, future, self._name, task, self._options.retries):
-                    running.add(submit(task))
-                    continue
-                on_result(result_of(future))
-                future.release()
-                running.update(submit_next(1))
-        except BaseException:
-            client.cancel([*running.futures], force=True)
-            raise
-        slots.close()
-        self._require_told()
-
-    def _workers(self, client: Any) -> int:
-        return max(len(client.scheduler_info(n_workers=-1)["workers"]), self._options.worker_count)
-
-    def _receive(self, event: tuple[float, tuple[str, tuple[int, int, int] | None]]) -> None:
-        """Runs in Dask's loop, which an interrupt would end and any other error not reach."""
-        try:
-            self._tell(*event[1])
+            shard, number, totals = event[1]
+            self.tally.add((shard, number), Progress(*totals))
         except BaseException as error:  # noqa: BLE001  raised where the job runs
             self._refusal = self._refusal or error
 
-    def _require_told(self) -> None:
-        """Raises what the caller raised who was told of progress."""
+    def require_heard(self) -> None:
+        """Raise what the caller's progress callback raised."""
         if self._refusal is not None:
             raise self._refusal
-
-    def _tell(self, shard: str, told: tuple[int, int, int] | None) -> None:
-        if told is None:  # what its lost attempt had told is not there
-            self._report(-self._told.pop(shard, Progress()))
-            self._announce(f"a worker was lost over {shard}: its {ISOLATED}")
-            return
-        progress = Progress(*told)
-        self._told[shard] = self._told.get(shard, Progress()) + progress
-        self._report(progress)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -189,21 +174,21 @@ class Cluster:
         with contextlib.ExitStack() as opened:
             # For as long as it lasts: a scheduler here reads it whenever a worker joins.
             opened.enter_context(dask.config.set(_SHORT_LOGS))
-            if self._options.scheduler:
-                yield opened.enter_context(_connected(self._options.scheduler))
+            if self.options.scheduler:
+                yield opened.enter_context(_connected(self.options.scheduler))
                 return
             cluster = opened.enter_context(contextlib.closing(self._cluster()))
             client = opened.enter_context(contextlib.closing(Client(cluster)))
-            if not self._options.cluster:
-                opened.enter_context(replacing(cluster, self._options.worker_count))
+            if not self.options.cluster:
+                opened.enter_context(replacing(cluster, self.options.worker_count))
             yield client
 
     def _cluster(self) -> Any:
         import dask
         import distributed.utils
 
-        if self._options.cluster:
-            return started(self._options, self._options.cluster)
+        if self.options.cluster:
+            return started(self.options, self.options.cluster)
         # Workers keep what they keep on a disk in a folder that the next run removes, if need be.
         disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
         options = {**_LEAN_WORKERS, "temporary-directory": disk}
@@ -213,15 +198,140 @@ class Cluster:
             # Otherwise it imports pandas to have it in a server that runs already.
             distributed.utils._forkserver_preload_set = True
             return LocalCluster(
-                n_workers=self._options.worker_count,
+                n_workers=self.options.worker_count,
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                memory_limit=int(self._options.memory_limit),
-                dashboard_address=self._options.dashboard,
+                memory_limit=int(self.options.memory_limit),
+                dashboard_address=self.options.dashboard,
                 silence_logs=_SILENT,
                 env=dict(os.environ),  # what they are forks of may be of an earlier job
             )
+
+
+class _Run:
+    """One run of a cluster: which shards are in its hands, whole or in chunks.
+
+    All shards but the last few are whole tasks. The last ones are cut into chunks of photos that
+    any worker converts, so that no worker is idle at the end, or where shards are fewer than
+    workers. Few of these are open at a time: a kill loses little, and memory stays bounded.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: Any,
+        tasks: Sequence[Callable[[], ShardTask]],
+        on_result: OnResult,
+    ) -> None:
+        self._cluster, self._client, self._on_result = cluster, client, on_result
+        self._uploads = cluster.options.max_concurrent_uploads
+        known = client.scheduler_info(n_workers=-1)["workers"].values()
+        self._workers = max(sum(worker["nthreads"] for worker in known), 1)
+        whole = max(0, len(tasks) - SPLIT_SHARDS_PER_WORKER * self._workers)
+        self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
+        self._shards: dict[str, ShardTask] = {}
+        self._isolated: set[str] = set()
+        self._chunks: dict[str, str] = {}  # to the name of their shard
+        self._unconverted: Counter[str] = Counter()  # chunks that are left, by shard
+        self._numbers = itertools.count()
+
+    def run(self) -> None:
+        """Submit, wait for results, and submit again."""
+        from distributed import Semaphore, as_completed
+
+        slots = Semaphore(max_leases=self._uploads, name=self._cluster.name)
+        running = as_completed(self._next())
+        try:
+            for future in running:
+                self._cluster.require_heard()
+                if future.key in self._chunks:
+                    self._converted(self._chunks.pop(future.key))
+                else:
+                    running.update(self._finished(future))
+                future.release()
+                running.update(self._next())
+        except BaseException:
+            self._client.cancel([*running.futures], force=True)
+            raise
+        slots.close()
+        self._cluster.require_heard()
+
+    def _next(self) -> list[Any]:
+        """Whole shards while there are any: one stored, one converted and one waiting a worker."""
+        futures = []
+        while len(self._shards) < 3 * self._workers:
+            if self._whole:
+                futures.append(self._submit_whole(self._whole.popleft()()))
+                continue
+            if not self._split or len(self._unconverted) >= self._most_open():
+                break
+            futures += self._submit_split(self._split.popleft()())
+        return futures
+
+    def _most_open(self) -> int:
+        """By the chunks that their shards have left: as many as workers, and two shards more."""
+        left = max(self._unconverted.values(), default=self._workers)
+        return int(self._workers // left + 2)
+
+    def _submit_whole(self, task: ShardTask) -> Any:
+        return self._submit(task, partial(dask_tasks.whole_shard, task))
+
+    def _submit_split(self, task: ShardTask) -> list[Any]:
+        """A task for each chunk, and one that puts them together."""
+        parts = list(chunks([item.located for item in task.items]))
+        futures = [
+            self._client.submit(
+                partial(dask_tasks.chunk, task.source, part, task.policy, task.versions),
+                task.limit,
+                self._cluster.name,
+                (task.name, number),
+                key=f"{task.name}.{number}-{self._cluster.name}-{next(self._numbers)}",
+                pure=False,
+                priority=-task.shard,
+                retries=self._cluster.options.retries,
+            )
+            for number, part in enumerate(parts)
+        ]
+        self._chunks.update((future.key, task.name) for future in futures)
+        self._unconverted[task.name] = len(futures)
+        return [*futures, self._submit(task, partial(dask_tasks.assembled_shard, task), futures)]
+
+    def _submit(self, task: ShardTask, work: Callable[..., Any], parts: Sequence[Any] = ()) -> Any:
+        key = f"{task.name}-{self._cluster.name}-{next(self._numbers)}"
+        self._shards[key] = task
+        return self._client.submit(
+            work,
+            self._uploads,
+            self._cluster.name,
+            *parts,
+            key=key,
+            pure=False,
+            priority=-task.shard,
+            retries=self._cluster.options.retries,
+        )
+
+    def _converted(self, shard: str) -> None:
+        self._unconverted[shard] -= 1
+        if not self._unconverted[shard]:
+            del self._unconverted[shard]
+
+    def _finished(self, future: Any) -> list[Any]:
+        """Pass the result on, or submit the shard again if workers died over it."""
+        from distributed import KilledWorker
+
+        task = self._shards.pop(future.key)
+        died = isinstance(future.exception(), KilledWorker)
+        if not died or task.name in self._isolated:
+            self._on_result(dask_tasks.result_of(future, task.name))
+            return []
+        self._cluster.announce(
+            f"workers died over {task.name}: its images are converted each in a process of its "
+            "own, where one that crashes fails alone"
+        )
+        self._cluster.tally.forget(task.name)
+        self._isolated.add(task.name)
+        return [self._submit(task, partial(dask_tasks.isolated_shard, task))]
 
 
 def require_reachable(options: DaskOptions) -> None:

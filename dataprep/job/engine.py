@@ -1,26 +1,29 @@
-"""Who does the work: what all engines have in common.
-
-All take the same tasks and give the same bytes.
-"""
+"""Who makes the shards: this process, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
-from dataprep.in_hand import UNNOTED, InHand
-from dataprep.worker import Progress, Report, ShardResult, ShardTask, make_shard
+from dataprep.execution import DaskOptions, SampleLimit
+from dataprep.image import ImagePolicy
+from dataprep.job import socket_folder
+from dataprep.job.cluster import Cluster
+from dataprep.job.forking import refuse_while_main_is_imported
+from dataprep.job.in_process import InProcess, OnResult, nothing
+from dataprep.job.worker import Outcome, Report, ShardTask
+from dataprep.sources import Located, Source
 
-OnResult = Callable[[ShardResult], None]
-"""Called in the driver for each finished shard; raising stops the job."""
-
-
-def nothing() -> None:
-    """Do nothing: for those who need not know when work begins."""
+AUTO = True
+"""Whether ``dask.processes: auto`` means worker processes."""
 
 
 class Engine(Protocol):
-    """Runs shard tasks."""
+    """Converts samples and makes shards; the bytes are the same with each."""
+
+    def begin(self) -> object:
+        """Start the workers in the background, if there are any to start."""
+        ...
 
     def run(
         self,
@@ -28,32 +31,37 @@ class Engine(Protocol):
         on_result: OnResult,
         on_ready: Callable[[], None] = nothing,
     ) -> None:
-        """Run all tasks, each built when its turn comes; a bounded number is in flight.
+        """Make all shards; each task is built when its turn comes.
 
-        ``on_ready`` is called once, when there is somebody to do the work.
+        ``on_ready`` is called once, when there are workers. Raises what ended a shard.
         """
         ...
 
+    def outcomes(
+        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+    ) -> Iterator[Outcome]:
+        """Convert samples that are in no shard yet, in order."""
+        ...
 
-def make_shard_or_take_back(
-    task: ShardTask,
-    report: Report,
-    slots: Any,
-    threads: int = 0,
-    *,
-    isolated: bool = False,
-    in_hand: InHand = UNNOTED,
-) -> ShardResult:
-    """``make_shard``; if it fails, the progress it reported is taken back."""
-    reported = Progress()
+    def close(self) -> None:
+        """End what was started."""
+        ...
 
-    def counted(progress: Progress) -> None:
-        nonlocal reported
-        report(progress)
-        reported = reported + progress
 
-    try:
-        return make_shard(task, counted, slots, threads, isolated=isolated, in_hand=in_hand)
-    except Exception:
-        report(-reported)
-        raise
+def engine_of(options: DaskOptions, report: Report, announce: Callable[[str], None]) -> Engine:
+    """The engine that the options ask for.
+
+    Raises:
+        ConfigError: in a worker that imports the main script, which has no guard.
+    """
+    refuse_while_main_is_imported()
+    socket_folder.sweep()
+    if not uses_workers(options):
+        return InProcess(options, report)
+    return Cluster(options, report, announce)
+
+
+def uses_workers(options: DaskOptions) -> bool:
+    """Whether a job is done by worker processes or a cluster, not by this process."""
+    processes = AUTO if options.processes == "auto" else options.processes
+    return bool(options.scheduler or options.cluster or processes)

@@ -98,7 +98,7 @@ def read_back(
     receipts = []
     table = SampleTable(list(job.label_offsets))
     for receipt in in_order(read, range(job.shards), _STORE_THREADS):
-        table.add(receipt.rows, receipt.shard)
+        table.add(receipt.samples, receipt.shard)
         receipts.append(receipt.without_rows())
     table.add(plan.others(label_space), None)
     return receipts, table

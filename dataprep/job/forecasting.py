@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dataprep.boxes import BoxColumns
@@ -29,19 +29,22 @@ from dataprep.forecast import (
 from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import calibrate
 from dataprep.job.charges import cost_of, requests_of
-from dataprep.job.choice import takes_processes
 from dataprep.job.claims import stored_splits
-from dataprep.job.journal import Journal
+from dataprep.job.engine import uses_workers
+from dataprep.job.in_process import InProcess
 from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
 from dataprep.job.request import Request, checked, requested
 from dataprep.job.shared_labels import label_space_for
 from dataprep.job.split_plan import SplitPlan
 from dataprep.job.trial import timed_trial
+from dataprep.job.worker import Outcome as SampleOutcome
+from dataprep.job.worker import Progress
 from dataprep.labels import LabelSpace
 from dataprep.names import escape
 from dataprep.prices import read_prices
 from dataprep.shares import allowed_failures
+from dataprep.sources import Located
 from dataprep.stores import open_store
 
 CLUSTER_START_S = 2.0
@@ -74,11 +77,9 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     begun_s = time.perf_counter()
     boxes = find_boxes(config, request.listing, label_space, note or _silent)
     boxes_s = time.perf_counter() - begun_s
-    with Journal.of(config, "plan") as journal:
-        journal.announce(note or _silent)
-        trial = timed_trial(request, label_space, boxes, journal)
-        begun_s = time.perf_counter()
-        plans = _planned(request, label_space, boxes, journal)
+    trial = timed_trial(request, label_space, boxes)
+    begun_s = time.perf_counter()
+    plans = _planned(request, label_space, boxes)
     planning_s = boxes_s + time.perf_counter() - begun_s
 
     samples = sum(plan.samples for plan in plans.values())
@@ -110,7 +111,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         duration=Duration(
             listing_s,
             planning_s,
-            _starting_s(request, plans, remarks),
+            _starting_s(request, remarks),
             _converting_s(trial, splits, machine),
             _storing_s(config, splits, machine, remarks),
         ),
@@ -145,11 +146,16 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
 
 
 def _planned(
-    request: Request, label_space: LabelSpace, boxes: BoxColumns | None, journal: Journal
+    request: Request, label_space: LabelSpace, boxes: BoxColumns | None
 ) -> dict[str, SplitPlan]:
     """The plan that ``shard`` would store, with all the work that it would be."""
     listing, config = request.listing, request.config
-    calibration = calibrate(listing, sample_rows(listing), request.source, config, journal)
+    engine = InProcess(config.dask, _unheard)
+
+    def convert(items: Sequence[Located]) -> Iterable[SampleOutcome]:
+        return engine.outcomes(request.source, items, config.image, config.sample_limit)
+
+    calibration = calibrate(listing, sample_rows(listing), config, convert)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     listing.digest()
     for plan in plans.values():
@@ -208,13 +214,12 @@ def _machine(config: ShardConfig, remarks: _Remarks) -> Machine:
     return Machine(workers, processors)
 
 
-def _starting_s(request: Request, plans: Mapping[str, SplitPlan], remarks: _Remarks) -> float:
-    """Worker processes, or a cluster, started once, for splits that are not small."""
+def _starting_s(request: Request, remarks: _Remarks) -> float:
+    """Worker processes, or a cluster, are started once."""
     dask = request.config.dask
     if dask.scheduler or dask.cluster:
         remarks.assumptions.append(f"the cluster is ready after {CLUSTER_START_S:.0f} s")
-    sizes = [int(plan.sizes[: plan.samples].sum()) for plan in plans.values()]
-    return CLUSTER_START_S if any(takes_processes(dask, size) for size in sizes) else 0.0
+    return CLUSTER_START_S if uses_workers(dask) else 0.0
 
 
 def _converting_s(trial: Trial, splits: Sequence[SplitForecast], machine: Machine) -> float:
@@ -246,3 +251,7 @@ def _storing_s(
 
 def _silent(line: str) -> None:
     """Say nothing."""
+
+
+def _unheard(progress: Progress) -> None:
+    """Progress is not shown."""

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from dataprep.counted import counted
 from dataprep.job.box_plans import find_boxes
-from dataprep.job.calibration import calibrate
+from dataprep.job.calibration import Convert, calibrate
 from dataprep.job.jobfile import JobFile
-from dataprep.job.journal import Journal
 from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import oddities
 from dataprep.job.request import Request
@@ -33,17 +32,17 @@ def planned(
     request: Request,
     label_space: LabelSpace,
     note: Callable[[str], None],
-    journal: Journal | None = None,
+    convert: Convert,
 ) -> Planned:
     """What will be made of what; nothing is written."""
-    config, listing, source = request.config, request.listing, request.source
+    config, listing = request.config, request.listing
     note(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
     )
     for said in oddities(request, label_space):
         note(said)
-    calibration = calibrate(listing, sample_rows(listing), source, config, journal)
+    calibration = calibrate(listing, sample_rows(listing), config, convert)
     boxes = find_boxes(config, listing, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     labels_json = label_space.to_json()

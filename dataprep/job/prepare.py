@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
+from dataprep.job.calibration import Convert
+from dataprep.job.engine import Engine
 from dataprep.job.jobfile import JobFile
-from dataprep.job.journal import Journal
 from dataprep.job.leases import Leases
 from dataprep.job.leftovers import swept_if_stopped
 from dataprep.job.parts import Part
 from dataprep.job.planning import planned
-from dataprep.job.plans import sample_rows
 from dataprep.job.remarks import bytes_to_write, lack_of_space
 from dataprep.job.removal import note_removal, remove_split, splits_to_remove
 from dataprep.job.request import Request, requested
@@ -34,14 +34,13 @@ from dataprep.job.stored import (
     stored_manifest,
     stored_plan,
 )
+from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
-from dataprep.sources import Source
+from dataprep.sources import Located, Source
 from dataprep.stores import Store, leave, open_store
 
 Note = Callable[[str], None]
-Expect = Callable[[int], None]
-"""Told how many bytes of source a job has that is about to be planned."""
 _ROUNDS = 4
 
 
@@ -67,8 +66,7 @@ def prepare(
     part: Part | None = None,
     running: ExitStack,
     note: Note,
-    expect: Expect,
-    journal: Journal | None = None,
+    engine: Engine,
 ) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
 
@@ -79,7 +77,6 @@ def prepare(
     """
     request = requested(config, note)
     store = open_store(config.output, config.store)
-    journal = journal or Journal(None)
     _ready(store)
     leases = running.enter_context(Leases(store, part, note))
     leases.take(request.splits)
@@ -88,8 +85,8 @@ def prepare(
         try:
             with leave.writing_while(leases.check):
                 return _found(
-                    request, store, leases, note, retry_failed, overwrite, journal
-                ) or _new(request, store, leases, note, expect, overwrite, journal)
+                    request, store, leases, note, retry_failed, overwrite, engine
+                ) or _new(request, store, leases, note, overwrite, engine)
         except claims.Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
@@ -106,7 +103,7 @@ def _found(
     note: Note,
     retry_failed: bool,
     overwrite: bool,
-    journal: Journal,
+    engine: Engine,
 ) -> Prepared | None:
     """The job that is there already, if all of it is."""
     if overwrite:
@@ -121,7 +118,7 @@ def _found(
     if not found:
         return None
     if lost := lost_plans(store, found):
-        _put_back(request, store, found, lost, note, journal)
+        _put_back(request, store, found, lost, note, engine)
     label_space = stored_labels(store, found)
     plans = {split: stored_plan(store, split, found[split]) for split in found}
     again = {
@@ -136,12 +133,20 @@ def _found(
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
     if retry_failed:
         require_limit(store, again, config.max_failures)
-    journal.isolated |= any(each.crashed for each in again.values())
     for split, job in found.items() if retry_failed else ():
         forget(store, job, again[split], request.listing, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(config, request.source, store, label_space, found, plans, manifests, leases)
+
+
+def _converting(request: Request, engine: Engine) -> Convert:
+    config = request.config
+
+    def convert(items: Sequence[Located]) -> Iterator[Outcome]:
+        return engine.outcomes(request.source, items, config.image, config.sample_limit)
+
+    return convert
 
 
 def _ready(store: Store) -> None:
@@ -157,9 +162,8 @@ def _new(
     store: Store,
     leases: Leases,
     note: Note,
-    expect: Expect,
     overwrite: bool,
-    journal: Journal,
+    engine: Engine,
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     remove = splits_to_remove(store, request.splits) if overwrite else []
@@ -168,8 +172,8 @@ def _new(
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
-    expect(int(request.listing.sizes[sample_rows(request.listing)].sum()))
-    made = planned(request, label_space, note, journal)
+    engine.begin()  # worker processes start meanwhile
+    made = planned(request, label_space, note, _converting(request, engine))
     _require_space(store, made.plans, request.config, note)
     if remove:
         note_removal(store, request.splits, remove, note)
@@ -192,13 +196,13 @@ def _put_back(
     found: Mapping[str, JobFile],
     lost: Sequence[str],
     note: Note,
-    journal: Journal,
+    engine: Engine,
 ) -> None:
     """Write labels and plans again that are gone, if they come out as the jobs know them."""
     note(f"gone from {store.uri}: {' and '.join(lost)}; planning again, to put that back")
     own = keys.LABELS in lost
     label_space = request.own_labels() if own else label_space_for(request, store, note)
-    made = planned(request, label_space, note, journal)
+    made = planned(request, label_space, note, _converting(request, engine))
     for split, job in found.items():
         digests = [hashlib.sha256(d).hexdigest() for d in (made.labels, made.encoded[split])]
         if digests != [job.labels_sha256, job.plan_sha256]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Protocol
 
-from dataprep.worker import Progress
+from dataprep.job.worker import Progress
 
 _EVERY_S = 5.0
 

@@ -22,8 +22,6 @@ from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
     DatasetError,
-    DecoderCrashed,
-    DecoderHung,
     ObjectNotFound,
     TooManyFailures,
 )
@@ -41,7 +39,6 @@ from dataprep.stores import Store
 
 SCHEMA = 1
 _THREADS = 16
-_FATAL = (DecoderCrashed.kind, DecoderHung.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +56,12 @@ class Retries:
         shards: the shards to make again.
         names: the samples in them that failed, and those that were refused when it was planned.
         refused: how many were; no shard has a place for them.
-        crashed: whether one of them failed since it crashes, or hangs, native code.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     shards: tuple[int, ...] = ()
     names: frozenset[str] = frozenset()
     refused: int = 0
-    crashed: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.sizes or self.names)
@@ -77,17 +72,16 @@ def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Ret
     sizes = noted(store, job)
     if not failed:
         return Retries(sizes)
-    shards, crashed = [], False
+    shards = []
     names: set[str] = set()
     for shard, lost in enumerate(in_order(_failed_of(store, job), range(job.shards), _THREADS)):
         if lost:
             shards.append(shard)
             names.update(unescape(row.source) for row in lost)
-            crashed |= any(row.kind in _FATAL for row in lost)
     refused = {
         plan.names[i] for i in range(plan.samples, len(plan.names)) if plan.statuses[i] == "failed"
     }
-    return Retries(sizes, tuple(shards), frozenset(names | refused), len(refused), crashed)
+    return Retries(sizes, tuple(shards), frozenset(names | refused), len(refused))
 
 
 def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) -> None:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 from dataprep.config import ShardConfig
 from dataprep.job import progress
-from dataprep.job.choice import Engines
 from dataprep.job.cluster import require_reachable
+from dataprep.job.engine import Engine, engine_of
 from dataprep.job.finish import finish, read_back, stored_shards, too_many
-from dataprep.job.journal import Journal
 from dataprep.job.parts import Part
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.request import checked
 from dataprep.job.split_plan import SplitPlan
 from dataprep.job.summary import PartSummary, Summary
+from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
 from dataprep.shares import allowed_failures
 from dataprep.stores import leave
-from dataprep.worker import ShardResult, ShardTask
 
 
 def shard(
@@ -59,20 +58,18 @@ def each_split(
     require_reachable(checked(config).dask)
     with (
         ExitStack() as running,  # leases end last, after those who work under them
-        Journal.of(config, "shard") as journal,
-        _engines(config, display, journal) as engines,
+        closing(engine_of(config.dask, display.advance, display.note)) as engine,
     ):
         prepared = prepare(
             config,
-            journal=journal,
             overwrite=overwrite,
             retry_failed=retry_failed,
             running=running,
             note=display.note,
-            expect=engines.expect,
+            engine=engine,
         )
         for split in prepared.jobs:
-            yield _run_split(prepared, split, engines, display)
+            yield _run_split(prepared, split, engine, display)
 
 
 def shard_part(
@@ -96,28 +93,21 @@ def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Ite
     require_reachable(checked(config).dask)
     with (
         ExitStack() as running,  # leases end last, after those who work under them
-        Journal.of(config, f"part {part}") as journal,
-        _engines(config, display, journal) as engines,
+        closing(engine_of(config.dask, display.advance, display.note)) as engine,
     ):
         prepared = prepare(
             config,
-            journal=journal,
             part=part,
             running=running,
             note=display.note,
-            expect=lambda total: engines.expect(total // part.count),
+            engine=engine,
         )
         for split in prepared.jobs:
-            yield _run_part(prepared, split, part, engines, display)
-
-
-def _engines(config: ShardConfig, display: progress.Display, journal: Journal) -> Engines:
-    journal.announce(display.note)
-    return Engines(config.dask, display.advance, display.note, journal)
+            yield _run_part(prepared, split, part, engine, display)
 
 
 def _run_split(
-    prepared: Prepared, split: str, engines: Engines, display: progress.Display
+    prepared: Prepared, split: str, engine: Engine, display: progress.Display
 ) -> Summary:
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
@@ -128,7 +118,7 @@ def _run_split(
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
     work = _Work(prepared, split, range(job.shards), kept)
-    work.do(engines, display)
+    work.do(engine, display)
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
     facts = _run_facts(prepared, time.monotonic() - started_s)
     with leave.writing_while(prepared.leases.check):
@@ -148,13 +138,13 @@ def _run_split(
 
 
 def _run_part(
-    prepared: Prepared, split: str, part: Part, engines: Engines, display: progress.Display
+    prepared: Prepared, split: str, part: Part, engine: Engine, display: progress.Display
 ) -> PartSummary:
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     mine = part.of(range(job.shards))
     work = _Work(prepared, split, mine, stored_shards(store, job, mine))
-    work.do(engines, display)
+    work.do(engine, display)
     seconds = time.monotonic() - started_s
     lacking = job.shards - len(stored_shards(store, job))
     return PartSummary(
@@ -202,7 +192,7 @@ class _Work:
         rows = [self._plan.rows_of(shard) for shard in shards]
         return sum(int(part.stop) - int(part.start) for part in rows)
 
-    def do(self, engines: Engines, display: progress.Display) -> None:
+    def do(self, engine: Engine, display: progress.Display) -> None:
         """Run the tasks; stop early where too many samples fail."""
         if not self.missing:
             return
@@ -229,7 +219,6 @@ class _Work:
 
         total = self._width(self.shards)
         start = partial(display.start, self.split, total, source_bytes, total - self.samples)
-        engine = engines.choose(source_bytes)
         try:
             engine.run([partial(self._task, i) for i in self.missing], on_result, start)
         finally:

@@ -17,11 +17,11 @@ from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.errors import DatasetError
+from dataprep.job.worker import Item
 from dataprep.labels import LabelSpace
-from dataprep.names import escape, unescape
-from dataprep.receipt import Row
+from dataprep.names import escape, escape_all, unescape_all
+from dataprep.receipt import Row, Samples
 from dataprep.sources import Located
-from dataprep.worker import Item
 
 
 @dataclass(frozen=True)
@@ -70,22 +70,20 @@ class SplitPlan:
         values = (
             [()] * len(labels) if self.values is None else map(tuple, self.values[rows].tolist())
         )
-        return tuple(
-            Item(
-                Located(*place), label, several, None if self.boxes is None else self.boxes.of(row)
-            )
-            for row, place, label, several in zip(
-                range(rows.start, rows.stop),
-                zip(*columns, strict=True),
-                labels,
-                values,
-                strict=True,
-            )
-        )
+        places = zip(*columns, strict=True)
+        annotated = [
+            None if self.boxes is None else self.boxes.of(row)
+            for row in range(*rows.indices(len(self.names)))
+        ]
+        items = [
+            Item(Located(*place), label, several, boxes)
+            for place, label, several, boxes in zip(places, labels, values, annotated, strict=True)
+        ]
+        return tuple(items)
 
-    def others(self, label_space: LabelSpace) -> list[Row]:
-        """Entries that are in no shard, as rows of the table of samples."""
-        return [
+    def others(self, label_space: LabelSpace) -> Samples:
+        """Entries that are in no shard."""
+        rows = [
             Row(
                 number=-1,
                 source=escape(self.names[i]),
@@ -100,11 +98,12 @@ class SplitPlan:
             )
             for i in range(self.samples, len(self.names))
         ]
+        return Samples.of(rows)
 
     def to_parquet(self) -> bytes:
         """As stored; names escaped."""
         columns = {
-            "source": texts([escape(name) for name in self.names]),
+            "source": texts(escape_all(self.names)),
             "source_bytes": numbers(self.sizes),
             "label": numbers(self.labels),
             "predicted_bytes": numbers(self.predicted),
@@ -113,7 +112,7 @@ class SplitPlan:
             "reason": texts(self.reasons),
         }
         if self.containers:
-            columns["container"] = texts([escape(key) for key in self.containers])
+            columns["container"] = texts(escape_all(self.containers))
             columns["offset"] = numbers(self.offsets)
         if self.values is not None:
             columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
@@ -156,13 +155,13 @@ class SplitPlan:
 
         within: dict[str, Any] = {}
         if "container" in table.column_names:
-            within["containers"] = [unescape(key) for key in words("container")]
+            within["containers"] = unescape_all(words("container"))
             within["offsets"] = column("offset", pa.int64()).to_numpy()
         if "values" in table.column_names:
             values = column("values", pa.list_(pa.float32())).to_pylist()
             within["values"] = np.array(values, dtype=np.float32)
         return cls(
-            names=[unescape(name) for name in words("source")],
+            names=unescape_all(words("source")),
             sizes=column("source_bytes", pa.int64()).to_numpy(),
             labels=column("label", pa.int32()).to_numpy(),
             predicted=column("predicted_bytes", pa.int64()).to_numpy(),

@@ -9,14 +9,13 @@ from dataprep import keys
 from dataprep.boxes import BoxColumns
 from dataprep.estimate import pick, sample_size
 from dataprep.forecast import Trial
-from dataprep.job.journal import Journal
 from dataprep.job.plans import label_offsets, sample_rows
 from dataprep.job.request import Request
+from dataprep.job.worker import Item, Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.receipt import Receipt
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
-from dataprep.worker import Item, Progress, ShardTask, make_shard
 
 LEAST_SAMPLES = 200
 _WARM = 2
@@ -26,13 +25,12 @@ def timed_trial(
     request: Request,
     label_space: LabelSpace,
     boxes: BoxColumns | None = None,
-    journal: Journal | None = None,
 ) -> Trial:
     """Make one shard in memory out of samples of every size, as a worker of the job would.
 
     Libraries are loaded and connections made before the clock starts. At least 200 samples, or
     all, and as many as the sizes of records are learnt from. ``boxes`` has a row for each of the
-    listing. A ``journal`` is told what is in hand, and may ask for isolation, which is slower.
+    listing.
 
     Raises:
         SourceChanged, StoreError: the source could not be read.
@@ -50,16 +48,13 @@ def timed_trial(
         )
         for row in chosen
     )
-    journal = journal or Journal(None)
-    _made(request, label_space, items[-_WARM:], journal)
+    _made(request, label_space, items[-_WARM:])
     begun_s = time.perf_counter()
-    receipt = _made(request, label_space, items, journal)
+    receipt = _made(request, label_space, items)
     return Trial(receipt.rows, time.perf_counter() - begun_s)
 
 
-def _made(
-    request: Request, label_space: LabelSpace, items: tuple[Item, ...], journal: Journal
-) -> Receipt:
+def _made(request: Request, label_space: LabelSpace, items: tuple[Item, ...]) -> Receipt:
     config = request.config
     store = MemoryStore(f"memory://trial-{secrets.token_hex(8)}")
     task = ShardTask(
@@ -79,7 +74,7 @@ def _made(
         boxes=config.boxes,
         limit=config.sample_limit,
     )
-    make_shard(task, _unheard, isolated=journal.isolated, in_hand=journal)
+    make_shard(task, _unheard)
     key = keys.receipt(config.split, 0, 1)
     receipt = Receipt.from_json(store.get(key), key)
     for info in list(store.list()):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import filterfalse
 from pathlib import Path
 
 from dataprep.labels import is_synset
-from dataprep.names import to_bytes
+from dataprep.names import by_bytes
 from dataprep.sources.classes import NO_IMAGES, is_clutter
 from dataprep.sources.protocol import Problem
 
@@ -32,21 +32,21 @@ def empty_folders(
     folders -= first.keys()
     if all(map(is_synset, first)):
         folders = set(filter(is_synset, folders))
-    return _in_words(sorted(filterfalse(is_clutter, folders), key=to_bytes))
+    return _in_words(by_bytes(filterfalse(is_clutter, folders)))
 
 
 def _above(name: str, group: str) -> str:
     """The path of the folder in which the class folder ``group`` of a file lies."""
     parts = name.split("/")
-    return "".join(f"{part}/" for part in parts[: parts.index(group)])
+    return "/".join([*parts[: parts.index(group)], ""])
 
 
-def _folders_in(path: Path) -> Iterator[str]:
+def _folders_in(path: Path) -> list[str]:
     try:
         with os.scandir(path) as entries:
-            yield from [entry.name for entry in entries if entry.is_dir()]
+            return [entry.name for entry in entries if entry.is_dir()]
     except OSError:
-        return  # what could not be listed has failed already
+        return []  # what could not be listed has failed already
 
 
 def _in_words(folders: Sequence[str]) -> tuple[str, ...]:

@@ -27,12 +27,19 @@ def reading(store: Store, key: str, where: str) -> Iterator[None]:
     """
     try:
         yield
-    except ObjectNotFound:
-        raise SourceChanged(
+    except (ObjectNotFound, PermissionRefused) as error:
+        raise read_error(error, store, key, where) from None
+
+
+def read_error(
+    error: ObjectNotFound | PermissionRefused, store: Store, key: str, where: str
+) -> Exception:
+    """An error of a store as that of the sample or the source."""
+    if isinstance(error, ObjectNotFound):
+        return SourceChanged(
             f"{key!r} is gone from {where} since it was listed: restore it, or start "
             "anew with --overwrite"
-        ) from None
-    except PermissionRefused as error:
-        if not isinstance(store, LocalStore):
-            raise  # an expired token refuses everything: that is no property of a sample
-        raise UnreadableImage(str(error)) from None
+        )
+    if isinstance(store, LocalStore):
+        return UnreadableImage(str(error))
+    return error  # an expired token refuses everything: that is no property of a sample

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from dataprep.counted import counted
-from dataprep.names import to_bytes
+from dataprep.names import by_bytes
 
 _SHOWN = 3
 
@@ -19,9 +20,11 @@ def doubled_folders(names: Sequence[str], root: Path) -> tuple[str, ...]:
     Links to folders inside the source are followed, so that a link beside the class that it
     leads to makes a class of its own, of the same images.
     """
-    by_place: dict[str, list[str]] = defaultdict(list)
-    for folder in sorted({name.rpartition("/")[0] for name in names}, key=to_bytes):
-        by_place[os.path.realpath(root / folder)].append(folder)
+    by_place: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for folder in by_bytes({name.rpartition("/")[0] for name in names}):
+        with contextlib.suppress(OSError):  # it is gone since it was listed
+            status = os.stat(f"{root}/{folder}")  # noqa: PTH116  five times faster
+            by_place[status.st_dev, status.st_ino].append(folder)
     groups = [folders for folders in by_place.values() if len(folders) > 1]
     if not groups:
         return ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
-from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
+from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.names import to_bytes
 from dataprep.sources.classes import (
     CLUTTER,
@@ -19,13 +20,16 @@ from dataprep.sources.classes import (
     promises_image,
 )
 from dataprep.sources.empty_folders import empty_folders
-from dataprep.sources.files import read_file
+from dataprep.sources.files import read_error
 from dataprep.sources.folder_links import doubled_folders
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 __all__ = ["NO_CLASS", "ImageFolder", "commonest", "entry_problem", "promises_image"]
+
+
+_KEY = attrgetter("key")
 
 
 class ImageFolder:
@@ -42,12 +46,17 @@ class ImageFolder:
 
     def read(self, item: Located) -> bytes:
         """One file's bytes."""
-        return read_file(self._store, item.name, self.uri)
+        try:
+            return self._store.get(item.name)
+        except (ObjectNotFound, PermissionRefused) as error:
+            raise read_error(error, self._store, item.name, self.uri) from None
 
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""
         try:
-            entries = sorted(self._store.list(), key=lambda entry: to_bytes(entry.key))
+            entries = list(self._store.list())
+            ascii_only = "".join([entry.key for entry in entries]).isascii()
+            entries.sort(key=_KEY if ascii_only else lambda entry: to_bytes(entry.key))
         except ObjectNotFound as error:
             if isinstance(self._store, LocalStore) and self._store.root.is_file():
                 raise SourceNotFound(
@@ -63,7 +72,11 @@ class ImageFolder:
         return self._listing(entries)
 
     def _listing(self, entries: Sequence[ObjectInfo]) -> Listing:
-        problems = {row: p for row, entry in enumerate(entries) if (p := entry_problem(entry))}
+        problems = {
+            row: problem
+            for row, entry in enumerate(entries)
+            if (is_clutter(entry.key) or entry.problem) and (problem := entry_problem(entry))
+        }
 
         def rule(visible: Sequence[str]) -> ClassRule:
             return ClassRule(visible, self.uri, self._advise)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.labels import LabelSpace
-from dataprep.names import to_bytes
+from dataprep.names import CODEC, to_bytes
 
 REMOTE_READS = 32
 """Reads in flight from a store behind a network: at 50 ms a request 640 files a second, which is
@@ -111,9 +111,9 @@ class Listing:
         """SHA-256 over names, sizes, classes and places: what a resumed job compares."""
         digest = hashlib.sha256()
         for name, size, group in zip(self.names, self.sizes.tolist(), self.classes, strict=True):
-            digest.update(b"%s\0%d\0%s\0" % (to_bytes(name), size, to_bytes(group)))
+            digest.update(b"%s\0%d\0%s\0" % (name.encode(*CODEC), size, group.encode(*CODEC)))
         for key, offset in zip(self.containers, self.offsets.tolist(), strict=True):
-            digest.update(b"%s\0%d\0" % (to_bytes(key), offset))
+            digest.update(b"%s\0%d\0" % (key.encode(*CODEC), offset))
         if self.values is not None:
             digest.update(self.values.astype("<f4").tobytes())
         return digest.hexdigest()

@@ -165,7 +165,7 @@ def _verify_job(
         if receipt is not None:
             if account is not None and receipt.shard < job.shards:
                 account.add(receipt, labels)
-            table.add(receipt.rows, receipt.shard)
+            table.add(receipt.samples, receipt.shard)
             receipts.append(receipt.without_rows())
     if account is not None:
         faults.extend(account.faults())

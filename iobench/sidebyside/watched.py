@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from dataprep.worker import Progress
+from dataprep.job.worker import Progress
 
 _EVERY_S = 0.1
 _KIB = 1024

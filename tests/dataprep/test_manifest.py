@@ -21,7 +21,7 @@ from dataprep.manifest import (
     out_of_bounds,
     spread,
 )
-from dataprep.receipt import Receipt, Row, StoredFile, StoredShard
+from dataprep.receipt import Receipt, Row, Samples, StoredFile, StoredShard
 from tests.strategies import json_values, mutated
 
 MB = 1_000_000
@@ -129,7 +129,7 @@ def receipt(shard: int, rows: list[Row]) -> Receipt:
         name: StoredShard(StoredFile(f"{name}/{shard}", 100 + shard, f"h{shard}"), 2 + shard, ())
         for name in ("tfrecord", "recordio")
     }
-    return Receipt("f1", "train", shard, 2, formats, rows)
+    return Receipt("f1", "train", shard, 2, formats, Samples.of(rows, formats))
 
 
 def test_entries_are_made_of_receipts() -> None:

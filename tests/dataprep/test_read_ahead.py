@@ -16,7 +16,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.read_ahead import read_ahead, read_one
+from dataprep.job.worker import contents, read_one
 from dataprep.sources import Listing, Located
 
 ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
@@ -50,7 +50,7 @@ class Scripted:
 @pytest.mark.parametrize("concurrency", [1, 2, 7, 64])
 def test_order(concurrency: int) -> None:
     """Contents come in the order of the names, whatever the number of reads in flight."""
-    found = list(read_ahead(Scripted(concurrency), ITEMS, 1000))
+    found = list(contents(Scripted(concurrency), ITEMS, 1000))
     assert found == [bytes([i]) * (i + 1) for i in range(40)]
 
 
@@ -66,7 +66,7 @@ def test_order_of_reads_that_end_backwards() -> None:
             others.wait(30)
             done.set()
 
-    found = list(read_ahead(Scripted(4, before), ITEMS, 1000))
+    found = list(contents(Scripted(4, before), ITEMS, 1000))
     assert [data[0] for data in found if isinstance(data, bytes)] == list(range(40))
 
 
@@ -74,7 +74,7 @@ def test_order_of_reads_that_end_backwards() -> None:
 def test_bounded(concurrency: int) -> None:
     """Never are more files read than were taken, and as many as the source asks for."""
     source = Scripted(concurrency)
-    for taken, _ in enumerate(read_ahead(source, ITEMS, 1000), start=1):
+    for taken, _ in enumerate(contents(source, ITEMS, 1000), start=1):
         assert taken <= len(source.started) <= taken + concurrency
 
 
@@ -82,14 +82,14 @@ def test_reads_are_in_flight_at_once() -> None:
     """The reads that a remote source asks for do run at the same time."""
     together = threading.Barrier(5)
     source = Scripted(5, lambda number: together.wait(30))
-    assert len(list(read_ahead(source, ITEMS, 1000))) == 40
+    assert len(list(contents(source, ITEMS, 1000))) == 40
 
 
 def test_one_at_a_time_in_this_thread() -> None:
     """A local source is read by the thread that takes the files."""
     threads: set[int] = set()
     source = Scripted(1, lambda number: threads.add(threading.get_ident()))
-    list(read_ahead(source, ITEMS, 1000))
+    list(contents(source, ITEMS, 1000))
     assert threads == {threading.get_ident()}
 
 
@@ -98,7 +98,7 @@ def test_one_at_a_time_in_this_thread() -> None:
 def test_another_size(concurrency: int, planned: int) -> None:
     """A file that is shorter or longer than planned ends the reading, with both sizes."""
     items = [*ITEMS[:5], Located("05", planned), *ITEMS[6:]]
-    reading = read_ahead(Scripted(concurrency), items, 1000)
+    reading = contents(Scripted(concurrency), items, 1000)
     with pytest.raises(SourceChanged, match=f"'05' had {planned} bytes .* and has 6 now"):
         list(reading)
 
@@ -107,7 +107,7 @@ def test_another_size(concurrency: int, planned: int) -> None:
 def test_too_large_is_not_read(concurrency: int) -> None:
     """A file above the limit is an error in its place, and is never opened."""
     source = Scripted(concurrency)
-    found = list(read_ahead(source, ITEMS, 38))
+    found = list(contents(source, ITEMS, 38))
     assert [type(data) for data in found[37:]] == [bytes, ImageTooLarge, ImageTooLarge]
     assert sorted(source.started) == list(range(38))
 
@@ -120,7 +120,7 @@ def test_an_unreadable_file(concurrency: int) -> None:
         if number == 3:
             raise UnreadableImage("permission denied")
 
-    found = list(read_ahead(Scripted(concurrency, before), ITEMS, 1000))
+    found = list(contents(Scripted(concurrency, before), ITEMS, 1000))
     assert isinstance(found[3], UnreadableImage)
     assert sum(isinstance(data, bytes) for data in found) == 39
 
@@ -135,7 +135,7 @@ def test_a_store_error(concurrency: int) -> None:
 
     source = Scripted(concurrency, before)
     with pytest.raises(StoreUnreachable):
-        list(read_ahead(source, ITEMS, 1000))
+        list(contents(source, ITEMS, 1000))
     assert len(source.started) < 12
 
 
@@ -149,22 +149,22 @@ def test_a_source_that_asks_for_an_end(concurrency: int, error: BaseException) -
             raise error
 
     with pytest.raises(JobError, match=f"scripted: reading '11' ended in {type(error).__name__}"):
-        list(read_ahead(Scripted(concurrency, before), ITEMS, 1000))
+        list(contents(Scripted(concurrency, before), ITEMS, 1000))
 
 
 @pytest.mark.parametrize("given", [None, "text", bytearray(6), memoryview(bytes(6))])
 def test_a_source_that_gives_no_bytes(given: Any) -> None:
     """Is named with the file, before anything is made of it."""
     source = SimpleNamespace(uri="mine", read=lambda item: given)
-    with pytest.raises(JobError, match=f"mine: reading 'a' gave {type(given).__name__}, where"):
+    with pytest.raises(JobError, match=f"mine: reading 'a' gave {type(given).__name__}, not bytes"):
         read_one(source, Located("a", 6), 1000)
 
 
 def test_large_files_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded in bytes as well: what waits to be converted does not grow with reads."""
-    monkeypatch.setattr("dataprep.read_ahead.AHEAD_BYTES", 60)
+    monkeypatch.setattr("dataprep.job.worker.READ_AHEAD_BYTES", 60)
     source = Scripted(16)
-    contents = read_ahead(source, ITEMS[19:], 1000)
-    assert len(next(contents)) == 20  # type: ignore[arg-type]
+    files = contents(source, ITEMS[19:], 1000)
+    assert len(next(files)) == 20  # type: ignore[arg-type]
     assert len(source.started) <= 3
-    assert [len(data) for data in contents if isinstance(data, bytes)] == list(range(21, 41))
+    assert [len(data) for data in files if isinstance(data, bytes)] == list(range(21, 41))

@@ -11,17 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.manifest import FormatEntry, ShardEntry
-from dataprep.receipt import Row
+from dataprep.receipt import Row, Samples
 from dataprep.sample_table import SampleTable
 from tests.strategies import receipt_rows
 
 MB = 1_000_000
+FORMATS = ("recordio", "tfrecord")
 
 
 def filled(rows: list[Row]) -> SampleTable:
     """A table with one shard of these rows."""
     table = SampleTable(["tfrecord"])
-    table.add(rows, 0)
+    table.add(Samples.of(rows, FORMATS), 0)
     return table
 
 
@@ -85,8 +86,8 @@ def test_warnings_count_notes_failures_and_sizes() -> None:
 def test_rows_may_come_in_parts(rows: list[Row], cut: int) -> None:
     """Adding a shard at a time gives the table and the counts of all at once."""
     parts = SampleTable(["tfrecord"])
-    parts.add(rows[:cut], 0)
-    parts.add(rows[cut:], 0)
+    parts.add(Samples.of(rows[:cut], FORMATS), 0)
+    parts.add(Samples.of(rows[cut:], FORMATS), 0)
     assert parts.table().equals(filled(rows).table())
     assert parts.counts == filled(rows).counts
     assert parts.failures == [(row.source, row.reason) for row in rows if row.status == "failed"]
@@ -110,8 +111,8 @@ def test_agreement_is_of_rows_not_of_bytes() -> None:
 def stored() -> Any:
     """The table of three samples, of which one is written and one in no shard."""
     table = SampleTable(["recordio", "tfrecord"])
-    table.add([WRITTEN, FAILED], 7)
-    table.add([OUTSIDE], None)
+    table.add(Samples.of([WRITTEN, FAILED], FORMATS), 7)
+    table.add(Samples.of([OUTSIDE], FORMATS), None)
     return pq.read_table(io.BytesIO(table.to_parquet()))
 
 

@@ -16,6 +16,7 @@ from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.execution import DaskOptions
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.job.worker import Item, Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
@@ -23,7 +24,6 @@ from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
-from dataprep.worker import Item, Progress, ShardTask, make_shard
 
 RECEIPT = "receipts/train-00002-of-00007.json"
 BOTH = (("tfrecord", 1), ("recordio", 0))
@@ -227,14 +227,15 @@ class TestStored:
     def test_threads_convert_side_by_side(
         self, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Three images are in the hands of three threads at once, and more never."""
+        """Chunks are converted by several threads at once, to the same rows."""
         meeting = threading.Barrier(3)
 
         def met(data: bytes, policy: ImagePolicy, *, name: str = "") -> Converted:
             meeting.wait(timeout=60)
             return convert(data, policy, name=name)
 
-        monkeypatch.setattr("dataprep.outcomes.convert", met)
+        monkeypatch.setattr("dataprep.job.worker.convert", met)
+        monkeypatch.setattr("dataprep.job.worker.CHUNK_SAMPLES", 6)
         few = dict(list(files.items())[:18])
         store = NotedStore()
         make_shard(task(few, store), lambda progress: None, threads=3)
@@ -269,7 +270,7 @@ class TestSamples:
         assert (small.status, small.kind, small.notes) == ("skipped", "too_small", "too_small")
         assert "39 x 39 pixels" in small.reason
         table = SampleTable(["tfrecord", "recordio"])
-        table.add(receipt(store).rows, 2)
+        table.add(receipt(store).samples, 2)
         assert (table.counts.skipped, table.counts.failed, table.counts.written) == (1, 0, 20)
         assert table.warnings({})["too_small"] == 1
 

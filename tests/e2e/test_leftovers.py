@@ -6,14 +6,14 @@ import platform
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import dataprep
 from dataprep.config import ShardConfig
 from dataprep.job import run as job_run
-from dataprep.job.choice import Engines
+from dataprep.job.in_process import InProcess
 from dataprep.stores.local import PARTIAL, LocalStore
 from iobench.s3_server import MotoServer
 from tests.commandline import JOB, comparable, files, objects
@@ -80,17 +80,15 @@ def test_a_split_is_held_until_its_workers_are_gone(
     """Nobody else may begin before, and what they leave when stopped is removed after."""
     output = tmp_path / "out"
     held: list[str] = []
-    end: Any = Engines.__exit__
 
-    def ending(engines: object, *error: object) -> None:
+    def ending(engine: object) -> None:
         held.extend(holder.key for holder in LocalStore(str(output)).holders(""))
         litter(output)
-        end(engines, *error)
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Engines, "__exit__", ending)
+    monkeypatch.setattr(InProcess, "close", ending)
     config = ShardConfig.model_validate({"source": str(tree), "output": str(output)})
     if stopped:
         monkeypatch.setattr(job_run, "read_back", stop)

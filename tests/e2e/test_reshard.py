@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 import dataprep as library
+from dataprep.job.in_process import InProcess
 from dataprep.job.prepare import prepare
+from dataprep.job.worker import contents
 from dataprep.names import escape
-from dataprep.read_ahead import read_ahead
 from dataprep.sources import open_source
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
@@ -359,7 +360,7 @@ class TestRequestsInFlight:
             source.concurrency = configured or source.concurrency
             items = [listing.located(row) for row in range(len(listing))][: 3 * count]
             proxy.replace_rules([Rule(Match("GET"), Delay(0.02))])
-            found = list(read_ahead(source, items, 10**9))
+            found = list(contents(source, items, 10**9))
         assert meeting.met
         assert [len(data) for data in found if isinstance(data, bytes)] == [
             item.bytes for item in items
@@ -374,9 +375,8 @@ class TestRequestsInFlight:
             source=str(tree), output=str(tmp_path / "out"), source_concurrency=configured
         )
         with ExitStack() as running:
-            prepared = prepare(
-                config, running=running, note=lambda text: None, expect=lambda source_bytes: None
-            )
+            engine = InProcess(config.dask, lambda progress: None)
+            prepared = prepare(config, running=running, note=lambda text: None, engine=engine)
         assert prepared.source.concurrency == reads
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dataprep.job.worker import make_shard
 from dataprep.sample import draw_tree
 from dataprep.stores.memory import MemoryStore
-from dataprep.worker import make_shard
 from tests.commandline import objects
 from tests.dataprep.job.tasks import FolderSource, make_tasks
 

@@ -14,12 +14,12 @@ from distributed import LocalCluster
 
 from dataprep.errors import PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
+from dataprep.job.worker import Item, ShardTask
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
-from dataprep.worker import Item, ShardTask
 
 
 class FolderSource:

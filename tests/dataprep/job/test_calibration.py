@@ -1,68 +1,58 @@
-"""How large records become is learnt alike, in this process or in another."""
+"""How large records become is learnt from a few conversions."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dataprep.config import ShardConfig
 from dataprep.errors import SourceError
 from dataprep.job.calibration import calibrate
-from dataprep.job.journal import Journal
+from dataprep.job.in_process import InProcess
 from dataprep.job.plans import sample_rows
-from dataprep.job.request import requested
-from tests.reliability.rows import ROOT
+from dataprep.job.request import Request, requested
+from dataprep.job.worker import Outcome
+from dataprep.sources import Located
 
 
-@pytest.fixture
-def isolating() -> Journal:
-    """The journal of a run after one that died."""
-    journal = Journal(None)
-    journal.isolated = True
-    return journal
+def points(request: Request) -> tuple[tuple[int, int], ...]:
+    """Of a calibration in this process."""
+    engine = InProcess(request.config.dask, lambda progress: None)
+
+    def convert(items: Sequence[Located]) -> Iterator[Outcome]:
+        config = request.config
+        return engine.outcomes(request.source, items, config.image, config.sample_limit)
+
+    listing = request.listing
+    return calibrate(listing, sample_rows(listing), request.config, convert).points
 
 
-def test_in_isolation(
-    images: Path, tmp_path: Path, isolating: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same points; a sample that crashes counts as one that fails."""
+def request_of(source: Path, output: Path) -> Request:
+    """A job of class folders."""
+    return requested(ShardConfig(source=str(source), output=str(output)), lambda line: None)
+
+
+def test_a_failed_sample_counts_as_one_without_bytes(images: Path, tmp_path: Path) -> None:
+    """It has no record; the others predict as before."""
     source = tmp_path / "photos"
-    for path in images.rglob("*.JPEG"):
-        copy = source / path.relative_to(images)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+    shutil.copytree(images, source)
+    before = points(request_of(source, tmp_path / "out"))
     victim = min(source.rglob("*.JPEG"))
-    data = victim.read_bytes()
-    config = ShardConfig(source=str(source), output=str(tmp_path / "out"))
-
-    def points(journal: Journal | None = None) -> tuple[tuple[int, int], ...]:
-        request = requested(config, lambda line: None)
-        rows = sample_rows(request.listing)
-        assert np.array_equal(rows, np.arange(24))
-        return calibrate(request.listing, rows, request.source, config, journal).points
-
-    assert points(isolating) == points()
-    mark = b"@@SIGSEGV@@"
-    victim.write_bytes(bytes(len(data) + len(mark)))
-    failed = points()
-    victim.write_bytes(data + mark)
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests/reliability/crashing'}:{ROOT}")
-    monkeypatch.setenv("CRASHING", str(tmp_path))
-    assert points(isolating) == failed
-    assert failed != points()
+    victim.write_bytes(bytes(victim.stat().st_size))
+    after = points(request_of(source, tmp_path / "out"))
+    assert [point[0] for point in after] == [point[0] for point in before]
+    assert sum(point[1] for point in after) < sum(point[1] for point in before)
 
 
 def test_a_file_that_changes_meanwhile_is_the_sources_fault(images: Path, tmp_path: Path) -> None:
     """Nothing is stored yet: there is nothing to overwrite."""
     source = tmp_path / "photos"
     shutil.copytree(images, source)
-    request = requested(
-        ShardConfig(source=str(source), output=str(tmp_path / "out")), lambda line: None
-    )
+    request = request_of(source, tmp_path / "out")
     for path in source.rglob("*.JPEG"):
         path.write_bytes(path.read_bytes() + b"more")
-    with pytest.raises(SourceError, match="changed while the job was planned: run the same"):
-        calibrate(request.listing, sample_rows(request.listing), request.source, request.config)
+    with pytest.raises(SourceError, match=r"changed while the job was planned .*: run the same"):
+        points(request)

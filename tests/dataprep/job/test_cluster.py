@@ -19,12 +19,13 @@ from distributed import LocalCluster
 from typer.testing import CliRunner
 
 from dataprep.cli import app
-from dataprep.errors import ConfigError, SampleLost, StoreUnreachable, TooManyFailures, WorkerLost
+from dataprep.errors import ConfigError, StoreUnreachable, TooManyFailures, WorkerLost
 from dataprep.execution import DaskOptions
 from dataprep.job import cluster as cluster_module
 from dataprep.job.cluster import Cluster, require_reachable
+from dataprep.job.in_process import InProcess
+from dataprep.job.worker import Progress, ShardResult, ShardTask
 from dataprep.stores.local import LocalStore
-from dataprep.worker import Progress, ShardResult, ShardTask
 from tests.commandline import objects, wait_until
 from tests.dataprep.job import tasks as shared
 from tests.dataprep.job.tasks import (
@@ -140,12 +141,32 @@ class TestProcesses:
         assert "seen-3" not in seen
 
     def test_a_sample_over_which_all_are_killed(self, images: Path, store: LocalStore) -> None:
-        """It ends the job, which names it and says what to do; nothing is recorded as failed."""
+        """It ends the job, which names the shard and says what to do; nothing is recorded."""
         runner = Runner(workers=1, dashboard="127.0.0.1:0")
-        with pytest.raises(SampleLost, match=r"'n\w+/n\w+\.JPEG': .* more memory, .* to resume"):
+        with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
             runner.run(make_tasks(images, DeadlySource(images), store, 1))
         assert objects(store) == {}
-        assert any("worker was lost over train-00000-of-00001" in x for x in runner.announced)
+        assert any("workers died over train-00000-of-00001" in x for x in runner.announced)
+
+    @pytest.mark.parametrize("shards_in_all", [1, 2, 6])
+    def test_shards_that_are_converted_in_chunks(
+        self,
+        images: Path,
+        store: LocalStore,
+        monkeypatch: pytest.MonkeyPatch,
+        shards_in_all: int,
+    ) -> None:
+        """They have the bytes of whole ones, and progress counts each sample once."""
+        monkeypatch.setattr("dataprep.job.worker.CHUNK_SAMPLES", 3)
+        tasks = make_tasks(images, FolderSource(images), store, shards_in_all)
+        runner = Runner(workers=2, dashboard="127.0.0.1:0")
+        runner.run(tasks)
+        reported = sum(runner.reported, start=Progress())
+        assert (reported.samples, reported.failed) == (24, 0)
+        made = shards(store)
+        InProcess(DaskOptions(workers=1), lambda progress: None).run(tasks, lambda result: None)
+        assert shards(store) == made
+        assert sum(result.samples for result in runner.results) == 24
 
     def test_a_worker_that_dies_again_and_again(self, images: Path, tmp_path: Path) -> None:
         """A shard that kills every worker, by none of its samples, ends the job as well."""
@@ -236,7 +257,6 @@ class TestProcesses:
         engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
         with pytest.raises(RuntimeError, match="new thread"):
             engine.begin()
-        assert not engine.begun
         engine.close()
 
 

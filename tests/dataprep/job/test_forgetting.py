@@ -17,8 +17,8 @@ from distributed import Semaphore
 from dataprep.execution import DaskOptions
 from dataprep.job.cluster import Cluster
 from dataprep.job.forgetting import forget_schedulers
+from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.stores.local import LocalStore
-from dataprep.worker import ShardResult, ShardTask
 from tests.commandline import wait_until
 from tests.dataprep.job.tasks import FolderSource, SmallCluster, make_tasks
 

@@ -6,17 +6,25 @@ import hashlib
 from pathlib import Path
 
 from dataprep.config import ShardConfig
+from dataprep.job.calibration import Convert
+from dataprep.job.in_process import InProcess
 from dataprep.job.planning import Planned, planned
-from dataprep.job.request import requested
+from dataprep.job.request import Request, requested
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+
+
+def converting(request: Request) -> Convert:
+    """Conversion in this process."""
+    engine, config = InProcess(request.config.dask, lambda progress: None), request.config
+    return lambda items: engine.outcomes(request.source, items, config.image, config.sample_limit)
 
 
 def made(source: Path, output: Path, notes: list[str], **keys: object) -> Planned:
     """The plans of class folders; what is remarked goes into ``notes``."""
     config = ShardConfig.model_validate({"source": source, "output": output, **keys})
     request = requested(config, notes.append)
-    return planned(request, request.own_labels(), notes.append)
+    return planned(request, request.own_labels(), notes.append, converting(request))
 
 
 def test_planned_again_it_is_the_same_and_nothing_is_written(images: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.job.progress import Bar, Lines, Meter, choose
-from dataprep.worker import Progress
+from dataprep.job.worker import Progress
 
 
 class Clock:

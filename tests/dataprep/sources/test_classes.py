@@ -72,7 +72,7 @@ def test_classes_and_problems_of_every_file() -> None:
 def test_suffixes_are_those_of_pathlib(name: str) -> None:
     """A name promises an image exactly if its suffix, as pathlib has it, is one of an image."""
     plain = not name.endswith(("/", "/."))  # which no file's name does
-    assert not plain or promises_image(name) == (
+    assert not plain or bool(promises_image(name)) == (
         PurePosixPath(name).suffix.lower() in IMAGE_EXTENSIONS
     )
 
@@ -83,7 +83,7 @@ def test_suffixes_are_those_of_pathlib(name: str) -> None:
 )
 def test_clutter(name: str, clutter: bool) -> None:
     """Hidden files and what operating systems leave behind are told by their names."""
-    assert is_clutter(name) is clutter
+    assert bool(is_clutter(name)) is clutter
 
 
 def test_images_by_their_first_bytes() -> None:

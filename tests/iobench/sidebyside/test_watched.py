@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dataprep.worker import Progress
+from dataprep.job.worker import Progress
 from iobench.sidebyside.watched import Memory, Recorder, steady
 
 

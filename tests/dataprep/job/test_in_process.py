@@ -1,4 +1,4 @@
-"""Threads in this process: bounded, retried, and stopped at the first thing that is final."""
+"""Jobs in this process: retried where that may help, else stopped at the first error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import pytest
 
 from dataprep.errors import (
     PermissionRefused,
-    SourceChanged,
     StoreError,
     StoreUnreachable,
     TooManyFailures,
 )
 from dataprep.execution import DaskOptions
-from dataprep.job.threads import Threads, threads_within, worth_retrying
+from dataprep.job.in_process import InProcess
+from dataprep.job.worker import Progress, ShardResult, ShardTask
 from dataprep.stores.local import LocalStore
-from dataprep.worker import Progress, ShardResult, ShardTask
 from tests.commandline import objects
-from tests.dataprep.job.tasks import CrowdedStore, FailingSource, FolderSource, make_tasks
+from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks
 
 
 def shards(store: LocalStore) -> dict[str, bytes]:
@@ -33,7 +32,7 @@ def run(
     """Run ``tasks``; their results and the progress in all."""
     results: list[ShardResult] = []
     reported: list[Progress] = []
-    Threads(DaskOptions.model_validate({"workers": workers, **options}), reported.append).run(
+    InProcess(DaskOptions.model_validate({"workers": workers, **options}), reported.append).run(
         tasks, results.append
     )
     return results, sum(reported, start=Progress())
@@ -50,36 +49,6 @@ def test_all_shards(
     assert sorted(result.shard for result in results) == list(range(6))
     assert progress.samples == 24
     assert shards(store) == expected
-
-
-@pytest.mark.parametrize(
-    ("workers", "shards", "threads"),
-    [(1, 1, 0), (2, 1, 2), (2, 2, 0), (2, 9, 0), (8, 3, 2), (8, 5, 0), (8, 1, 8), (8, 0, 8)],
-)
-def test_threads_within_a_shard(workers: int, shards: int, threads: int) -> None:
-    """Workers that would have no shard of their own help with those that there are."""
-    assert threads_within(workers, shards) == threads
-
-
-def test_uploads_are_bounded(images: Path, tmp_path: Path) -> None:
-    """Never are more shards being stored than max_concurrent_uploads, and as many do."""
-    crowd = tmp_path / "crowd"
-    crowd.mkdir()
-    store = CrowdedStore(tmp_path / "out", crowd, wanted=3)
-    store.prepare()
-    tasks = make_tasks(images, FolderSource(images), store, 6)
-    run(6, tasks, max_concurrent_uploads=2)
-    assert {path.name for path in tmp_path.glob("seen-*")} == {"seen-1", "seen-2"}
-
-
-def test_uploads_can_be_more(images: Path, tmp_path: Path) -> None:
-    """The test above means something: with a higher bound there are more at once."""
-    crowd = tmp_path / "crowd"
-    crowd.mkdir()
-    store = CrowdedStore(tmp_path / "out", crowd, wanted=3)
-    store.prepare()
-    run(6, make_tasks(images, FolderSource(images), store, 6), max_concurrent_uploads=3)
-    assert (tmp_path / "seen-3").exists()
 
 
 class TestErrors:
@@ -164,21 +133,5 @@ class TestErrors:
 
         tasks = [counted(b) for b in make_tasks(images, FolderSource(images), store, 24)]
         with pytest.raises(TooManyFailures, match="enough"):
-            Threads(DaskOptions(workers=1), lambda progress: None).run(tasks, refuse)
+            InProcess(DaskOptions(workers=1), lambda progress: None).run(tasks, refuse)
         assert len(built) < 24
-
-
-@pytest.mark.parametrize(
-    ("error", "worth"),
-    [
-        (StoreUnreachable(""), True),
-        (StoreError(""), True),
-        (PermissionRefused(""), False),
-        (SourceChanged(""), False),
-        (TooManyFailures(""), False),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_worth_retrying(error: Exception, worth: bool) -> None:
-    """Stores are asked again; rights and sources do not change by asking."""
-    assert worth_retrying(error) is worth

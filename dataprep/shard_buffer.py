@@ -9,46 +9,44 @@ from crc32c import crc32c
 
 from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, RecordWriter, Sample
-from dataprep.receipt import Row, StoredFile, StoredShard
+from dataprep.receipt import StoredFile, StoredShard
 from dataprep.shard_memory import ShardMemory
 from dataprep.stores import Buffer, Store, leave
 
 
-class Spool:
-    """One shard growing in memory, at most 128 MB of it."""
+class ShardBuffer:
+    """Records of one shard, at most 128 MB.
+
+    ``offsets``, ``lengths`` and ``crcs`` (CRC-32C) are those of the encoded records, in order.
+    """
 
     def __init__(self, record_format: RecordFormat, options: RecordOptions) -> None:
         self.format = record_format
-        self._label_offset = options.label_offset
         self._memory = ShardMemory()
         self._writer: RecordWriter = record_format.writer(self._memory, options)
+        self.offsets: list[int] = []
+        self.lengths: list[int] = []
+        self.crcs: list[int] = []
 
-    def write(self, sample: Sample) -> tuple[int, int, int]:
-        """Offset, length and CRC-32C of the encoded record."""
+    def write(self, sample: Sample) -> None:
+        """Append the record of one sample."""
         offset, length = self._writer.write(sample)
-        return offset, length, crc32c(self._memory.view(offset, offset + length))
+        self.offsets.append(offset)
+        self.lengths.append(length)
+        self.crcs.append(crc32c(self._memory.view(offset, offset + length)))
 
-    def put(self, store: Store, place: tuple[str, int, int], rows: Sequence[Row]) -> StoredShard:
-        """Put the shard, then the files that index it, and give its memory away.
+    def put(
+        self, store: Store, place: tuple[str, int, int], entries: Sequence[IndexEntry]
+    ) -> StoredShard:
+        """Store the shard, then the files that index it, and give its memory to other shards.
 
-        ``place`` is split, shard, shards.
+        ``place`` is split, shard, shards; ``entries`` are those of the records, in order.
 
         Raises:
             StoreError: it could not be stored.
-            LeaseLost: another run may write there by now.
+            LeaseLost: another run may be writing there.
         """
         name = self.format.name
-        entries = [
-            IndexEntry(
-                row.number,
-                row.label + self._label_offset,
-                *row.records[name][:2],
-                row.source,
-                row.values or (),
-            )
-            for row in rows
-            if row.records
-        ]
         data_key = keys.data(name, self.format.extension, *place)
         file = _put(store, data_key, self._memory.view())
         self._memory.leave()

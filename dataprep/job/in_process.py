@@ -1,0 +1,102 @@
+"""Make shards in this process: for notebooks and tests, without protection against crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+
+from dataprep.errors import PermissionRefused, StoreError, StoreFull
+from dataprep.execution import DaskOptions, SampleLimit
+from dataprep.image import ImagePolicy
+from dataprep.job.worker import (
+    Outcome,
+    Progress,
+    Report,
+    ShardResult,
+    ShardTask,
+    chunks,
+    convert_chunk,
+    make_shard,
+)
+from dataprep.ordered import in_order
+from dataprep.sources import Located, Source
+
+OnResult = Callable[[ShardResult], None]
+"""Called in the driver for each finished shard; raising stops the job."""
+
+_MOST_THREADS = 16
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+class Tally:
+    """Adds up progress that arrives as totals, of a shard or of a chunk of one.
+
+    What is done a second time, after an error or a worker's death, does not count again.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._totals: dict[tuple[str, int], Progress] = {}
+
+    def add(self, key: tuple[str, int], total: Progress) -> None:
+        """Report what is new of ``key``: a shard and the number of a chunk."""
+        before = self._totals.get(key, Progress())
+        if total.samples >= before.samples:
+            self._totals[key] = total
+            self._report(total + -before)
+
+    def forget(self, shard: str) -> None:
+        """Take back what was reported of a shard."""
+        for key in [key for key in self._totals if key[0] == shard]:
+            self._report(-self._totals.pop(key))
+
+
+class InProcess:
+    """One shard after the other, converted by threads of this process."""
+
+    def __init__(self, options: DaskOptions, report: Report) -> None:
+        self._options = options
+        self._tally = Tally(report)
+
+    def begin(self) -> None:
+        """Start nothing."""
+
+    def close(self) -> None:
+        """End nothing."""
+
+    def run(
+        self,
+        tasks: Sequence[Callable[[], ShardTask]],
+        on_result: OnResult,
+        on_ready: Callable[[], None] = nothing,
+    ) -> None:
+        """Make all shards; each task is built when its turn comes."""
+        on_ready()
+        for build in tasks:
+            on_result(self._made(build()))
+
+    def outcomes(
+        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+    ) -> Iterator[Outcome]:
+        """Convert samples that are in no shard yet, to learn how large records become."""
+        threads = min(max(self._options.worker_count, source.concurrency), _MOST_THREADS)
+        work = partial(convert_chunk, source, policy=policy)
+        with closing(in_order(work, chunks(items), threads)) as converted:
+            for chunk in converted:
+                yield from chunk.outcomes
+
+    def _made(self, task: ShardTask) -> ShardResult:
+        threads = self._options.worker_count
+        report = partial(self._tally.add, (task.name, 0))
+        for _ in range(self._options.retries):
+            try:
+                return make_shard(task, report, threads=threads)
+            except (PermissionRefused, StoreFull):
+                raise
+            except StoreError:  # another attempt may succeed
+                pass
+        return make_shard(task, report, threads=threads)

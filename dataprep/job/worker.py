@@ -1,0 +1,504 @@
+"""One shard, from its source files to its receipt.
+
+``convert_items`` reads and converts samples in order; ``assemble`` writes their records, stores
+the shard and, last, its receipt. ``make_shard`` does both. Where a shard is shared among workers,
+each converts chunks of it (``convert_chunk``) and one assembles them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dataprep import keys
+from dataprep.boxes import Annotated, BoxOptions, Shown, follow
+from dataprep.errors import (
+    ImageError,
+    ImageTooLarge,
+    ImageTooSmall,
+    JobError,
+    NotAnImage,
+    SourceChanged,
+)
+from dataprep.execution import USUAL_LIMIT, SampleLimit
+from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
+from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.labels import LabelSpace
+from dataprep.names import CODEC, escape, escape_all
+from dataprep.ordered import in_order
+from dataprep.plan import MAX_SHARD_BYTES
+from dataprep.receipt import Place, Receipt, Row, Samples
+from dataprep.shard_buffer import ShardBuffer
+from dataprep.sources import Located, Source
+from dataprep.sources.imagefolder import promises_image
+from dataprep.stores import Store, leave
+from dataprep.versions import require_versions
+
+READ_AHEAD_BYTES = 256 * 2**20
+"""Of files that are read or wait to be converted: fewer large ones at a time."""
+
+CHUNK_SAMPLES, CHUNK_BYTES = 32, 8_000_000
+"""A chunk has at most so many samples, and source bytes unless one sample has more."""
+
+_REPORT_EVERY_S = 0.25
+_RECORD_HEADROOM_BYTES = 1_000_000
+_EXAMPLES = 3
+
+
+class Item(NamedTuple):
+    """One sample of the plan: where its bytes are, its 0-based label, all its labels, its boxes.
+
+    ``values`` is empty where a sample has one label, ``annotated`` None where a job has no boxes.
+    """
+
+    located: Located
+    label: int
+    values: tuple[float, ...] = ()
+    annotated: Annotated | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """Everything a worker needs to make a shard; ``items`` are in the order of the records.
+
+    ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
+    first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
+    how boxes follow their images, where the job has any. ``limit`` is that of one sample.
+    ``permit`` raises LeaseLost where another run may be writing; None where none can.
+    """
+
+    fingerprint: str
+    versions: tuple[tuple[str, str], ...]
+    split: str
+    shard: int
+    shards: int
+    first_number: int
+    items: Sequence[Item]
+    label_space: LabelSpace
+    policy: ImagePolicy
+    label_offsets: tuple[tuple[str, int], ...]
+    source: Source
+    store: Store
+    layout: Layout = IMAGENET
+    boxes: BoxOptions | None = None
+    limit: SampleLimit = USUAL_LIMIT
+    permit: Callable[[], None] | None = None
+
+    @property
+    def name(self) -> str:
+        """As in the names of its files: ``train-00000-of-00012``."""
+        return keys.numbered(self.split, self.shard, self.shards)
+
+
+class Outcome(NamedTuple):
+    """A converted sample, or why there is none, and the SHA-256 of its file if it was read."""
+
+    converted: Converted | ImageError
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Converted samples on their way to the worker that assembles their shard."""
+
+    outcomes: tuple[Outcome, ...]
+
+    def __sizeof__(self) -> int:
+        """In bytes, so that Dask assembles a shard where most of it is."""
+        return sum(
+            len(found.data)
+            for found, _ in self.outcomes
+            if not isinstance(found, ImageError)  # those are small
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many samples and source bytes were converted, and how many samples failed."""
+
+    samples: int = 0
+    source_bytes: int = 0
+    failed: int = 0
+
+    def __add__(self, other: Progress) -> Progress:
+        return Progress(
+            self.samples + other.samples,
+            self.source_bytes + other.source_bytes,
+            self.failed + other.failed,
+        )
+
+    def __neg__(self) -> Progress:
+        return Progress(-self.samples, -self.source_bytes, -self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardResult:
+    """What the driver is told of a finished shard; the receipt has the rest.
+
+    ``examples`` are names and reasons of the first few samples that failed.
+    """
+
+    shard: int
+    samples: int
+    failed: int
+    examples: tuple[tuple[str, str], ...] = ()
+
+
+Report = Callable[[Progress], None]
+"""Called with the totals so far of one shard or chunk, about four times a second."""
+
+
+def make_shard(
+    task: ShardTask,
+    report: Report,
+    storing: AbstractContextManager[object] | None = None,
+    *,
+    threads: int = 1,
+    outcomes: Generator[Outcome, None, None] | None = None,
+) -> ShardResult:
+    """Make one shard in every format, store it, and write its receipt last.
+
+    Args:
+        task: the shard.
+        report: is told the progress; may raise to stop the work.
+        storing: is held while the shard is stored.
+        threads: convert the images, a chunk each.
+        outcomes: its samples, where they are converted in another way.
+
+    Raises:
+        SourceChanged: a sample is gone or has another size than planned.
+        StoreError: the source could not be read or the shard not be stored.
+        LeaseLost: another run may be writing there.
+    """
+    require_versions(task.versions)
+    with leave.writing_while(task.permit):
+        leave.require()
+        if outcomes is None:
+            outcomes = _converted_by(threads, task, report)
+        with closing(outcomes):
+            return assemble(task, outcomes, storing)
+
+
+def _converted_by(threads: int, task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
+    located = [item.located for item in task.items]
+    if threads == 1:
+        return convert_items(task.source, located, task.policy, report)
+    return _converted_in_chunks(threads, task, located, report)
+
+
+def _converted_in_chunks(
+    threads: int, task: ShardTask, located: Sequence[Located], report: Report
+) -> Generator[Outcome, None, None]:
+    done = Progress()
+
+    def chunk(part: Sequence[Located]) -> Chunk:
+        return convert_chunk(task.source, part, task.policy)
+
+    with closing(in_order(chunk, chunks(located), threads)) as converted:
+        for found, part in zip(converted, chunks(located), strict=True):
+            done += progress_of(task.source, part, found)
+            report(done)
+            yield from found.outcomes
+
+
+def chunks(items: Sequence[Located]) -> Iterator[Sequence[Located]]:
+    """Cut the samples of a shard into chunks, in order."""
+    start = size = 0
+    for place, item in enumerate(items):
+        if place - start == CHUNK_SAMPLES or (place > start and size + item.bytes > CHUNK_BYTES):
+            yield items[start:place]
+            start, size = place, 0
+        size += item.bytes
+    if items:
+        yield items[start:]
+
+
+def convert_chunk(source: Source, items: Sequence[Located], policy: ImagePolicy) -> Chunk:
+    """Convert a few samples. Raises as ``convert_items``."""
+    return Chunk(tuple(convert_items(source, items, policy)))
+
+
+def progress_of(source: Source, items: Sequence[Located], chunk: Chunk) -> Progress:
+    """The progress that a chunk makes."""
+    failed = sum(
+        isinstance(found, ImageError) and _status(found, item.name, source) == "failed"
+        for item, (found, _) in zip(items, chunk.outcomes, strict=True)
+    )
+    return Progress(len(items), sum(item.bytes for item in items), failed)
+
+
+def convert_items(
+    source: Source, items: Sequence[Located], policy: ImagePolicy, report: Report | None = None
+) -> Generator[Outcome, None, None]:
+    """Read and convert samples in order.
+
+    Raises:
+        SourceChanged: a file is gone or has another size than planned.
+        StoreError: a file could not be read this time.
+        JobError: the source does not give bytes.
+    """
+    samples = source_bytes = failed = 0
+    reported_s = time.monotonic()
+    files = contents(source, items, policy.max_source_bytes)
+    for item, data in zip(items, files, strict=True):
+        outcome = outcome_of(data, policy, item.name)
+        if report is not None:
+            if isinstance(outcome[0], ImageError):
+                failed += _status(outcome[0], item.name, source) == "failed"
+            samples += 1
+            source_bytes += item.bytes
+            now_s = time.monotonic()
+            if now_s - reported_s >= _REPORT_EVERY_S:
+                report(Progress(samples, source_bytes, failed))
+                reported_s = now_s
+        yield outcome
+    if report is not None:
+        report(Progress(samples, source_bytes, failed))
+
+
+def outcome_of(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Outcome:
+    """Convert the bytes of one file, or pass on why they could not be read."""
+    if isinstance(data, ImageError):
+        return Outcome(data, "")
+    digest = hashlib.sha256(data).hexdigest()
+    try:
+        converted = convert(data, policy, name=name)
+    except ImageError as error:
+        return Outcome(error, digest)
+    if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
+        why = f"a record of {len(converted.data):,} bytes is above 128 MB"
+        return Outcome(ImageTooLarge(why), digest)
+    return Outcome(converted, digest)
+
+
+def contents(
+    source: Source, items: Sequence[Located], max_bytes: int
+) -> Generator[bytes | ImageError, None, None]:
+    """The files in order, read ahead by as many threads as the source asks for."""
+    if source.concurrency == 1:
+        return (read_one(source, item, max_bytes) for item in items)
+    return in_order(
+        lambda item: read_one(source, item, max_bytes),
+        items,
+        source.concurrency,
+        weight=lambda item: item.bytes if item.bytes <= max_bytes else 0,
+        budget=READ_AHEAD_BYTES,
+    )
+
+
+def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageError:
+    """A file's bytes, or why this file cannot be read.
+
+    Raises:
+        SourceChanged, StoreError: as ``convert_items``.
+        JobError: the source ends the program, or does not give bytes.
+    """
+    if item.bytes > max_bytes:
+        return ImageTooLarge(
+            f"{item.bytes:,} bytes are more than max_source_bytes allows ({max_bytes:,})"
+        )
+    try:
+        data = source.read(item)
+    except ImageError as error:
+        return error
+    except (SystemExit, GeneratorExit, StopIteration) as error:
+        raise JobError(
+            f"{source.uri}: reading {item.name!r} ended in {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(data, bytes):
+        kind = type(data).__name__
+        raise JobError(f"{source.uri}: reading {item.name!r} gave {kind}, not bytes")
+    if len(data) != item.bytes:
+        raise SourceChanged(
+            f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "
+            f"{len(data):,} now: restore it, or start anew with --overwrite"
+        )
+    return data
+
+
+def assemble(
+    task: ShardTask,
+    outcomes: Iterable[Outcome],
+    storing: AbstractContextManager[object] | None = None,
+) -> ShardResult:
+    """Write the records of a shard's samples, store the shard, then its receipt.
+
+    Raises:
+        StoreError: it could not be stored.
+        LeaseLost: another run may be writing there.
+    """
+    buffers = [
+        ShardBuffer(get_format(name), RecordOptions(offset, task.layout))
+        for name, offset in task.label_offsets
+    ]
+    groups: dict[int, tuple[str, bytes, bytes]] = {}
+    rows = []
+    number = task.first_number
+    names = escape_all([item.located.name for item in task.items])
+    for item, name, (found, digest) in zip(task.items, names, outcomes, strict=True):
+        label = item.label
+        if label not in groups:
+            group = task.label_space.labels[label]
+            synset, text = group.synset.encode(*CODEC), group.text.encode(*CODEC)
+            groups[label] = escape(group.synset), synset, text
+        escaped = groups[label][0]
+        if isinstance(found, ImageError):
+            rows.append(_row_without_record(task, number, item, name, escaped, found, digest))
+        else:
+            boxes: tuple[Box, ...] = ()
+            notes = found.notes
+            if task.boxes is not None and item.annotated is not None:
+                boxes, notes = _boxes(task.boxes, item.annotated, label, found)
+            sample = _sample(found, number, item, groups[label], boxes)
+            for buffer in buffers:
+                buffer.write(sample)
+            rows.append(_row(number, item, name, escaped, found, digest, notes, len(boxes)))
+        number += 1
+    samples = _with_places(rows, buffers)
+    place = (task.split, task.shard, task.shards)
+    with storing or nullcontext():
+        stored = {}
+        while buffers:
+            buffer = buffers.pop(0)  # each gives up its memory once it is stored
+            entries = _entries(samples, buffer.format.name, dict(task.label_offsets))
+            stored[buffer.format.name] = buffer.put(task.store, place, entries)
+        receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, samples)
+        encoded = receipt.to_json()
+        leave.require()
+        task.store.put(keys.receipt(*place), encoded)
+    failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
+    return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
+
+
+def _row(
+    number: int,
+    item: Item,
+    name: str,
+    synset: str,
+    found: Converted,
+    digest: str,
+    notes: tuple[str, ...],
+    boxes: int,
+) -> Row:
+    return Row(
+        number,
+        name,
+        item.label,
+        synset,
+        "written",
+        action=found.action,
+        notes=",".join(notes),
+        source_width=found.source_width,
+        source_height=found.source_height,
+        source_bytes=item.located.bytes,
+        source_sha256=digest,
+        colorspace=found.source_colorspace,
+        exif_orientation=found.exif_orientation,
+        width=found.width,
+        height=found.height,
+        image_bytes=len(found.data),
+        boxes=None if item.annotated is None else boxes,
+        values=item.values or None,
+    )
+
+
+def _row_without_record(
+    task: ShardTask,
+    number: int,
+    item: Item,
+    name: str,
+    synset: str,
+    error: ImageError,
+    digest: str,
+) -> Row:
+    return Row(
+        number,
+        name,
+        item.label,
+        synset,
+        _status(error, item.located.name, task.source),
+        reason=str(error),
+        kind=error.kind,
+        notes=error.kind if isinstance(error, ImageTooSmall) else "",
+        source_bytes=item.located.bytes,
+        source_sha256=digest,
+    )
+
+
+def _status(error: ImageError, name: str, source: Source) -> str:
+    """``skipped`` where the policy says so, and for a file that does not claim to be an image."""
+    if isinstance(error, ImageTooSmall):
+        return "skipped"
+    claims = promises_image(name) or getattr(source, "only_images", False)
+    return "skipped" if isinstance(error, NotAnImage) and not claims else "failed"
+
+
+def _boxes(
+    options: BoxOptions, annotated: Annotated, label: int, found: Converted
+) -> tuple[tuple[Box, ...], tuple[str, ...]]:
+    shown = Shown(
+        width=found.source_width,
+        height=found.source_height,
+        orientation=found.exif_orientation,
+        applied=found.orientation_applied,
+        geometry=found.geometry,
+    )
+    boxes, notes = follow(
+        annotated, shown, label, frame=options.frame, least_visible=options.least_visible
+    )
+    return boxes, (*found.notes, *notes)
+
+
+def _sample(
+    found: Converted,
+    number: int,
+    item: Item,
+    group: tuple[str, bytes, bytes],
+    boxes: tuple[Box, ...],
+) -> Sample:
+    source = item.located.name.encode(*CODEC)
+    return Sample(
+        image=found.data,
+        label=item.label,
+        number=number,
+        width=found.width,
+        height=found.height,
+        channels=found.channels,
+        colorspace=found.colorspace,
+        filename=source.rpartition(b"/")[2],
+        synset=group[1],
+        text=group[2],
+        encoding=found.encoding,
+        values=item.values,
+        boxes=boxes,
+        source=source,
+    )
+
+
+def _with_places(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) -> Samples:
+    """The rows as columns, with the place of each record."""
+    samples = Samples.of(rows)
+    written = [status == "written" for status in samples.columns["status"]]
+    records: dict[str, list[Place | None]] = {}
+    for buffer in buffers:
+        places = zip(buffer.offsets, buffer.lengths, buffer.crcs, strict=True)
+        records[buffer.format.name] = [next(places) if here else None for here in written]
+    return Samples(samples.columns, records)
+
+
+def _entries(samples: Samples, name: str, label_offsets: dict[str, int]) -> list[IndexEntry]:
+    """What an index says of each record of one format."""
+    columns = [samples.columns[column] for column in ("number", "label", "source")]
+    values: Sequence[Any] = samples.columns.get("values") or [None] * len(samples)
+    offset = label_offsets[name]
+    return [
+        IndexEntry(number, label + offset, place[0], place[1], source, several or ())
+        for number, label, source, several, place in zip(
+            *columns, values, samples.records[name], strict=True
+        )
+        if place is not None
+    ]

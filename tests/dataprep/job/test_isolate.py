@@ -1,0 +1,87 @@
+"""Images converted in a process of their own: the same outcomes, and what a death says of one."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from dataprep.errors import (
+    CorruptImage,
+    DecoderCrashed,
+    DecoderHung,
+    ImageError,
+    ImageTooLarge,
+    SampleLost,
+    SourceChanged,
+)
+from dataprep.execution import USUAL_LIMIT, SampleLimit
+from dataprep.image import Converted, ImagePolicy
+from dataprep.job.isolate import Ending, ending_of, isolated_outcomes, verdict
+from dataprep.job.worker import Outcome, Progress, convert_items
+from dataprep.sources import Located
+from tests.dataprep.test_worker import Files, jpeg
+
+
+def comparable(outcome: Outcome) -> tuple[object, str]:
+    """Errors by their words."""
+    found = outcome.converted
+    return (str(found) if isinstance(found, ImageError) else found), outcome.sha256
+
+
+def test_the_same_outcomes() -> None:
+    """Images, errors, hashes and progress are those of a conversion in this process."""
+    files = {
+        **{f"a/{shade}.JPEG": jpeg(shade) for shade in (0, 90, 180)},
+        "a/cut.JPEG": jpeg(7)[:100],
+        "a/large.JPEG": jpeg(9) + bytes(5_000),
+    }
+    items = [Located(name, len(data)) for name, data in files.items()]
+    policy = ImagePolicy(size=24, max_source_bytes=5_000)
+    reported: list[Progress] = []
+    alone = list(isolated_outcomes(Files(files), items, policy, USUAL_LIMIT, reported.append))
+    assert [type(one.converted) for one in alone] == [
+        *[Converted] * 3,
+        CorruptImage,
+        ImageTooLarge,
+    ]
+    here = convert_items(Files(files), items, policy)
+    assert [comparable(one) for one in alone] == [comparable(one) for one in here]
+    assert reported[-1] == Progress(5, sum(map(len, files.values())), 2)
+
+
+def test_a_changed_file_ends_it() -> None:
+    """A file of another size than planned is an error of the source."""
+    with pytest.raises(SourceChanged, match=r"a/0\.JPEG"):
+        list(
+            isolated_outcomes(
+                Files({"a/0.JPEG": jpeg(0)}), [Located("a/0.JPEG", 1)], ImagePolicy(), USUAL_LIMIT
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "kind"),
+    [
+        (-signal.SIGSEGV, "", "fault"),
+        (-signal.SIGABRT, "free(): invalid pointer", "fault"),
+        (-signal.SIGABRT, "memory allocation of 48000004 bytes failed", "killed"),
+        (-signal.SIGKILL, "", "killed"),
+        (-signal.SIGTERM, "", "killed"),
+        (1, "", "fault"),
+    ],
+)
+def test_how_a_process_ended(code: int, stderr: str, kind: str) -> None:
+    """Fault signals come from the image's codec; a kill and a lack of memory do not."""
+    assert ending_of(code, stderr).kind == kind
+
+
+def test_what_an_ending_says_of_the_image() -> None:
+    """A fault fails it, a kill stops the job, and a hang does what ``hung_samples`` says."""
+    limit = SampleLimit(5, "fail")
+    assert isinstance(verdict("a", Ending("fault", "SIGSEGV"), limit), DecoderCrashed)
+    assert isinstance(verdict("a", Ending("hung", "5 s"), limit), DecoderHung)
+    with pytest.raises(SampleLost, match=r"'a'.*--set hung_samples=fail"):
+        verdict("a", Ending("hung", "5 s"), SampleLimit(5, "stop"))
+    with pytest.raises(SampleLost, match=r"'a'.*killed 2 times \(SIGKILL\).*more memory"):
+        verdict("a", Ending("killed", "SIGKILL"), limit)
