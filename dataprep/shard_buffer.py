@@ -1,39 +1,63 @@
-"""One shard in one format, growing in memory until it is stored."""
+"""One shard in one format, growing in memory until it is stored.
+
+Memory is used again from shard to shard of a process: new pages have to be cleared by the kernel,
+and on a virtual machine first to be given by the host, which takes longer than the copy into them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import mmap
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from crc32c import crc32c
 
 from dataprep import keys
-from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, RecordWriter, Sample
+from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
+from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.receipt import StoredFile, StoredShard
-from dataprep.shard_memory import ShardMemory
 from dataprep.stores import Buffer, Store, leave
+
+_FIRST_BYTES = MAX_SHARD_BYTES + 2**23
+_HASHED_AT_ONCE_BYTES = 2**20
 
 
 class ShardBuffer:
-    """Records of one shard, at most 128 MB.
+    """Records of one shard, at most 128 MB; the SHA-256 is taken while they are written.
 
     ``offsets``, ``lengths`` and ``crcs`` (CRC-32C) are those of the encoded records, in order.
     """
 
     def __init__(self, record_format: RecordFormat, options: RecordOptions) -> None:
         self.format = record_format
-        self._memory = ShardMemory()
-        self._writer: RecordWriter = record_format.writer(self._memory, options)
         self.offsets: list[int] = []
         self.lengths: list[int] = []
         self.crcs: list[int] = []
+        self._memory = _Memory()
+        self._writer = record_format.writer(self._memory, options)
+        self._bytes = self._hashed = 0
+        self._sha256 = hashlib.sha256()
 
     def write(self, sample: Sample) -> None:
         """Append the record of one sample."""
-        offset, length = self._writer.write(sample)
+        while True:
+            try:
+                offset, length = self._writer.write(sample)
+                break
+            except ValueError as error:
+                if type(error) is not ValueError:  # not mmap's, for bytes past its end
+                    raise
+            self._memory.grow(self._bytes)
+        end = self._bytes = offset + length
+        view = self._memory.view
         self.offsets.append(offset)
         self.lengths.append(length)
-        self.crcs.append(crc32c(self._memory.view(offset, offset + length)))
+        self.crcs.append(crc32c(view[offset:end]))
+        if end - self._hashed >= _HASHED_AT_ONCE_BYTES:
+            self._sha256.update(view[self._hashed : end])
+            self._hashed = end
 
     def put(
         self, store: Store, place: tuple[str, int, int], entries: Sequence[IndexEntry]
@@ -47,19 +71,79 @@ class ShardBuffer:
             LeaseLost: another run may be writing there.
         """
         name = self.format.name
-        data_key = keys.data(name, self.format.extension, *place)
-        file = _put(store, data_key, self._memory.view())
+        content = self._memory.view[: self._bytes]
+        self._sha256.update(content[self._hashed :])
+        key = keys.data(name, self.format.extension, *place)
+        file = _put(store, key, content, self._sha256.hexdigest())
         self._memory.leave()
         indexes = tuple(
-            _put(store, keys.index(name, extension, *place), content)
-            for extension, content in self.format.indexes(entries).items()
+            _put(
+                store,
+                keys.index(name, extension, *place),
+                index,
+                hashlib.sha256(index).hexdigest(),
+            )
+            for extension, index in self.format.indexes(entries).items()
         )
         return StoredShard(file, len(entries), indexes)
 
 
-def _put(store: Store, key: str, content: Buffer) -> StoredFile:
+def _put(store: Store, key: str, content: Buffer, sha256: str) -> StoredFile:
     leave.require()
     info = store.put(key, content)
-    return StoredFile(
-        key, memoryview(content).nbytes, hashlib.sha256(content).hexdigest(), info.etag
-    )
+    return StoredFile(key, len(content), sha256, info.etag)
+
+
+class _Memory:
+    """Bytes outside Python's heap, in huge pages where the system has them.
+
+    A ``bytearray`` of a shard's size gets its memory anew for each shard, 4 KiB at a time, which
+    takes four times as long as the copy into it.
+    """
+
+    def __init__(self) -> None:
+        self._kept = _KEPT.setdefault("process", _Kept())
+        self._use(self._kept.take())
+
+    def _use(self, memory: mmap.mmap) -> None:
+        self._map = memory
+        self.view = memoryview(memory)
+        self.write = memory.write  # without a call of Python's in between
+
+    def grow(self, used: int) -> None:
+        """Go on in a larger map, behind the ``used`` bytes of this one."""
+        larger = _mapped(2 * len(self._map))
+        larger.write(self.view[:used])
+        self._use(larger)
+
+    def leave(self) -> None:
+        """Leave the memory, and what every view shows, to other shards."""
+        self._kept.maps.append(self._map)
+        del self._map, self.view, self.write
+
+
+class _Kept:
+    """Maps that no shard uses, kept as long as some shard grows; an idle process keeps none."""
+
+    def __init__(self) -> None:
+        self.maps: list[mmap.mmap] = []
+
+    def take(self) -> mmap.mmap:
+        try:
+            found = self.maps.pop()
+        except IndexError:
+            return _mapped(_FIRST_BYTES)
+        found.seek(0)
+        return found
+
+
+_KEPT: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
+
+
+def _mapped(size: int) -> mmap.mmap:
+    """Anonymous memory, of which only what is written to is taken."""
+    found = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            found.madvise(mmap.MADV_HUGEPAGE)
+    return found

@@ -34,7 +34,7 @@ ORDER = {
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
         *("examples", "prices"),
-        *("shard_memory", "shard_buffer"),
+        *("shard_buffer",),
         *("job", "forked"),
         *("verification", "dataset"),
         *("inspection", "adapters", "sample"),

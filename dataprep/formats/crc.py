@@ -10,12 +10,12 @@ from crc32c import crc32c
 
 from dataprep.formats.records import Buffer
 
-_MASK_DELTA = 0xA282EAD8
+MASK_DELTA = 0xA282EAD8
 
 
 def mask(crc: int) -> int:
     """Rotate a 32-bit CRC right by 15 bits and add a constant, modulo 2^32."""
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF
 
 
 def masked_crc32c(data: Buffer) -> int:

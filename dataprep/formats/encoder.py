@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from dataprep.formats.example import BytesList, assemble, bytes_head, encode_feature
+from dataprep.formats.example import BytesList, bytes_head, encode_feature, example_head
 from dataprep.formats.fields import ATTRIBUTES, BY_NAME, is_list
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import Sample
@@ -40,11 +40,12 @@ class ExampleEncoder:
         """
         lists = sample.boxes or sample.values
         first, last = self._with_lists if lists else self._without_lists
-        head = bytes_head(self._image, memoryview(sample.image).nbytes)
+        image_bytes = memoryview(sample.image).nbytes
+        head = bytes_head(self._image, image_bytes)
         before = b"".join([*[encode(sample) for encode in first], head])
         after = b"".join([encode(sample) for encode in last])
-        prefix, *_ = assemble([before, sample.image, after])
-        return [b"".join((prefix, before)), sample.image, after]
+        prefix = example_head(len(before) + image_bytes + len(after))
+        return [prefix + before, sample.image, after]
 
 
 @lru_cache(maxsize=8)
@@ -72,9 +73,13 @@ def _repeats(field: str, lists: bool) -> bool:
 
 
 def _remembering(features: _Features, label_offset: int) -> _Encode:
-    names = [ATTRIBUTES.get(field, field) for _, field in features if not is_list(field)]
-    key_of = attrgetter("encoding", *names)  # attrgetter asks for one at least
-    known: dict[tuple[Any, ...], bytes] = {}
+    """Encode features that repeat; what was encoded of equal values is used again.
+
+    Lists among them are empty.
+    """
+    fields = [field for _, field in features if not is_list(field)]
+    key_of = attrgetter("encoding", *[ATTRIBUTES.get(field, field) for field in fields])
+    known: dict[Any, bytes] = {}
 
     def encode(sample: Sample) -> bytes:
         key = key_of(sample)
@@ -82,21 +87,24 @@ def _remembering(features: _Features, label_offset: int) -> _Encode:
         if found is None:
             if len(known) >= _KNOWN:
                 known.clear()
-            pairs = [(feature, field, BY_NAME[field].values) for feature, field in features]
-            found = known[key] = b"".join(
-                [
-                    _encoded(name, field, values(sample, label_offset))
-                    for name, field, values in pairs
-                ]
-            )
+            values = dict(zip(fields, key[1:], strict=True)) if fields else {}
+            if "label" in values:
+                values["label"] += label_offset
+            entries = [_entry(name, field, values.get(field)) for name, field in features]
+            found = known[key] = b"".join(entries)
         return found
 
     return encode
 
 
 @lru_cache(maxsize=_KNOWN)
-def _encoded(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
-    return encode_feature(feature, BY_NAME[field].kind(values))
+def _entry(feature: str, field: str, value: Any) -> bytes:
+    """One value as an entry of an Example; None for an empty list."""
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        return bytes_head(feature, len(value)) + value
+    return encode_feature(feature, BY_NAME[field].kind(() if value is None else (value,)))
 
 
 def _each(feature: str, field: str, label_offset: int) -> _Encode:

@@ -54,7 +54,7 @@ _VARINT, _FIXED64, _DELIMITED, _GROUP, _END_GROUP, _FIXED32 = range(6)  # protob
 # Tags, field << 3 | wire type. The lists of a Feature are its fields 1, 2 and 3; the one field
 # of Example, of Features and of each list is 1; a map entry has its key in 1, its value in 2.
 _BYTES, _FLOATS, _INTS = (field << 3 | _DELIMITED for field in (1, 2, 3))
-_FIRST, _SECOND = (field << 3 | _DELIMITED for field in (1, 2))
+FIRST, _SECOND = (field << 3 | _DELIMITED for field in (1, 2))
 _ONE_INT, _ONE_FLOAT = 1 << 3 | _VARINT, 1 << 3 | _FIXED32
 _LIMIT_BYTES = 2**31 - 1
 _SHORT_BYTES = 128
@@ -76,11 +76,18 @@ def assemble(entries: Sequence[Buffer]) -> list[Buffer]:
     ``entries`` are results of ``encode_feature`` or of ``feature_parts``, in the order of their
     keys. Raises ``RecordError`` from 2 GiB on, which protobuf does not read.
     """
-    size = _nbytes(entries)
-    prefix = _delimited(_FIRST, size)
-    if len(prefix) + size > _LIMIT_BYTES:
+    return [example_head(_nbytes(entries)), *entries]
+
+
+def example_head(size: int) -> bytes:
+    """What begins an example whose entries have ``size`` bytes in all.
+
+    Raises ``RecordError`` from 2 GiB on, which protobuf does not read.
+    """
+    head = delimited(FIRST, size)
+    if len(head) + size > _LIMIT_BYTES:
         raise RecordError(f"an example of {size} bytes; store less than 2 GiB in each")
-    return [prefix, *entries]
+    return head
 
 
 def encode_feature(key: str, feature: Feature) -> bytes:
@@ -97,31 +104,38 @@ def feature_parts(key: str, feature: Feature) -> list[Buffer]:
     if isinstance(feature, BytesList):
         kind = _BYTES
         for value in feature.values:
-            values += (_delimited(_FIRST, memoryview(value).nbytes), value)
+            values += (delimited(FIRST, memoryview(value).nbytes), value)
     else:
         if isinstance(feature, FloatList):
             kind, packed = _FLOATS, _pack_floats(key, feature.values)
         else:
             kind, packed = _INTS, _pack_ints(key, feature.values)
         if packed:
-            values = [_delimited(_FIRST, len(packed)), packed]
+            values = [delimited(FIRST, len(packed)), packed]
     return [_head(key, kind, _nbytes(values)), *values]
 
 
 def bytes_head(key: str, size: int) -> bytes:
     """What stands before the only byte string, of ``size`` bytes, of an encoded entry."""
-    value = _delimited(_FIRST, size)
+    value = delimited(FIRST, size)
     return _head(key, _BYTES, len(value) + size) + value
 
 
 def _head(key: str, kind: int, size: int) -> bytes:
     name = key.encode()
-    head = _delimited(kind, size)
-    head = _delimited(_FIRST, len(name)) + name + _delimited(_SECOND, len(head) + size) + head
-    return _delimited(_FIRST, len(head) + size) + head
+    head = delimited(kind, size)
+    head = delimited(FIRST, len(name)) + name + delimited(_SECOND, len(head) + size) + head
+    return delimited(FIRST, len(head) + size) + head
 
 
-def _delimited(tag: int, size: int) -> bytes:
+def delimited(tag: int, size: int) -> bytes:
+    """The tag of a field and the length of its content."""
+    if size < 0x80:
+        return bytes((tag, size))
+    if size < 0x4000:
+        return bytes((tag, size & 0x7F | 0x80, size >> 7))
+    if size < 0x200000:
+        return bytes((tag, size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14))
     return bytes((tag, *_varint(size)))
 
 
@@ -164,9 +178,9 @@ def decode_example(data: Buffer) -> dict[str, Feature]:
     view = memoryview(data).cast("B")
     features: dict[str, Feature] = {}
     for outer, first, last in _fields(view, 0, len(view)):
-        if outer == _FIRST:
+        if outer == FIRST:
             for tag, start, stop in _fields(view, first, last):
-                if tag == _FIRST:
+                if tag == FIRST:
                     key, feature = _entry(view, start, stop)
                     if feature is None:
                         features.pop(key, None)
@@ -195,7 +209,7 @@ def _decode_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature
     # of another kind replaces what was there.
     key, kind, values = "", 0, list[Any]()
     for tag, first, last in _fields(view, start, stop):
-        if tag == _FIRST:
+        if tag == FIRST:
             key = _decode_key(view, first, last)
         elif tag == _SECOND:
             for list_kind, begin, end in _fields(view, first, last):
@@ -214,12 +228,12 @@ def _decode_key(view: memoryview, start: int, stop: int) -> str:
 
 
 def _decode_bytes(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
-    values += [view[first:last] for tag, first, last in _fields(view, start, stop) if tag == _FIRST]
+    values += [view[first:last] for tag, first, last in _fields(view, start, stop) if tag == FIRST]
 
 
 def _decode_floats(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
     for tag, first, last in _fields(view, start, stop):
-        if tag in (_FIRST, _ONE_FLOAT):
+        if tag in (FIRST, _ONE_FLOAT):
             count, odd = divmod(last - first, 4)
             if odd:
                 raise _malformed(first, "packed floats are not a multiple of 4 bytes")
@@ -228,7 +242,7 @@ def _decode_floats(view: memoryview, start: int, stop: int, values: list[Any]) -
 
 def _decode_ints(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
     for tag, first, last in _fields(view, start, stop):
-        if tag in (_FIRST, _ONE_INT):
+        if tag in (FIRST, _ONE_INT):
             while first < last:
                 value, first = _read_varint(view, first, last)
                 values.append(value - (value >> 63 << 64))

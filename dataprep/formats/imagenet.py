@@ -48,7 +48,7 @@ class TFRecordFormat:
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """DALI's index."""
-        return {".idx": dali_index((entry.offset, entry.length) for entry in entries)}
+        return {".idx": dali_index([(entry.offset, entry.length) for entry in entries])}
 
 
 class ExampleWriter:

@@ -65,15 +65,20 @@ class RecordIOFormat:
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """MXNet's ``.idx`` and im2rec's ``.lst``."""
-        rows = (f"{entry.number}\t{_labels(entry)}\t{entry.name}\n" for entry in entries)
+        rows = [
+            f"{entry.number}\t{entry.label:.6f}{_others(entry.values)}\t{entry.name}\n"
+            if entry.values
+            else f"{entry.number}\t{entry.label:.6f}\t{entry.name}\n"
+            for entry in entries
+        ]
         return {
-            ".idx": mxnet_index((entry.number, entry.offset) for entry in entries),
+            ".idx": mxnet_index([(entry.number, entry.offset) for entry in entries]),
             ".lst": "".join(rows).encode(),
         }
 
 
-def _labels(entry: IndexEntry) -> str:
-    return "\t".join(f"{label:.6f}" for label in (entry.label, *entry.values[1:]))
+def _others(values: Sequence[float]) -> str:
+    return "".join([f"\t{label:.6f}" for label in values[1:]])
 
 
 class ImageRecordWriter:

@@ -70,7 +70,7 @@ class RecordIOWriter:
         # A magic may lie across two parts.
         if len(parts) > 1 and any(length % 4 for length in sizes[:-1]):
             parts, sizes = [b"".join(parts)], [size]
-        magics = _aligned_magics(parts, sizes)
+        magics = _aligned_magics(b"".join(parts)) if _may_hold_magic(parts, sizes) else []
         if magics:
             length = self._write_split(memoryview(b"".join(parts)), magics)
         else:
@@ -99,17 +99,22 @@ class RecordIOWriter:
         return HEADER_BYTES + size + padding
 
 
-def _aligned_magics(parts: Sequence[Buffer], sizes: Sequence[int]) -> list[int]:
-    magics: list[int] = []
-    base = 0
+def _may_hold_magic(parts: Sequence[Buffer], sizes: Sequence[int]) -> bool:
     for part, size in zip(parts, sizes, strict=True):
-        # A few bytes are searched sooner than NumPy has made an array of them.
-        if size >= _FEW_BYTES or MAGIC in bytes(part):
+        # NumPy takes longer to make an array of a few bytes than to search them.
+        if size < _FEW_BYTES:
+            if MAGIC in bytes(part):
+                return True
+        else:
             found = np.frombuffer(part, _WORDS, size // 4) == _MAGIC_WORD
-            if np.count_nonzero(found):
-                magics += [base + 4 * index for index in np.flatnonzero(found).tolist()]
-        base += size
-    return magics
+            if found[found.argmax()]:
+                return True
+    return False
+
+
+def _aligned_magics(payload: bytes) -> list[int]:
+    found = np.frombuffer(payload, _WORDS, len(payload) // 4) == _MAGIC_WORD
+    return [4 * index for index in np.flatnonzero(found).tolist()]
 
 
 def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from crc32c import crc32c
 
-from dataprep.formats.crc import mask, masked_crc32c
+from dataprep.formats.crc import MASK_DELTA, masked_crc32c
 from dataprep.formats.records import (
     Buffer,
     RawRecord,
@@ -54,11 +54,13 @@ class TFRecordWriter:
         for part in parts:
             size += memoryview(part).nbytes
             crc = crc32c(part, crc)
+        length_crc = crc32c(_LENGTH.pack(size))
+        # Masked as ``crc.mask`` does it, inline.
         write = self._sink.write
-        write(_HEADER.pack(size, masked_crc32c(_LENGTH.pack(size))))
+        write(_HEADER.pack(size, ((length_crc >> 15 | length_crc << 17) + MASK_DELTA) & 0xFFFFFFFF))
         for part in parts:
             write(part)
-        write(_FOOTER.pack(mask(crc)))
+        write(_FOOTER.pack(((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF))
         offset, length = self.offset, size + OVERHEAD_BYTES
         self.offset += length
         return offset, length
