@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, SampleLost
 from dataprep.execution import SampleLimit
-from dataprep.image.shortage import aborted
+from dataprep.image.out_of_memory import aborted
 from dataprep.names import escape
 
 FAULTS = frozenset(
