@@ -11,7 +11,7 @@ import numpy as np
 
 from dataprep.errors import CorruptImage
 from dataprep.formats.records import Buffer
-from dataprep.image.pixels import Pixels
+from dataprep.image.geometry import Pixels
 
 _HEAD = struct.Struct("<II")
 _CHANNELS = 3

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.image.pixels import Pixels
+from dataprep.image.geometry import Pixels
 
 # ITU-R BT.601, as Pillow's and OpenCV's greyscale.
 _LUMA = np.array([0.299, 0.587, 0.114])

@@ -19,8 +19,8 @@ import simplejpeg
 from dataprep.augment.crops import Box
 from dataprep.augment.jpeg_rows import upper_rows
 from dataprep.formats.records import Buffer
-from dataprep.image.geometry import dct_fraction
-from dataprep.image.pixels import Pixels, open_image
+from dataprep.image.containers import open_image
+from dataprep.image.geometry import Pixels, dct_fraction
 from dataprep.image.policy import ImagePolicy
 
 # One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.image.pixels import Pixels
+from dataprep.image.geometry import Pixels
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 """Of RGB from 0 to 1 over ImageNet's training images, as torchvision and the field have it."""

@@ -18,7 +18,7 @@ from dataprep.augment.decode import decode_part
 from dataprep.augment.normalise import write_planes, write_rows
 from dataprep.errors import ConfigError
 from dataprep.formats.records import Buffer
-from dataprep.image.pixels import Pixels
+from dataprep.image.geometry import Pixels
 
 Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
 """An encoded image, with a generator of its own, to anything."""

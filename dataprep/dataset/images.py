@@ -9,7 +9,7 @@ from typing import SupportsIndex, overload
 from dataprep.augment.decode import decode_whole
 from dataprep.errors import ImageError
 from dataprep.formats import Sample
-from dataprep.image.pixels import Pixels
+from dataprep.image.geometry import Pixels
 
 
 class Images(Sequence[Pixels]):

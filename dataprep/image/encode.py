@@ -14,13 +14,10 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from dataprep.image.geometry import Pixels
 from dataprep.image.jpeg import with_profile
-from dataprep.image.padded import bgrx
-from dataprep.image.pixels import Pixels
 from dataprep.image.policy import ImagePolicy
-
-# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
-cv2.setNumThreads(1)
+from dataprep.image.resize import bgrx
 
 _SAMPLING = {
     "411": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_411,
@@ -48,23 +45,22 @@ def encode(
         return _by_pillow(pixels, policy, profile)
     if policy.subsampling != "keep":
         subsampling = policy.subsampling
-    data = _jpeg(pixels, policy, subsampling or _DEFAULT_SUBSAMPLING)
-    return with_profile(data, profile) if profile else data
-
-
-def _jpeg(pixels: Pixels, policy: ImagePolicy, subsampling: str) -> bytes:
-    grey = pixels.shape[2] == 1
     options = [
         *(cv2.IMWRITE_JPEG_QUALITY, policy.quality),
         *(cv2.IMWRITE_JPEG_PROGRESSIVE, int(policy.progressive)),
         *(cv2.IMWRITE_JPEG_OPTIMIZE, int(policy.optimize)),
-        *(() if grey else (cv2.IMWRITE_JPEG_SAMPLING_FACTOR, _SAMPLING[subsampling])),
     ]
-    source = np.ascontiguousarray(pixels) if grey else bgrx(pixels)
-    done, encoded = cv2.imencode(".jpg", source, options)
+    if pixels.shape[2] == 1:
+        memory = np.ascontiguousarray(pixels)
+    else:
+        memory = bgrx(pixels)
+        sampling = _SAMPLING[subsampling or _DEFAULT_SUBSAMPLING]
+        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, sampling]
+    done, encoded = cv2.imencode(".jpg", memory, options)
     if not done:  # of valid pixels, which these are, there is no other reason
         raise MemoryError("OpenCV could not encode the pixels")
-    return encoded.tobytes()
+    data: bytes = encoded.tobytes()
+    return with_profile(data, profile) if profile else data
 
 
 def _by_pillow(pixels: Pixels, policy: ImagePolicy, profile: bytes | None) -> bytes:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dataprep.errors import ImageTooLarge
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.errors import ImageTooLarge, ImageTooSmall
 from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy
+
+Pixels = NDArray[np.uint8]
+"""Pixels, uint8, of shape (height, width, channels): 1 (grey), 3 (RGB) or 4 (RGBA)."""
 
 _LARGEST_SIDE = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
 
@@ -17,11 +23,6 @@ class Geometry(NamedTuple):
     height: int
     crop_width: int
     crop_height: int
-
-
-def scaled(side: int, numerator: int, denominator: int) -> int:
-    """``side * numerator / denominator``, halves rounded up, at least 1."""
-    return max(1, (2 * side * numerator + denominator) // (2 * denominator))
 
 
 def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
@@ -46,8 +47,9 @@ def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
                 numerator, denominator = box_height, height
     if numerator >= denominator and not policy.upscale:
         numerator = denominator = 1
-    new_width = scaled(width, numerator, denominator)
-    new_height = scaled(height, numerator, denominator)
+    # Halves are rounded up.
+    new_width = max(1, (2 * width * numerator + denominator) // (2 * denominator))
+    new_height = max(1, (2 * height * numerator + denominator) // (2 * denominator))
     if policy.mode == "crop":
         return Geometry(
             new_width, new_height, min(new_width, box_width), min(new_height, box_height)
@@ -55,8 +57,28 @@ def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
     return Geometry(new_width, new_height, new_width, new_height)
 
 
+def require_size(width: int, height: int, policy: ImagePolicy) -> None:
+    """Compare a header's size with the limits.
+
+    Raises:
+        ImageTooLarge: more than ``max_pixels``.
+        ImageTooSmall: a side below ``min_size``.
+    """
+    if width * height > policy.max_pixels:
+        raise too_large(f"{width} x {height}", policy)
+    if min(width, height) < policy.min_size:
+        raise ImageTooSmall(
+            f"{width} x {height} pixels: its short side is below min_size ({policy.min_size:,})"
+        )
+
+
+def too_large(count: str, policy: ImagePolicy) -> ImageTooLarge:
+    """The error for an image of more pixels than the policy allows."""
+    return ImageTooLarge(f"{count} pixels are more than max_pixels allows ({policy.max_pixels:,})")
+
+
 def require_feasible(width: int, height: int, geometry: Geometry, policy: ImagePolicy) -> None:
-    """Hold what an image of ``width`` x ``height`` is to become against what there can be.
+    """Compare what an image of ``width`` x ``height`` becomes with what can be stored.
 
     Raises:
         ImageTooLarge: a side that the encoding does not have, or more pixels on the way than
@@ -91,17 +113,8 @@ def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
             return geometry.crop_width < box_width or geometry.crop_height < box_height
 
 
-def dct_size(width: int, height: int, least_width: int, least_height: int) -> tuple[int, int]:
-    """What to ask an inverse DCT for: a power-of-two fraction, not below the least size.
-
-    0 x 0 stands for the whole size.
-    """
-    fraction = dct_fraction(width, height, least_width, least_height)
-    return (0, 0) if fraction == 1 else (-(-width // fraction), -(-height // fraction))
-
-
 def dct_fraction(width: int, height: int, least_width: int, least_height: int) -> int:
-    """By which of 1, 2, 4 and 8 both sides are divided, neither falling below the least size."""
+    """By which of 1, 2, 4 and 8 an inverse DCT divides both sides, none below the least size."""
     fraction = 1
     while (
         fraction < 8

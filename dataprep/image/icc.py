@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from PIL import Image, ImageCms
 
-from dataprep.image.notes import Note
+from dataprep.image.policy import Note
 
 Space = Literal["GRAY", "RGB", "CMYK"]
 

@@ -1,7 +1,7 @@
 """A JPEG's header, read and mended without decoding.
 
 Markers after ITU-T T.81, Annex B; the Adobe segment after T.872, 6.5.3; profiles in segments after
-ICC.1:2022, B.4.
+ICC.1:2022, B.4; the orientation tag after Exif 2.32, 4.6.4.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from itertools import starmap
 from typing import NamedTuple
 
 from dataprep.errors import CorruptImage, UnsupportedImage
-from dataprep.image import sampling
-from dataprep.image.orientation import OrientationTag, orientation_tags
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
@@ -28,7 +25,7 @@ PROGRESSIVE = frozenset({0xC2, 0xCA})
 ARITHMETIC = frozenset({0xC9, 0xCA})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _MEASURED = frozenset(range(0xC0, 0xFF)) - _STANDALONE - {0xD8, 0xD9}  # a length follows
-_READ = _SOF | {0xE0, 0xE1, 0xE2, APP14}
+_METADATA = frozenset({0xE0, 0xE1, 0xE2, APP14})
 _LARGEST_SIDE = 65_500  # JPEG_MAX_DIMENSION of libjpeg
 _HEAD = struct.Struct(">BBH")
 NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
@@ -37,6 +34,34 @@ _ICC = b"ICC_PROFILE\0"
 _ICC_PART_BYTES = 12 + 2  # name, number and total
 _ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
 _ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
+_ORIENTATION = 0x0112
+_TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: files use all three for this tag
+_SIGNED_SIZES = {6: 1, 8: 2, 9: 4}
+
+# How the components are sampled: one byte each, across and down (T.81, B.2.2).
+_SUBSAMPLING = {
+    b"\x11\x11\x11": "444",
+    b"\x21\x11\x11": "422",
+    b"\x22\x11\x11": "420",
+    b"\x12\x11\x11": "440",
+    b"\x41\x11\x11": "411",
+}
+# Other samplings that TurboJPEG takes: the same as above in other numbers, and those of four.
+_ALSO_USUAL = frozenset(
+    {b"\x22\x12\x12", b"\x22\x21\x21"}
+    | {bytes([same] * 3) for same in (0x12, 0x13, 0x21, 0x31)}
+    | {bytes([ink, 0x11, 0x11, ink]) for ink in (0x11, 0x12, 0x21, 0x22, 0x41)}
+    | {bytes([same] * 4) for same in (0x12, 0x21)}
+)
+
+
+class OrientationTag(NamedTuple):
+    """One orientation entry: its value and where its bytes stand in the file."""
+
+    value: int
+    offset: int
+    size: int
+    big_endian: bool
 
 
 class IccChunk(NamedTuple):
@@ -51,16 +76,19 @@ class IccChunk(NamedTuple):
 class JpegHeader(NamedTuple):
     """What the segments before the first scan say. Sizes in pixels, as stored.
 
-    ``subsampling`` is such as ``420``, empty where it has no such name. ``usual`` says whether
-    TurboJPEG takes the sampling; libjpeg itself, which most decoders use, takes almost any.
-    ``frame`` is the marker of its frame; ``components`` are their names and ``sampling`` their
-    factors, a byte each. ``several_scans`` says whether the first scan, whose parameters lie from
-    ``scan_start`` to ``scan_offset``, leaves anything to others.
+    ``channels`` are components a pixel: 1, 3 or 4. ``orientation`` is Exif's, 1 to 8; 1 where there
+    is none or none that is valid. ``subsampling`` is such as ``420``, empty where it has no such
+    name. ``usual`` says whether TurboJPEG takes the sampling; libjpeg itself, which most decoders
+    use, takes almost any. ``frame`` is the marker of its frame; ``components`` are their names and
+    ``sampling`` their factors, a byte each. ``several_scans`` says whether the first scan, whose
+    parameters lie from ``scan_start`` to ``scan_offset``, leaves anything to others.
     """
 
     width: int
     height: int
+    channels: int
     colorspace: str
+    orientation: int
     orientations: tuple[OrientationTag, ...]
     icc_chunks: tuple[IccChunk, ...]
     subsampling: str
@@ -72,18 +100,30 @@ class JpegHeader(NamedTuple):
     scan_start: int
     scan_offset: int
 
-    @property
-    def channels(self) -> int:
-        """Components a pixel: 1, 3 or 4."""
-        return {"Grayscale": 1, "CMYK": 4, "YCCK": 4}.get(self.colorspace, 3)
 
-    @property
-    def orientation(self) -> int:
-        """The Exif orientation, 1 to 8; 1 where there is none or none that is valid."""
-        for tag in self.orientations:
-            if 1 <= tag.value <= 8:
-                return tag.value
-        return 1
+class _Metadata:
+    """What the application segments of a header say."""
+
+    def __init__(self) -> None:
+        self.jfif = False
+        self.adobe: int | None = None
+        self.orientation = 1
+        self.tags: list[OrientationTag] = []
+        self.chunks: list[IccChunk] = []
+
+    def read(self, data: bytes, marker: int, start: int, end: int) -> None:
+        """Read one of them."""
+        if marker == 0xE0 and data.startswith(b"JFIF\0", start):
+            self.jfif = True
+        elif marker == 0xE1 and data.startswith(b"Exif\0\0", start):
+            self.tags += _orientation_tags(data, start + 6, end)
+            valid = [tag.value for tag in self.tags if 1 <= tag.value <= 8]
+            self.orientation = valid[0] if valid else 1
+        elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= _ICC_PART_BYTES:
+            part = start + _ICC_PART_BYTES
+            self.chunks.append(IccChunk(data[start + 12], data[start + 13], part, end))
+        elif marker == APP14 and data.startswith(ADOBE, start) and end - start >= 12:
+            self.adobe = data[start + ADOBE_TRANSFORM]
 
 
 def read_header(data: bytes) -> JpegHeader:
@@ -93,40 +133,40 @@ def read_header(data: bytes) -> JpegHeader:
         CorruptImage: the segments end early or do not follow each other.
         UnsupportedImage: lossless, hierarchical or not 8 bits a sample.
     """
-    frame: _Frame | None = None
-    adobe: int | None = None
-    jfif = False
-    chunks: list[IccChunk] = []
-    orientations: list[OrientationTag] = []
-    start = end = 0
-    for marker, start, end in _walked(data):
-        if marker not in _READ:
-            continue
+    frame = -1
+    width = height = 0
+    components = sampling = b""
+    found = _Metadata()
+    size, start, end, marker = len(data), 0, len(SOI), 0
+    while marker != SOS:  # as in ``segments``, without a generator's step for each
+        start = end + _HEAD.size
+        if start <= size:
+            first, marker, length = _HEAD.unpack_from(data, end)
+            end += 2 + length
+        if start > end or end > size or first != 0xFF or marker not in _MEASURED:
+            marker, start, end = _segment(data, start - _HEAD.size)
         if marker in _SOF:
-            frame = _frame(marker, data[start:end])
-        elif marker == 0xE0 and data.startswith(b"JFIF\0", start):
-            jfif = True
-        elif marker == 0xE1 and data.startswith(b"Exif\0\0", start):
-            orientations.extend(orientation_tags(data, start + 6, end))
-        elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= _ICC_PART_BYTES:
-            first = start + _ICC_PART_BYTES
-            chunks.append(IccChunk(data[start + 12], data[start + 13], first, end))
-        elif marker == APP14 and data.startswith(ADOBE, start) and end - start >= 12:
-            adobe = data[start + ADOBE_TRANSFORM]
-    if frame is None:
+            frame = marker
+            width, height, components, sampling = _frame(marker, data[start:end])
+        elif marker in _METADATA:
+            found.read(data, marker, start, end)
+    if frame < 0:
         raise CorruptImage("corrupt JPEG: the first scan comes before the frame header")
+    count = len(components)
     return JpegHeader(
-        width=frame.width,
-        height=frame.height,
-        colorspace=_colorspace(frame.components, jfif, adobe),
-        orientations=tuple(orientations),
-        icc_chunks=tuple(chunks),
-        subsampling=sampling.name(frame.sampling),
-        usual=sampling.is_usual(frame.sampling),
-        frame=frame.marker,
-        components=frame.components,
-        sampling=frame.sampling,
-        several_scans=frame.marker in PROGRESSIVE or data[start : start + 1] != frame.number,
+        width=width,
+        height=height,
+        channels=count,
+        colorspace=_colorspace(components, found.jfif, found.adobe),
+        orientation=found.orientation,
+        orientations=tuple(found.tags),
+        icc_chunks=tuple(found.chunks),
+        subsampling=_SUBSAMPLING.get(sampling, ""),
+        usual=count == 1 or sampling in _SUBSAMPLING or sampling in _ALSO_USUAL,
+        frame=frame,
+        components=components,
+        sampling=sampling,
+        several_scans=frame in PROGRESSIVE or data[start : start + 1] != bytes([count]),
         scan_start=start,
         scan_offset=end,
     )
@@ -159,10 +199,12 @@ def profile(data: bytes, header: JpegHeader) -> bytes | None:
     if not header.icc_chunks:
         return None
     chunks = sorted(header.icc_chunks)
-    total = chunks[0].total
-    if [chunk[:2] for chunk in chunks] != [(number, total) for number in range(1, total + 1)]:
-        return b""
-    return b"".join(data[chunk.start : chunk.end] for chunk in chunks)
+    parts = []
+    for number, chunk in enumerate(chunks, 1):
+        if chunk[:2] != (number, len(chunks)):
+            return b""
+        parts.append(data[chunk.start : chunk.end])
+    return b"".join(parts)
 
 
 def with_profile(data: bytes, profile: bytes) -> bytes:
@@ -201,20 +243,11 @@ def segments(data: bytes | bytearray) -> Iterator[Segment]:
     Raises:
         CorruptImage: they end early.
     """
-    return starmap(Segment, _walked(data))
-
-
-def _walked(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
-    """As ``segments``. One follows the other in all but a few files: that is made short work of."""
-    size, end, marker = len(data), len(SOI), 0
+    end, marker = len(SOI), 0
     while marker != SOS:
-        start = end + _HEAD.size
-        if start <= size:
-            first, marker, length = _HEAD.unpack_from(data, end)
-            end += 2 + length
-        if start > end or end > size or first != 0xFF or marker not in _MEASURED:
-            marker, start, end = _segment(data, start - _HEAD.size)
-        yield marker, start, end
+        segment = _segment(data, end)
+        marker, _, end = segment
+        yield segment
 
 
 def _segment(data: bytes | bytearray, position: int) -> Segment:
@@ -231,18 +264,8 @@ def _segment(data: bytes | bytearray, position: int) -> Segment:
     return Segment(marker, position + 2, position + length)
 
 
-class _Frame(NamedTuple):
-    """``components`` and ``sampling`` are one byte each for a component, ``number`` is theirs."""
-
-    marker: int
-    width: int
-    height: int
-    number: bytes
-    components: bytes
-    sampling: bytes
-
-
-def _frame(marker: int, payload: bytes) -> _Frame:
+def _frame(marker: int, payload: bytes) -> tuple[int, int, bytes, bytes]:
+    """Width and height, and the names and samplings of the components."""
     if len(payload) < 6 or len(payload) < 6 + 3 * payload[5]:
         raise CorruptImage("corrupt JPEG: its frame header is too short")
     if marker not in _DECODABLE_SOF:
@@ -257,8 +280,7 @@ def _frame(marker: int, payload: bytes) -> _Frame:
             f"JPEG of {width} x {height} pixels; libjpeg decodes at most {_LARGEST_SIDE:,} a side"
         )
     end = 6 + 3 * payload[5]
-    components, sampled = payload[6:end:3], payload[7:end:3]
-    return _Frame(marker, width, height, payload[5:6], components, sampled)
+    return width, height, payload[6:end:3], payload[7:end:3]
 
 
 def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
@@ -276,3 +298,30 @@ def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
             return "CMYK" if adobe in (None, 0) else "YCCK"
         case count:
             raise UnsupportedImage(f"JPEG with {count} components")
+
+
+def _orientation_tags(data: bytes, tiff: int, end: int) -> list[OrientationTag]:
+    """Orientation entries in the first directory of the TIFF structure at ``tiff``."""
+    order = data[tiff : tiff + 4]
+    if order not in (b"II*\0", b"MM\0*"):
+        return []
+    big = order.startswith(b"M")
+
+    def number(offset: int, size: int) -> int:
+        return int.from_bytes(data[offset : offset + size], "big" if big else "little")
+
+    directory = tiff + number(tiff + 4, 4)
+    if directory + 2 > end:
+        return []
+    count = min(number(directory, 2), (end - directory - 2) // 12)
+    found = []
+    for entry in range(directory + 2, directory + 2 + 12 * count, 12):
+        if number(entry, 2) != _ORIENTATION:
+            continue
+        kind, one = number(entry + 2, 2), number(entry + 4, 4) == 1
+        size = _TIFF_SIZES.get(kind) or _SIGNED_SIZES.get(kind)
+        value = number(entry + 8, size) if size else 0
+        # Some decoders follow a tag of a wrong type or count too.
+        if size and (1 <= value <= 8 or (one and kind in _TIFF_SIZES)):
+            found.append(OrientationTag(value, entry + 8, size, big))
+    return found

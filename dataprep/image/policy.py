@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,6 +19,36 @@ from pydantic import (
 Mode = Literal["short", "long", "exact", "crop", "none"]
 Filter = Literal["bicubic", "bilinear", "area", "lanczos"]
 Encoding = Literal["jpeg", "png", "webp"]
+Note = Literal[
+    "alpha_flattened",
+    "alpha_kept",
+    "cmyk_converted",
+    "depth_reduced",
+    "first_frame_kept",
+    "greyscale_kept",
+    "greyscale_to_rgb",
+    "icc_broken",
+    "icc_converted",
+    "icc_dropped",
+    "icc_kept",
+    "orientation_applied",
+    "orientation_ignored",
+    "orientation_reset",
+    "palette_converted",
+    "recovered",
+    "scans_missing",
+    "smaller_than_target",
+    "subsampling_converted",
+    "too_small",
+    "truncated_kept",
+    "upscaled",
+    "wrong_container",
+]
+"""Of a sample that was written; ``too_small`` alone is of one that was skipped."""
+
+Refusal = Literal["alpha", "animation", "cmyk", "depth", "palette", "wrong_container"]
+"""What a policy can refuse: the kind of a ``RefusedImage``, counted as ``failed_`` and it."""
+
 MAX_SIDE = 16_384
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 Byte = Annotated[int, Field(ge=0, le=255)]
@@ -170,7 +201,7 @@ class ImagePolicy(BaseModel):
                 raise ValueError(f"{key!r} belongs to encoding {encoding!r}: leave it out")
         return self
 
-    @property
+    @cached_property
     def box(self) -> tuple[int, int]:
         """``size`` as (width, height); (0, 0) for mode ``none``."""
         if self.size is None:

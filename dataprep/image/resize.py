@@ -3,24 +3,57 @@
 The filters, all of them antialiased:
 
 ``bicubic``, the default, and ``bilinear``: convolution with a kernel as wide as the reduction, by
-vector instructions (``resampling``).
+the vector instructions of ``cykooz-resizer``. Where that has no wheel (Linux on ARM) Pillow does
+it, slower and with slightly other pixels: ``resizer`` says which of them it is.
 ``area``: the mean of the area that a pixel covers.
 ``lanczos``: Pillow's, with 3 lobes.
 
 Where a JPEG shrinks, the first two get what libjpeg's inverse DCT has scaled by 1/2, 1/4 or 1/8
 already; the others get the full image.
+
+RGB pixels are ordinary arrays of shape (height, width, 3). Codec and resampler work fastest on four
+bytes a pixel: blue, green, red, and one that means nothing. So the array that the decoder gives is
+a view of such memory; only its strides differ, and ``bgrx`` gives the memory back without a copy.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from PIL import Image
+from functools import lru_cache, partial
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Any
 
-from dataprep.image.filters import area_average, lanczos
-from dataprep.image.geometry import Geometry
-from dataprep.image.pixels import Pixels
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, _imaging
+
+from dataprep.image.geometry import Geometry, Pixels
 from dataprep.image.policy import Filter
-from dataprep.image.resampling import resample
+
+try:
+    import cykooz_resizer
+    from cykooz_resizer.rust_lib import PilImageWrapper, RustResizer
+except ImportError:
+    cykooz_resizer = None
+
+# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
+cv2.setNumThreads(1)
+
+_MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # four channels that mean nothing to each other
+_ROWS_AT_A_TIME = 256
+_PILLOW = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+REDUCIBLE = frozenset(_PILLOW)
+"""Filters that may be given an image that a decoder has scaled down already."""
+_CYKOOZ = {"bilinear": "bilinear", "bicubic": "catmull_rom"}
+# Each has a buffer and a lock: one for each thread that resizes at the same time.
+_idle: list[Any] = []
+
+
+def resizer() -> str:
+    """Name and version of the library that makes ``bicubic`` and ``bilinear`` pixels here."""
+    name = "pillow" if cykooz_resizer is None else "cykooz-resizer"
+    return f"{name} {version(name)}"
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
@@ -44,23 +77,34 @@ def turn(pixels: Pixels, orientation: int) -> Pixels:
             return pixels
 
 
-def takes_reduced(filter: Filter) -> bool:
-    """Whether the filter may be given an image that a decoder has scaled down already."""
-    return filter in ("bicubic", "bilinear")
-
-
 def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixels:
     """Scale to the geometry's size, then cut out its crop."""
     height, width, channels = pixels.shape
-    size = geometry.width, geometry.height
-    if (width, height) == size:
-        return _crop(pixels, geometry)
-    if channels == 4:
+    if (width, height) != geometry[:2]:
         # A transparent pixel has no colour to give to its neighbours.
-        alpha = "RGBA", "RGBa"
-        premultiplied = _as_mode(pixels, *alpha)
-        return _crop(_as_mode(_scale(premultiplied, *size, filter), *alpha[::-1]), geometry)
-    return _crop(_scale(pixels, *size, filter), geometry)
+        premultiplied = _as_mode(pixels, "RGBA", "RGBa") if channels == 4 else pixels
+        pixels = _scale(premultiplied, geometry.width, geometry.height, filter)
+        if channels == 4:
+            pixels = _as_mode(pixels, "RGBa", "RGBA")
+    if geometry[:2] == geometry[2:]:
+        return pixels
+    left = (geometry.width - geometry.crop_width) // 2
+    top = (geometry.height - geometry.crop_height) // 2
+    return pixels[top : top + geometry.crop_height, left : left + geometry.crop_width]
+
+
+def bgrx(pixels: Pixels) -> Pixels:
+    """uint8 (height, width, 4) of RGB pixels; what the fourth byte holds means nothing."""
+    row, across, between = pixels.strides
+    if (across, between) == (4, -1):
+        memory = pixels.base
+        whole = (*pixels.shape[:2], 4), (row, 4, 1)
+        if isinstance(memory, np.ndarray) and (memory.shape, memory.strides) == whole:
+            return memory
+        blue = pixels[:, :, 2:]
+        return np.lib.stride_tricks.as_strided(blue, *whole)
+    padded: Pixels = np.asarray(cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGRA))
+    return padded
 
 
 def _as_mode(pixels: Pixels, mode: str, wanted: str) -> Pixels:
@@ -71,16 +115,120 @@ def _as_mode(pixels: Pixels, mode: str, wanted: str) -> Pixels:
 
 
 def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
-    match filter:
-        case "area":
-            return area_average(pixels, width, height)
-        case "lanczos":
-            return lanczos(pixels, width, height)
-        case _:
-            return resample(pixels, width, height, filter)
+    if filter == "area":
+        return _area_average(pixels, width, height)
+    if filter == "lanczos":
+        return _lanczos(pixels, width, height)
+    if cykooz_resizer is None:
+        return _by_pillow(pixels, width, height, filter)
+    return _by_cykooz(pixels, width, height, filter)
 
 
-def _crop(pixels: Pixels, geometry: Geometry) -> Pixels:
-    left = (geometry.width - geometry.crop_width) // 2
-    top = (geometry.height - geometry.crop_height) // 2
-    return pixels[top : top + geometry.crop_height, left : left + geometry.crop_width]
+def _memory(pixels: Pixels) -> Any:
+    """An array as cykooz-resizer expects an image of Pillow's, without a copy.
+
+    It asks for no more than these attributes; ``Image.frombuffer`` would run 30 Python functions.
+    As CMYK, the four bytes of a pixel mean nothing to each other.
+    """
+    mode = "L" if pixels.shape[2] == 1 else "CMYK"
+    size = pixels.shape[1], pixels.shape[0]
+    capsule = partial(getattr, _imaging.map_buffer(pixels, size, "raw", 0, (mode, 0, 1)), "ptr")
+    return PilImageWrapper(SimpleNamespace(mode=mode, size=size, load=capsule, getim=capsule))
+
+
+def _by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    rgb = pixels.shape[2] == 3
+    source = np.ascontiguousarray(bgrx(pixels) if rgb else pixels)
+    target = np.empty((height, width, source.shape[2]), np.uint8)
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = RustResizer()
+    worker.resize_pil(_memory(source), _memory(target), _cykooz_options(filter))
+    _idle.append(worker)
+    return target[:, :, 2::-1] if rgb else target
+
+
+@lru_cache(maxsize=2)
+def _cykooz_options(filter: str) -> Any:
+    kernel = cykooz_resizer.FilterType[_CYKOOZ[filter]]
+    algorithm = cykooz_resizer.ResizeAlg.convolution(kernel)
+    return cykooz_resizer.ResizeOptions(resize_alg=algorithm, use_alpha=False).rust_options
+
+
+def _by_pillow(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    """Scale down, then across, in the order of cykooz-resizer: hardly a pixel differs from its.
+
+    Across is down of the transposed image: Pillow scales rows faster than columns.
+    """
+    if pixels.shape[2] == 3:
+        packed: Pixels = np.asarray(cv2.cvtColor(bgrx(pixels), cv2.COLOR_BGRA2RGB))
+    else:
+        packed = np.ascontiguousarray(pixels)
+    channels = packed.shape[2]
+    down: Any = cv2.transpose(_rows(packed, height, filter))
+    across: Any = cv2.transpose(_rows(down.reshape(-1, height, channels), width, filter))
+    return np.asarray(across).reshape(height, width, channels)
+
+
+def _rows(pixels: Pixels, height: int, filter: str) -> Pixels:
+    """Scale along the first axis; the bytes of a row pass Pillow as pixels of four."""
+    rows = pixels.reshape(len(pixels), -1)
+    used = rows.shape[1]
+    if used % 4:
+        rows = np.pad(rows, ((0, 0), (0, -used % 4)))
+    size = rows.shape[1] // 4, len(rows)
+    image = Image.frombuffer("CMYK", size, rows, "raw", "CMYK", 0, 1)
+    scaled = np.asarray(image.resize((size[0], height), _PILLOW[filter])).reshape(height, -1)
+    return np.ascontiguousarray(scaled[:, :used]).reshape(height, *pixels.shape[1:])
+
+
+def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:
+    """Pillow's, with 3 lobes, as wide as the reduction.
+
+    The weights are rounded to 22 bits, and the rest is whole numbers.
+    """
+    scaled = _image(pixels).resize((width, height), Image.Resampling.LANCZOS)
+    return np.asarray(scaled).reshape(height, width, pixels.shape[2])
+
+
+def _area_average(pixels: Pixels, width: int, height: int) -> Pixels:
+    """The mean of the area that a target pixel covers, edges by their share, halves rounded up.
+
+    Exact: sums of areas are fractions with the denominator (source width x source height).
+    """
+    source_height, source_width, channels = pixels.shape
+    area = source_width * source_height
+    mean = np.empty((height, width, channels), np.uint8)
+    # Sums take eight times the room of pixels: a few rows of them at a time.
+    step = max(1, _ROWS_AT_A_TIME * height // max(height, source_height))
+    for top in range(0, height, step):
+        rows = range(top, min(top + step, height))
+        first, last = rows.start * source_height // height, -(-rows.stop * source_height // height)
+        across = _sums(pixels[first:last], range(width), width, source_width)
+        sums = _sums(across.swapaxes(0, 1), rows, height, source_height).swapaxes(0, 1)
+        mean[rows.start : rows.stop] = (2 * sums + area) // (2 * area)
+    return mean
+
+
+def _sums(values: NDArray[np.integer], parts: range, target: int, size: int) -> NDArray[np.int64]:
+    """Integrals over some of ``target`` equal parts of the second axis, times ``target``.
+
+    The axis is ``size`` long; ``values`` has of it what the parts cover.
+    """
+    ends = np.arange(parts.start, parts.stop + 1, dtype=np.int64) * size
+    whole, part = ends // target, ends % target
+    whole -= whole[0]
+    moved = np.moveaxis(values, 1, 0)
+    zero = np.zeros((1, *moved.shape[1:]), np.int64)
+    before = np.concatenate([zero, np.cumsum(moved, axis=0, dtype=np.int64)])
+    within = np.concatenate([moved, zero.astype(moved.dtype)])[whole].astype(np.int64)
+    integral = before[whole] * target + within * part[:, np.newaxis, np.newaxis]
+    return np.moveaxis(np.diff(integral, axis=0), 0, 1)
+
+
+def _image(pixels: Pixels) -> Image.Image:
+    height, width, channels = pixels.shape
+    return Image.frombytes(
+        _MODES[channels], (width, height), np.ascontiguousarray(pixels).tobytes()
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from PIL import Image, JpegImagePlugin
 
 from dataprep.errors import CorruptImage, ImageError, NotAnImage
+from dataprep.image.containers import FORMATS
 from dataprep.image.jpeg import read_header
-from dataprep.image.pixels import FORMATS
 
 _SUBSAMPLING = {0: "4:4:4", 1: "4:2:2", 2: "4:2:0"}
 _SIGNS = (

@@ -24,7 +24,7 @@ from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.execution import SampleLimit
 from dataprep.image import ImagePolicy
-from dataprep.image.shortage import aborted
+from dataprep.image.out_of_memory import aborted
 from dataprep.job.worker import Outcome, Progress, Report, read_one
 from dataprep.names import escape
 from dataprep.sources import Located, Source

@@ -10,7 +10,7 @@ from dataprep.augment import Augmentation
 from dataprep.augment.crops import Box
 from dataprep.augment.decode import scaled_part
 from dataprep.formats.records import Buffer
-from dataprep.image.pixels import Pixels
+from dataprep.image.geometry import Pixels
 from iobench.loaders.protocol import LoaderSettings
 from iobench.pixels import unpacked
 

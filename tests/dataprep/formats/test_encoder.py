@@ -45,7 +45,7 @@ def test_what_was_written_before_changes_no_byte() -> None:
 
 
 def test_what_repeats_is_encoded_once() -> None:
-    """Samples that share a class or a size with others come out as themselves; no image is copied."""
+    """Samples that share a class or a size come out as themselves; no image is copied."""
     one = ExampleEncoder(IMAGENET, 1)
     plain = replace(SAMPLE, boxes=(), values=())
     changes: tuple[dict[str, Any], ...] = (

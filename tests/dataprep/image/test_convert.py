@@ -25,8 +25,7 @@ from dataprep.errors import (
     UnsupportedImage,
 )
 from dataprep.image import Converted, ImagePolicy, Mode, check, convert
-from dataprep.image.notes import Note
-from dataprep.image.policy import Filter
+from dataprep.image.policy import Filter, Note
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels, draw_image
 from tests.dataprep.image.profiles import ink_profile, swapped_profile

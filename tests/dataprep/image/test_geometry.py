@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from dataprep.errors import ImageTooLarge
 from dataprep.image.geometry import (
@@ -14,7 +15,6 @@ from dataprep.image.geometry import (
     falls_short,
     plan_geometry,
     require_feasible,
-    scaled,
 )
 from dataprep.image.policy import ImagePolicy, Mode
 from tests.strategies import image_policies, sides
@@ -54,11 +54,13 @@ def test_known_sizes(
     assert plan_geometry(*source, policy) == Geometry(*result)
 
 
-@given(side=sides, numerator=sides, denominator=sides)
-def test_scaling_rounds_halves_up(side: int, numerator: int, denominator: int) -> None:
+@given(width=sides, height=sides, size=st.integers(1, 16_384))
+def test_scaling_rounds_halves_up(width: int, height: int, size: int) -> None:
     """A scaled side is the nearest whole number, the upper one of two, and never 0."""
-    exact = Fraction(side * numerator, denominator)
-    assert scaled(side, numerator, denominator) == max(1, math.floor(exact + Fraction(1, 2)))
+    found = plan_geometry(width, height, ImagePolicy(size=size, upscale=True))
+    for side, scaled in ((width, found.width), (height, found.height)):
+        exact = Fraction(side * size, min(width, height))
+        assert scaled == max(1, math.floor(exact + Fraction(1, 2)))
 
 
 @given(width=sides, height=sides, policy=image_policies())

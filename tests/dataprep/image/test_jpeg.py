@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import cv2
 import numpy as np
 import pytest
+import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from dataprep.errors import CorruptImage, ImageError, UnsupportedImage
 from dataprep.image.jpeg import ends, read_header, reset_orientation
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests.dataprep.image.samplings import sampled
 from tests.strategies import mutated
 
 IMAGE = draw_image(1, 48, 36, detail=0.3)
@@ -235,3 +238,32 @@ def test_sides_beyond_libjpegs(width: int, height: int) -> None:
     data[at : at + 4] = struct.pack(">HH", height, width)
     with pytest.raises(UnsupportedImage, match=f"{width} x {height} pixels; libjpeg decodes at"):
         read_header(bytes(data))
+
+
+def taken(data: bytes) -> bool:
+    """Whether TurboJPEG takes the header."""
+    try:
+        simplejpeg.decode_jpeg_header(data, strict=False)
+    except (ValueError, KeyError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("plain", [PLAIN, enc.grey_jpeg(IMAGE), enc.adobe_cmyk_jpeg(IMAGE)])
+def test_usual_samplings_are_those_of_turbojpeg(plain: bytes) -> None:
+    """Of all that a frame may have: 1 to 4 each way, 10 blocks in all."""
+    factors = [16 * across + down for across in range(1, 5) for down in range(1, 5)]
+    first = read_header(plain)
+    for sampling in itertools.product(factors, repeat=first.channels):
+        if sum((factor >> 4) * (factor & 15) for factor in sampling) <= 10:
+            data = sampled(plain, bytes(sampling))
+            assert read_header(data).usual == taken(data), bytes(sampling).hex()
+
+
+@pytest.mark.parametrize("wanted", ["444", "422", "420", "440", "411"])
+def test_names(wanted: str) -> None:
+    """Names are those that the encoder was asked for."""
+    header = read_header(enc.jpeg(IMAGE, wanted))
+    assert (header.subsampling, header.usual) == (wanted, True)
+    strange = read_header(sampled(PLAIN, b"\x14\x11\x11"))
+    assert (strange.subsampling, strange.usual) == ("", False)

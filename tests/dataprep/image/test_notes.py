@@ -1,4 +1,4 @@
-"""Tests of dataprep.image.notes: what is documented, what can be emitted, and what a policy has."""
+"""Tests of an image's notes: what is documented, what can be emitted, and what a policy has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 
 from dataprep import errors
 from dataprep.image import ImagePolicy, convert
-from dataprep.image.notes import Note, Refusal
+from dataprep.image.policy import Note, Refusal
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
 from tests.dataprep.image import jpeg_scans, profiles, samplings
@@ -152,7 +152,7 @@ def test_the_code_has_no_other_notes() -> None:
     words = {
         node.value
         for path in (ROOT / "dataprep/image").glob("*.py")
-        if path.stem != "notes"
+        if path.stem != "policy"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

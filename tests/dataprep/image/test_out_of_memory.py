@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageError
 from dataprep.image import convert
-from dataprep.image.shortage import silent_pixels, told_apart
+from dataprep.image.out_of_memory import raise_if_cause, silent_pixels
 
 SILENT = "broken image: could not create decoder object"
 
@@ -26,6 +28,16 @@ def encoded(container: str, width: int, height: int, **how: Any) -> bytes:
     sink = io.BytesIO()
     Image.fromarray(noise).save(sink, container, **how)
     return sink.getvalue()
+
+
+@contextlib.contextmanager
+def converting(data: bytes, max_pixels: int) -> Iterator[None]:
+    """What ``convert`` does around codecs."""
+    try:
+        yield
+    except Exception as error:
+        raise_if_cause(error, data, max_pixels)
+        raise
 
 
 SAID = [
@@ -47,7 +59,7 @@ def under_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("words", SAID)
 def test_those_that_say_so(words: str) -> None:
     """Whatever kind of error they raise."""
-    with pytest.raises(MemoryError, match="too little memory"), told_apart(b"", 1):
+    with pytest.raises(MemoryError, match="too little memory"), converting(b"", 1):
         raise CorruptImage(words)
 
 
@@ -55,14 +67,14 @@ def test_those_that_say_so(words: str) -> None:
 @pytest.mark.parametrize("words", ["encoding error 10", SILENT, "Premature end of JPEG file"])
 def test_those_that_do_not(words: str) -> None:
     """Their error stays theirs."""
-    with pytest.raises(CorruptImage, match=words), told_apart(encoded("PNG", 9, 9), 10**6):
+    with pytest.raises(CorruptImage, match=words), converting(encoded("PNG", 9, 9), 10**6):
         raise CorruptImage(words)
 
 
 @pytest.mark.parametrize("words", SAID)
 def test_where_nothing_is_limited_a_size_was_damaged(words: str) -> None:
     """No file can stop a job by it."""
-    with pytest.raises(CorruptImage), told_apart(b"", 1):
+    with pytest.raises(CorruptImage), converting(b"", 1):
         raise CorruptImage(words)
 
 

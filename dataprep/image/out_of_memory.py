@@ -7,12 +7,10 @@ be recorded as one.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import resource
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -34,21 +32,16 @@ _AVIF_HEADER_BYTES = 2**16
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 
 
-@contextlib.contextmanager
-def told_apart(data: bytes, max_pixels: int) -> Iterator[None]:
-    """While the image in ``data`` is decoded and encoded, of no more than ``max_pixels``.
+def raise_if_cause(error: Exception, data: bytes, max_pixels: int) -> None:
+    """Raise MemoryError if ``error`` likely says that memory was short.
 
-    Raises:
-        MemoryError: what was raised is likely that.
+    Args:
+        error: what was raised while an image was decoded or encoded.
+        data: the image's bytes.
+        max_pixels: most that its policy allows.
     """
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:
-        if _is_cause(error, data, max_pixels):
-            raise MemoryError(f"too little memory for an image: {error}") from error
-        raise
+    if not isinstance(error, MemoryError) and _is_cause(error, data, max_pixels):
+        raise MemoryError(f"too little memory for an image: {error}") from error
 
 
 def aborted(said: str) -> bool:

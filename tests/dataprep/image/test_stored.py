@@ -1,4 +1,4 @@
-"""Tests of dataprep.image.result: what is stored as it is, and what of a source survives."""
+"""Tests of dataprep.image.convert: what is stored as it is, and what survives of a source."""
 
 from __future__ import annotations
 

@@ -1,18 +1,34 @@
-"""The scans of a JPEG that has several: how many, and whether all of its coefficients are there.
+"""Decode JPEGs by libjpeg-turbo, and report what it does not.
 
-Of neither does libjpeg complain. It decodes every scan over the whole image, so that a small file
-of many takes hours; and where scans are missing, it shows blocks, no colours, or grey. Scans after
-ITU-T T.81, B.2.3 and G.1.1.
+Its warnings are read here: most mean lost pixels. About the scans of a JPEG that has several it
+says nothing. It decodes every scan over the whole image, so that a small file of many takes hours;
+and where scans are missing, it shows blocks, no colours, or grey. Scans after ITU-T T.81, B.2.3 and
+G.1.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
+import simplejpeg
+
 from dataprep.errors import CorruptImage, ImageTooLarge
-from dataprep.image import jpeg
-from dataprep.image.notes import Note
+from dataprep.image import jpeg, jpeg_repair
+from dataprep.image.geometry import Pixels
+from dataprep.image.policy import Note
+
+# Of the file, or of its pixels before an end marker.
+_ENDS_EARLY = "remature end of"
+# What TurboJPEG says instead of why libjpeg could not read the header.
+_UNREAD = "Could not determine subsampling level"
+# Each of a file's flaws costs it a few more decodes.
+_MOST_FLAWS = 8
+_FILLED = 128  # what libjpeg puts where it has no data
+_LEAST_SHARE = 0.01
+_END = 0xD9  # end-of-image marker
+_ALL = (1 << 64) - 1
 
 MOST_SCANS = 500
 """Encoders write ten or so, and hardly more than fifty when they search for the smallest file."""
@@ -23,8 +39,77 @@ MOST_SCANNED_PIXELS = 10**9
 FEW_SCANS = 24
 """Allowed to an image of any size: libjpeg itself writes up to 18."""
 
-_EOI = 0xD9
-_ALL = (1 << 64) - 1
+
+class Decoded(NamedTuple):
+    """Pixels, and what had to be put up with to get them."""
+
+    pixels: Pixels
+    notes: tuple[Note, ...]
+
+
+def decode(
+    data: bytes, colorspace: str, least: tuple[int, int] = (0, 0), *, keep_truncated: bool = False
+) -> Decoded:
+    """Pixels at the smallest size that is not below ``least``; 0 x 0 stands for the whole size.
+
+    Args:
+        data: a JPEG.
+        colorspace: ``RGB``, ``GRAY``, or ``CMYK`` for what is stored as that or YCCK. RGB is a
+            view of memory of four bytes a pixel (``resize``).
+        least: width and height in pixels.
+        keep_truncated: whether a JPEG that ends early is decoded as far as it goes; libjpeg
+            fills the rest with grey.
+
+    Raises:
+        CorruptImage: it is broken, or ends early.
+    """
+    notes: tuple[Note, ...] = ()
+    for _ in range(_MOST_FLAWS + 1):
+        try:
+            return Decoded(_pixels(data, colorspace, least, strict=True), notes)
+        except ValueError as error:
+            warning = str(error)
+        mended = jpeg_repair.without(data, warning, partial(_warning, colorspace, least))
+        if mended is None:
+            break
+        data = mended
+        if not jpeg_repair.is_of_the_profile(warning):
+            notes = ("recovered",)
+    if keep_truncated and _ENDS_EARLY in warning:
+        return Decoded(_kept(data, colorspace, least), (*notes, "truncated_kept"))
+    if _UNREAD in warning:
+        raise CorruptImage("corrupt JPEG: libjpeg cannot read its header")
+    kind = "truncated" if "Premature end of JPEG" in warning else "corrupt"
+    raise CorruptImage(f"{kind} JPEG: {warning}")
+
+
+def _kept(data: bytes, colorspace: str, least: tuple[int, int]) -> Pixels:
+    try:
+        pixels = _pixels(data, colorspace, least, strict=False)
+    except ValueError as error:
+        raise CorruptImage(f"corrupt JPEG: {error}") from None
+    if (pixels != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
+        raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
+    return pixels
+
+
+def _warning(colorspace: str, least: tuple[int, int], data: bytes) -> str:
+    try:
+        _pixels(data, colorspace, least, strict=True)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _pixels(data: bytes, colorspace: str, least: tuple[int, int], *, strict: bool) -> Pixels:
+    pixels: Pixels = simplejpeg.decode_jpeg(
+        data,
+        "BGRX" if colorspace == "RGB" else colorspace,
+        min_height=least[1],
+        min_width=least[0],
+        strict=strict,
+    )
+    return pixels[:, :, 2::-1] if colorspace == "RGB" else pixels
 
 
 class Scan(NamedTuple):
@@ -41,7 +126,7 @@ class Scan(NamedTuple):
 
 
 def scan_notes(data: bytes, header: jpeg.JpegHeader) -> tuple[Note, ...]:
-    """Hold the scans of a JPEG against its frame: ``scans_missing`` where it could be finer.
+    """Compare the scans of a JPEG with its frame: ``scans_missing`` where it could be finer.
 
     One that ends early is left to libjpeg, which says so.
 
@@ -49,8 +134,6 @@ def scan_notes(data: bytes, header: jpeg.JpegHeader) -> tuple[Note, ...]:
         ImageTooLarge: more scans than encoders write, over so many pixels.
         CorruptImage: a component has no scan, or none that begins with its mean.
     """
-    if not header.several_scans:
-        return ()
     pixels = header.width * header.height
     most = max(FEW_SCANS, min(MOST_SCANS, MOST_SCANNED_PIXELS // pixels))
     begun: set[int] = set()
@@ -66,7 +149,7 @@ def scan_notes(data: bytes, header: jpeg.JpegHeader) -> tuple[Note, ...]:
                 "writes as many"
             )
         if header.frame not in jpeg.PROGRESSIVE:
-            scan = Scan(scan.components, 0, 63, 0, 0)  # whatever it says: nobody heeds that
+            scan = Scan(scan.components, 0, 63, 0, 0)  # whatever it says: decoders ignore it
         _account(scan, begun, done)
     if not ended:
         return ()
@@ -121,7 +204,7 @@ def scans(data: bytes, start: int) -> Iterator[Scan | None]:
             if found is None:
                 return
             marker, start = data[found.end() - 1], found.end() + 2
-            if marker == _EOI:
+            if marker == _END:
                 yield None
                 return
             length = int.from_bytes(data[start - 2 : start], "big")

@@ -1,7 +1,7 @@
-"""What libjpeg warns of although every pixel decodes, taken out of a JPEG.
+"""Remove from a JPEG what libjpeg warns of although every pixel decodes.
 
-libjpeg tells its first warning only, so that a harmless one hides those that follow. Of the
-bytes without it the next one is told.
+libjpeg reports its first warning only, so that a harmless one hides those that follow. It reports
+the next one when it decodes the bytes without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of dataprep.image.harmless: flaws that cost no pixel, alone and before others that do."""
+"""Tests of dataprep.image.jpeg_repair: flaws that cost no pixel, alone and before others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dataprep.errors import CorruptImage
 from dataprep.image import ImagePolicy, check, convert
-from dataprep.image.harmless import without
-from dataprep.image.libjpeg import decode
+from dataprep.image.jpeg_decode import decode
+from dataprep.image.jpeg_repair import without
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
 

@@ -1,0 +1,226 @@
+"""Tests of dataprep.image.resize."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from dataprep.image import resize
+from dataprep.image.geometry import Geometry, Pixels
+from dataprep.image.policy import Filter
+from dataprep.image.resize import bgrx, fit
+from dataprep.sample.drawing import draw_image
+
+PHOTO = draw_image(4, 250, 190, detail=0.3)
+SOFT = (64 + PHOTO // 2).astype(np.uint8)  # so that nothing overshoots between the passes
+MEMORY = np.random.default_rng(0).integers(0, 256, (7, 5, 4), dtype=np.uint8)
+RGB = MEMORY[:, :, 2::-1]  # as a decoder gives it
+SIDES = st.integers(1, 90)
+WITH_CYKOOZ = pytest.mark.skipif(
+    find_spec("cykooz_resizer") is None, reason="cykooz-resizer has no wheel for this processor"
+)
+CONVOLVED: tuple[Filter, ...] = ("bilinear", "bicubic")
+
+
+def scaled(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
+    """Scaled to exactly that size, without a crop."""
+    return fit(pixels, Geometry(width, height, width, height), filter)
+
+
+@pytest.fixture(params=[pytest.param("cykooz", marks=WITH_CYKOOZ), "pillow"])
+def resizer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Either resizer, as if the other were not there."""
+    if request.param == "pillow":
+        monkeypatch.setattr(resize, "cykooz_resizer", None)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("resizer")
+@pytest.mark.parametrize("filter", CONVOLVED)
+@pytest.mark.parametrize("sides", [(7, 5), (61, 40), (90, 200), (1, 1), (33, 40)])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_a_plain_image_stays_plain(filter: Filter, sides: tuple[int, int], channels: int) -> None:
+    """No weight is lost to rounding, whatever the size, the filter and the channels."""
+    for value in (0, 1, 127, 255):
+        plain = np.full((40, 61, channels), value, np.uint8)
+        if channels == 4:
+            plain[:, :, 3] = 255
+        assert np.array_equal(
+            scaled(plain, *sides, filter), np.resize(plain[0, 0], (*sides[::-1], channels))
+        )
+
+
+@pytest.mark.usefixtures("resizer")
+@pytest.mark.parametrize(("filter", "native"), [("bilinear", "BILINEAR"), ("bicubic", "BICUBIC")])
+@pytest.mark.parametrize("size", [(125, 95), (171, 130), (33, 190), (7, 5), (250, 40), (400, 300)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_filters_are_pillows(
+    filter: Filter, native: str, size: tuple[int, int], channels: int
+) -> None:
+    """Pillow goes across first, and cykooz-resizer rounds weights to 15 bits: 2 of 255 apart."""
+    pixels = SOFT[:, :, :channels]
+    image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
+    wanted = np.asarray(image.resize(size, Image.Resampling[native]))
+    found = scaled(pixels, *size, filter).astype(int)
+    assert abs(found - wanted.reshape(found.shape)).max() <= 2
+
+
+@WITH_CYKOOZ
+@given(data=st.data())
+def test_the_resizers_differ_by_one_at_most(data: st.DataObject) -> None:
+    """They go down first and then across, and differ by the rounding of their weights."""
+    height, width, high, wide = (data.draw(SIDES) for _ in range(4))
+    channels = data.draw(st.sampled_from([1, 3]))
+    filter: Filter = data.draw(st.sampled_from(CONVOLVED))
+    noise = np.random.default_rng(data.draw(st.integers(0, 9)))
+    pixels = noise.integers(0, 256, (height, width, channels), dtype=np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        by_cykooz = scaled(pixels, wide, high, filter)
+        patch.setattr(resize, "cykooz_resizer", None)
+        by_pillow = scaled(pixels, wide, high, filter)
+    assert abs(by_cykooz.astype(int) - by_pillow).max() <= 2
+
+
+@WITH_CYKOOZ
+@pytest.mark.parametrize("extensions", ["sse4_1", "avx2", "neon"])
+@pytest.mark.parametrize("filter", CONVOLVED)
+@given(data=st.data())
+def test_every_processor_gives_the_same_pixels(
+    filter: Filter, extensions: str, data: st.DataObject
+) -> None:
+    """With each set of vector instructions that there is here, to the bit."""
+    if not _has(extensions):
+        pytest.skip(f"this processor has no {extensions}")
+    height, width, high, wide = (data.draw(SIDES) for _ in range(4))
+    channels = data.draw(st.sampled_from([1, 3, 4]))
+    noise = np.random.default_rng(data.draw(st.integers(0, 9)))
+    pixels = noise.integers(0, 256, (height, width, channels), dtype=np.uint8)
+    found = []
+    for wanted in ("none", extensions):
+        worker = import_module("cykooz_resizer.rust_lib").RustResizer()
+        known = import_module("cykooz_resizer").CpuExtensions
+        worker.set_cpu_extensions(known[wanted].value)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(resize, "_idle", [worker])
+            found.append(scaled(pixels, wide, high, filter))
+    assert np.array_equal(found[0], found[1])
+
+
+def _has(extensions: str) -> bool:
+    features = {"sse4_1": "SSE4.1", "avx2": "AVX2", "neon": "NEON"}
+    known = cv2.getCPUFeaturesLine().replace("*", " ").replace("?", " ? ").split()
+    name = features[extensions]
+    return name in known and known[known.index(name) + 1 : known.index(name) + 2] != ["?"]
+
+
+@pytest.mark.usefixtures("resizer")
+def test_threads_do_not_meet() -> None:
+    """Many at once give what one gives."""
+    sizes = [(40 + n, 30 + n) for n in range(40)]
+    start = threading.Barrier(4)
+
+    def work(number: int) -> list[Pixels]:
+        start.wait()
+        return [scaled(PHOTO, *size, "bicubic") for size in sizes[number::4]]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(4)))
+    for number, images in enumerate(found):
+        for size, image in zip(sizes[number::4], images, strict=True):
+            assert np.array_equal(image, scaled(PHOTO, *size, "bicubic"))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda pixels: pixels,
+        lambda pixels: pixels[2:6, 1:4],
+        lambda pixels: pixels[6:, 4:],
+        lambda pixels: pixels[::-1],
+    ],
+)
+def test_memory_of_four_bytes_is_not_copied(part: Callable[[Pixels], Pixels]) -> None:
+    """Neither all of a decoded image nor a part of it."""
+    found = bgrx(part(RGB))
+    assert np.shares_memory(found, MEMORY)
+    assert found.tolist() == part(MEMORY).tolist()
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        np.ascontiguousarray(RGB),
+        np.rot90(RGB),
+        RGB[:, ::-1],
+        MEMORY[:, :, :3],
+        np.asfortranarray(MEMORY[:, :, :3]),
+    ],
+    ids=["plain", "turned", "mirrored", "first three", "by columns"],
+)
+def test_other_memory_is_copied(pixels: Pixels) -> None:
+    """Whatever its strides, the colours stay what they are."""
+    assert bgrx(pixels)[:, :, :3].tolist() == pixels[:, :, ::-1].tolist()
+
+
+def exact_area(row: NDArray[Any], target: int) -> list[int]:
+    """One row by fractions: each target pixel's own piece of the axis, halves rounded up."""
+    size = len(row)
+    result = []
+    for i in range(target):
+        start, stop = Fraction(i * size, target), Fraction((i + 1) * size, target)
+        total = sum(
+            int(value) * max(Fraction(0), min(stop, Fraction(x + 1)) - max(start, Fraction(x)))
+            for x, value in enumerate(row)
+        )
+        result.append(int(total / (stop - start) + Fraction(1, 2)))
+    return result
+
+
+@given(row=st.binary(min_size=1, max_size=24), target=st.integers(1, 30), down=st.booleans())
+def test_area_is_the_mean_of_the_area(row: bytes, target: int, down: bool) -> None:
+    """Across and down, growing and shrinking, each pixel is the exact mean of what it covers."""
+    values = np.frombuffer(row, np.uint8)
+    image = values.reshape(-1, 1, 1) if down else values.reshape(1, -1, 1)
+    size = (1, target) if down else (target, 1)
+    assert scaled(image, *size, "area").ravel().tolist() == exact_area(values, target)
+
+
+@pytest.mark.parametrize("size", [(100, 76), (250, 60), (33, 190), (7, 5), (300, 200)])
+def test_area_is_that_of_opencv(size: tuple[int, int]) -> None:
+    """Shrinking agrees with OpenCV's INTER_AREA to within 1."""
+    if size > (250, 190):
+        assert scaled(PHOTO, *size, "area").shape == (size[1], size[0], 3)
+        return
+    wanted = np.asarray(cv2.resize(PHOTO, size, interpolation=cv2.INTER_AREA))
+    assert np.abs(scaled(PHOTO, *size, "area").astype(int) - wanted).max() <= 1
+
+
+@given(height=st.integers(1, 700), rows=st.integers(1, 700))
+def test_area_of_more_rows_than_are_held_at_a_time(height: int, rows: int) -> None:
+    """An image is averaged a few hundred rows at a time; nobody can tell."""
+    column = np.arange(height).astype(np.uint8)
+    sums = np.repeat(column.astype(int), rows).reshape(rows, height).sum(axis=1)
+    found = scaled(column.reshape(-1, 1, 1), 1, rows, "area")
+    assert found.ravel().tolist() == ((2 * sums + height) // (2 * height)).tolist()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_lanczos_is_pillows(channels: int) -> None:
+    """To the bit."""
+    pixels: Pixels = PHOTO[:, :, :channels]
+    image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
+    wanted = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(77, 99, channels)
+    assert np.array_equal(scaled(pixels, 99, 77, "lanczos"), wanted)
