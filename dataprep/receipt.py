@@ -108,7 +108,7 @@ class Samples:
         columns = {name: list(values) for name, values in zip(Row._fields, every, strict=True)}
         places = columns.pop("records")
         for name in _OPTIONAL:
-            if all(value is None for value in columns[name]):
+            if columns[name].count(None) == len(columns[name]):
                 del columns[name]
         return cls(columns, {name: [(one or {}).get(name) for one in places] for name in formats})
 

@@ -25,7 +25,7 @@ def oddities(request: Request, label_space: LabelSpace) -> Iterator[str]:
     yield from _lost(request, label_space)
     yield from _absent(request, label_space)
     yield from _lookalikes(label_space)
-    if (said := remark(label.synset for label in label_space.labels)) is not None:
+    if (said := remark([label.synset for label in label_space.labels])) is not None:
         yield said
     yield from _moved(request.config)
 

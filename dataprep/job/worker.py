@@ -28,7 +28,7 @@ from dataprep.execution import USUAL_LIMIT, SampleLimit
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import LabelSpace
-from dataprep.names import CODEC, escape, escape_all
+from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
 from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.receipt import Place, Receipt, Row, Samples
@@ -335,16 +335,12 @@ def assemble(
         ShardBuffer(get_format(name), RecordOptions(offset, task.layout))
         for name, offset in task.label_offsets
     ]
-    groups: dict[int, tuple[str, bytes, bytes]] = {}
+    groups = _groups(task)
     rows = []
     number = task.first_number
     names = escape_all([item.located.name for item in task.items])
     for item, name, (found, digest) in zip(task.items, names, outcomes, strict=True):
         label = item.label
-        if label not in groups:
-            group = task.label_space.labels[label]
-            synset, text = group.synset.encode(*CODEC), group.text.encode(*CODEC)
-            groups[label] = escape(group.synset), synset, text
         escaped = groups[label][0]
         if isinstance(found, ImageError):
             rows.append(_row_without_record(task, number, item, name, escaped, found, digest))
@@ -372,6 +368,16 @@ def assemble(
         task.store.put(keys.receipt(*place), encoded)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
+
+
+def _groups(task: ShardTask) -> dict[int, tuple[str, bytes, bytes]]:
+    """Escaped synset, synset and text of each class in a shard."""
+    labels = [task.label_space.labels[index] for index in {item.label for item in task.items}]
+    escaped = escape_all([label.synset for label in labels])
+    return {
+        label.index: (name, label.synset.encode(*CODEC), label.text.encode(*CODEC))
+        for label, name in zip(labels, escaped, strict=True)
+    }
 
 
 def _row(

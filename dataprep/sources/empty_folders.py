@@ -23,7 +23,11 @@ def empty_folders(
     first = dict(zip(classes, names, strict=True))
     first.pop("", None)
     folders: set[str] = set()
-    for above in {_above(name, group) for group, name in first.items()}:
+    above_classes = set()
+    for group, name in first.items():
+        parts = name.split("/")
+        above_classes.add("/".join([*parts[: parts.index(group)], ""]))
+    for above in above_classes:
         without = [names[row] for row, found in problems.items() if found.reason == NO_IMAGES]
         inside = [name.removeprefix(above) for name in without if name.startswith(above)]
         folders.update(name.partition("/")[0] for name in inside if "/" in name)
@@ -33,12 +37,6 @@ def empty_folders(
     if all(map(is_synset, first)):
         folders = set(filter(is_synset, folders))
     return _in_words(by_bytes(filterfalse(is_clutter, folders)))
-
-
-def _above(name: str, group: str) -> str:
-    """The path of the folder in which the class folder ``group`` of a file lies."""
-    parts = name.split("/")
-    return "/".join([*parts[: parts.index(group)], ""])
 
 
 def _folders_in(path: Path) -> list[str]:

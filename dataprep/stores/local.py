@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
+from dataprep.names import to_bytes
 from dataprep.stores import leave, local_leases
 from dataprep.stores.local_errors import reading, translated
-from dataprep.stores.local_listing import files_below
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.past_cache import write_all
 from dataprep.stores.processes import started
-from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo, Versioned
+from dataprep.stores.protocol import LEAVES, Buffer, Holder, Lease, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
@@ -97,9 +97,10 @@ class LocalStore:
             return version_of(os.fstat(file.fileno()))
 
     def _get(self, key: str) -> tuple[bytes, os.stat_result]:
-        name = os.path.join(self._root, _checked(key, self.uri))  # noqa: PTH118  five times faster
+        if key.startswith("/") or "\0" in key or ".." in key:
+            _checked(key, self.uri)
         try:
-            return _whole(name, key)
+            return _whole(f"{self._root}/{key}", key)
         except OSError:
             with reading(key):
                 raise
@@ -140,7 +141,9 @@ class LocalStore:
             if not self.root.is_dir():
                 what = "not a directory" if self.root.exists() else "no such file or directory"
                 raise ObjectNotFound(f"{what}: {self.uri!r}")
-        yield from files_below(self._root, prefix, PARTIAL)
+        found: list[ObjectInfo] = []
+        _walk(found, self._root, "", prefix, (os.path.realpath(self._root),))
+        yield from found
 
     def head(self, key: str) -> ObjectInfo:
         """The file's size."""
@@ -267,3 +270,57 @@ def _fsync_directory(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _walk(
+    found: list[ObjectInfo], folder: str, parent: str, prefix: str, above: tuple[str, ...]
+) -> None:
+    """Add the files below ``folder`` whose keys begin with ``prefix``, in the order of their bytes.
+
+    ``parent`` is the folder's own key; ``above`` are the real paths of the root and of every
+    directory down to this one. Symlinks are followed only within the root, and never in a circle.
+    """
+    try:
+        with os.scandir(folder) as scanned:
+            entries = {entry.name: entry for entry in scanned}
+    except OSError:
+        with translated(folder):
+            raise
+    for name in sorted(entries, key=None if "".join(entries).isascii() else to_bytes):
+        entry, key = entries[name], parent + name
+        if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key == PARTIAL:
+            continue
+        is_link = entry.is_symlink()
+        problem = _link_problem(entry, above) if is_link else None
+        if problem is None and entry.is_dir():
+            # What is no link has its parent's real path.
+            real = os.path.realpath(entry.path) if is_link else f"{above[-1].rstrip('/')}/{name}"
+            _walk(found, entry.path, key + "/", prefix, (*above, real))
+            continue
+        if not key.startswith(prefix):
+            continue
+        if problem is None and not entry.is_file():
+            problem = "not a regular file"
+        try:
+            found.append(ObjectInfo(key, 0 if problem else entry.stat().st_size, problem=problem))
+        except FileNotFoundError:
+            pass  # it vanished meanwhile
+        except OSError:
+            with translated(key):
+                raise
+
+
+def _link_problem(entry: os.DirEntry[str], above: tuple[str, ...]) -> str | None:
+    target = os.path.realpath(entry.path)
+    if not _is_within(target, above[0]):
+        return LEAVES
+    # Links in a circle end nowhere too; Path.exists would raise where it may not look.
+    if not os.path.exists(entry.path):  # noqa: PTH110
+        return "broken symlink"
+    if any(_is_within(folder, target) for folder in above):
+        return "symlink to a folder that contains it"
+    return None
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

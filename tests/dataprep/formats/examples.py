@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dataprep.formats import Box, Layout, Sample
-from dataprep.formats.encoder import example_encoder
 from dataprep.formats.example import decode_example
 from dataprep.formats.fields import sample_of
+from dataprep.formats.imagenet import example_encoder
 from dataprep.formats.layout import FIELDS
 
 EVERYTHING = Layout.of({f"all/{field}": field for field in FIELDS})

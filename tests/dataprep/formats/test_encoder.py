@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dataprep.formats import Box, Layout, encoder
-from dataprep.formats.encoder import ExampleEncoder, example_encoder
+from dataprep.formats import Box, Layout
+from dataprep.formats.imagenet import ExampleEncoder, example_encoder
 from dataprep.formats.layout import IMAGENET
 from tests.dataprep.formats.examples import EVERYTHING, SAMPLE, TFDS, encoded, read
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import SourceError
 from dataprep.formats import IndexEntry
-from dataprep.formats.imagerecord import RecordIOFormat
+from dataprep.formats.recordio import RecordIOFormat
 from dataprep.sources.lst import parse_lst
 from tests.strategies import mutated
 

@@ -1,4 +1,4 @@
-"""Tests of dataprep.stores.local_listing, through the store."""
+"""Files below a directory, as the local store lists them."""
 
 from __future__ import annotations
 
