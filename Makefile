@@ -1,19 +1,19 @@
 # Two commands on a fresh machine with Python 3.11 or newer: `make demo`, `make test`.
 PYTHON ?= python3
 PIP_FLAGS = --quiet --disable-pip-version-check
-# What NumPy's version and the frameworks can change; the rest needs no second run.
-WITH_FRAMEWORKS = tests/dataprep tests/golden tests/peers tests/contracts \
-  tests/iobench/consumers tests/iobench/loaders tests/iobench/loops tests/iobench/sidebyside
+# Unmarked tests are fast. Of each marked tier `make test` takes what is marked `smoke` as well.
+FAST = not (slow or process or s3 or frameworks or browser or fuzz)
 # MXNet 1.9.1 asks for numpy<2, which ends with Python 3.12. From 3.13 on it is installed
 # without its dependencies and runs on NumPy 2 with the names that it misses put back.
 OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 13)))' 2>/dev/null)
 
-.PHONY: demo test check bench clean help
+.PHONY: demo test test-all check bench clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify, benchmark"
-	@echo "make test    environments, checks, the suite (browser tests where there is a Chromium)"
+	@echo "make test    environments, checks, fast tests and a few of each slower kind (15 minutes)"
+	@echo "make test-all  every test, with the branch coverage of each package (75 minutes)"
 	@echo "make check   ruff, mypy --strict, the architecture test, an audit of dependencies"
 	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
 	@echo "make clean   removes the environments, demo/ and builds"
@@ -73,8 +73,14 @@ check: .venv/test
 	.venv/bin/python -m tests.audit
 
 test: check .venv-frameworks/test
-	.venv/bin/pytest -q -n 2 -m "not frameworks"
-	.venv-frameworks/bin/pytest -q -n 2 $(WITH_FRAMEWORKS)
+	.venv/bin/pytest -q -n 2 -m "$(FAST) or (smoke and not frameworks)"
+	.venv-frameworks/bin/pytest -q -m "frameworks and smoke" tests/peers
+
+test-all: check .venv-frameworks/test
+	.venv/bin/pytest -q -n 2 -m "not frameworks" --cov=dataprep --cov=iobench --cov-branch --cov-report=
+	@for package in dataprep iobench; do echo "branch coverage of $$package:" \
+	  "$$(.venv/bin/coverage report --include="$$package/*" --format=total) %"; done
+	.venv-frameworks/bin/pytest -q -n 2 -m frameworks
 
 bench: .venv-peers/bench
 	@.venv-peers/bin/python -m iobench.sidebyside $(if $(SOURCE),--source $(SOURCE)) \

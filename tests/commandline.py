@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dataprep.stores import Store, open_store
+import pytest
+
+from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
 
 PATIENCE_S = 180.0
 FORMATS = ("tfrecord", "recordio")
@@ -160,6 +164,14 @@ def objects(store: Store | str | Path) -> dict[str, bytes]:
     """Every object of an output by key."""
     opened = open_store(os.fspath(store)) if isinstance(store, str | Path) else store
     return {info.key: opened.get(info.key) for info in opened.list()}
+
+
+def objects_of(uri: str, server: MotoServer, environment: Mapping[str, str]) -> dict[str, bytes]:
+    """Every object of a bucket, with the credentials of an environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in MotoServer.ENVIRONMENT:
+            patch.setenv(name, environment[name])
+        return objects(S3Store(uri, StoreOptions(endpoint_url=server.url)))
 
 
 def files(folder: Path) -> set[str]:

@@ -22,6 +22,17 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+_S3_FIXTURES = {"moto", "radosgw", "s3_server", "each_s3_server", "bucket"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that ask for an S3 server are of the tier ``s3``."""
+    for item in items:
+        if _S3_FIXTURES & {*getattr(item, "fixturenames", ())}:
+            item.add_marker("s3")
+
+
 @pytest.fixture(autouse=True)
 def _signals_as_they_were() -> Iterator[None]:
     """An interrupted command ignores further signals, and here it has no process of its own.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from dataprep.archives.tar_headers import Member, Members
 from dataprep.archives.windows import Windowed
+from tests.programs import required_program
 
 
 def tar_of(
@@ -38,9 +36,7 @@ def tar_of(
 
 def pack(program: str, folder: Path, archive: Path, *arguments: str) -> bytes:
     """What GNU tar or bsdtar makes of a folder; the test is skipped where it is missing."""
-    command = {"gnu": "tar", "bsd": "bsdtar"}[program]
-    if shutil.which(command) is None:
-        pytest.skip(f"{command} is not installed")
+    command = required_program({"gnu": "tar", "bsd": "bsdtar"}[program])
     subprocess.run(
         [command, *arguments, "-cf", os.fspath(archive), "-C", os.fspath(folder), "."],
         check=True,

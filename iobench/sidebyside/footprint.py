@@ -14,8 +14,10 @@ import psutil
 
 import dataprep
 from dataprep.config import ShardConfig
-from dataprep.job.planning import planned
+from dataprep.job.in_process import InProcess
+from dataprep.job.planning import Planned, planned
 from dataprep.job.request import Request
+from dataprep.job.worker import Outcome
 from dataprep.labelling import load_labelling
 from dataprep.sources import Listing, Located
 from dataprep.stores import StoreOptions
@@ -163,11 +165,20 @@ def _request(photos: str, samples: int) -> Request:
     return Request(config, (config.split,), source, source.list(), labelling)
 
 
+def _planned(request: Request) -> Planned:
+    config, engine = request.config, InProcess(request.config.dask, lambda progress: None)
+
+    def convert(items: Sequence[Located]) -> Iterator[Outcome]:
+        return engine.outcomes(request.source, items, config.image, config.sample_limit)
+
+    return planned(request, request.own_labels(), lambda line: None, convert)
+
+
 def plan(photos: str, samples: int) -> Measured:
     """From a listing in memory to plan and job file as they are stored."""
     request = _request(photos, samples)
     started_s = time.perf_counter()
-    made = planned(request, request.own_labels(), lambda line: None)
+    made = _planned(request)
     seconds = time.perf_counter() - started_s
     shards = made.plans[request.config.split].shard_count
     peak = {"peak_MB": _own_peak_bytes() / 1e6, "shards": shards}
@@ -177,7 +188,7 @@ def plan(photos: str, samples: int) -> Measured:
 def driver(photos: str, samples: int) -> Measured:
     """Every shard's items out of the plan of a whole job, pickled, one shard after the other."""
     request = _request(photos, samples)
-    split_plan = planned(request, request.own_labels(), lambda line: None).plans["train"]
+    split_plan = _planned(request).plans["train"]
     process, sizes, done = psutil.Process(), [], 0
     started_s = time.perf_counter()
     for shard in range(split_plan.shard_count):

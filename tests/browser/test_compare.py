@@ -23,6 +23,8 @@ from tests.iobench.report.results import HOSTILE
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.browser
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
 
 

@@ -16,6 +16,8 @@ from tests.iobench.report import machines, results
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -64,6 +66,7 @@ def test_a_report_opens_without_a_complaint_or_a_request(
     page.context.close()
 
 
+@pytest.mark.smoke
 def test_a_hostile_name_is_text(chromium: Browser, pages: dict[str, Path]) -> None:
     """On the page, in a chart's tooltip and in the embedded result."""
     found = opened(chromium, pages["hostile"])

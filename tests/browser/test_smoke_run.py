@@ -15,6 +15,8 @@ from tests.commandline import Finished, iobench
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.browser
+
 CONFIG = Path(__file__).parents[2] / "configs" / "bench" / "smoke.yaml"
 
 

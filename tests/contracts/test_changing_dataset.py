@@ -20,6 +20,8 @@ from dataprep.stores.memory import MemoryStore
 from dataprep.verification.output import verify_split
 from tests.changing import Remade, Step, remade
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Remade:

@@ -37,6 +37,8 @@ from iobench.loops.first_batch import first_batch
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 
+pytestmark = pytest.mark.slow
+
 SAMPLES, CLASSES, SIZE = 120, 6, 64
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 FRAMEWORK_OF = {"tf-data": "tensorflow", "mxnet-record": "mxnet"}

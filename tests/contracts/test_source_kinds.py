@@ -19,6 +19,8 @@ from dataprep.stores import Store
 from dataprep.stores.s3 import S3Store
 from tests.contracts.conftest import SCHEMES, open_fresh
 
+pytestmark = pytest.mark.slow
+
 IMAGES = {
     "Dogs/z.jpg": b"zz",
     "Dogs/ü.jpg": b"umlaut",

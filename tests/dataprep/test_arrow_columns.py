@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from dataprep import arrow_columns
 from dataprep.arrow_columns import numbers, texts
 
+pytestmark = pytest.mark.slow
+
 _KINDS = st.sampled_from([np.int8, np.int32, np.int64, np.float32])
 _TEXT = st.text(max_size=5)
 

@@ -28,6 +28,8 @@ from iobench.trial import Context, Trial, TrialSpec
 from tests.commandline import dataprep, iobench
 from tests.e2e.timed_loaders import ENTRY_POINTS
 
+pytestmark = pytest.mark.slow
+
 KINDS = {"loader": loading.run, "train": training.run}
 
 

@@ -16,6 +16,8 @@ from tests.changing import draw
 from tests.commandline import Finished, Running, command, comparable, files, objects, wait_until
 from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 JOB = ("--shard-size", "1MB", "--workers", "1", "--set", "dask.processes=false")
 ONE_AT_A_TIME = ("--set", "dask.max_concurrent_uploads=1")  # the gate holds up the rest
 

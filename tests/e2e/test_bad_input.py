@@ -40,6 +40,8 @@ from tests.commandline import (
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 PROGRESS = re.compile(
     r".* files?, [\d,]+ class(es)?"
     r"|plan: [\d,]+ shards? a format.*"

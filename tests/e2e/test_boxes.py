@@ -23,6 +23,8 @@ from tests.commandline import Finished, comparable, files, objects
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 SIDE = 200
 JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
 OWN_LAYOUT = {

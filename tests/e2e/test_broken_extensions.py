@@ -14,6 +14,8 @@ from tests.commandline import Finished, iobench
 from tests.installed import Package, pyproject
 from tests.iobench.small_runs import loaders
 
+pytestmark = pytest.mark.slow
+
 MODULE = '''
 class Half:
     framework = "none"

@@ -13,6 +13,8 @@ import yaml
 
 from tests.commandline import Finished, iobench
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -22,6 +22,8 @@ from iobench.run import run
 from iobench.s3_server import MotoServer
 from tests.e2e.slow_loaders import ENTRY_POINTS
 
+pytestmark = pytest.mark.slow
+
 PROCESSORS = os.cpu_count() or 1
 SHARD = r"/tfrecord/train-"
 

@@ -15,6 +15,8 @@ from iobench.trial import Trial
 from tests.commandline import Finished, iobench
 from tests.installed import Package
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 

@@ -19,6 +19,8 @@ from dataprep.stores import StoreOptions, s3_writing
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "iam.md"
 # "Actions, resources, and condition keys for Amazon S3" in AWS' Service Authorization Reference.
 RIGHTS = {

@@ -18,6 +18,8 @@ from dataprep.stores.s3 import S3Store
 from iobench.faults import FaultProxy
 from iobench.s3_server import MotoServer
 
+pytestmark = pytest.mark.slow
+
 JOB = {"image": {"size": 256}, "shard_size": "1.2MB", "dask": {"workers": 2, "processes": False}}
 
 

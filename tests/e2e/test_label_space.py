@@ -23,6 +23,8 @@ from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore
 from tests.commandline import files
 
+pytestmark = pytest.mark.slow
+
 
 def shard(source: Path, output: Path, split: str) -> None:
     """A small split of both formats on threads."""

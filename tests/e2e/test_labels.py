@@ -11,6 +11,8 @@ import dataprep
 from dataprep.errors import ConfigError, TooManyFailures
 from tests.dataprep.labelling.devkits import meta_mat, tarball
 
+pytestmark = pytest.mark.slow
+
 SYNSETS = ("n02119789", "n02100735", "n02110185")  # ILSVRC2012_ID 1, 2, 3
 
 

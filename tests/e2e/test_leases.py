@@ -16,6 +16,8 @@ from tests.commandline import JOB, Running, comparable, dataprep, objects, wait_
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["gated", "gateds3"])
 def output(

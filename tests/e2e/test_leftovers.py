@@ -23,6 +23,8 @@ from tests.dataprep.stores.test_s3_uploads import begin, begun
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 
 def litter(output: Path) -> Path:
     """A half-written file of a process that is gone."""

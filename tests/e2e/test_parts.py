@@ -20,6 +20,8 @@ from tests.commandline import JOB, Running, comparable, files, objects, wait_unt
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 
 def part(tree: Path, output: str | Path, which: str, *more: str) -> list[str]:
     """The command of one part."""

@@ -20,6 +20,8 @@ from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 from tests.commandline import JOB, Finished, files
 
+pytestmark = pytest.mark.slow
+
 
 def run(command: str, source: str | Path, output: str | Path, *more: str) -> Finished:
     """A command with the job's options, within this process."""

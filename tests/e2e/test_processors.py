@@ -13,6 +13,8 @@ import pytest
 
 from dataprep.image import ImagePolicy, convert
 
+pytestmark = pytest.mark.slow
+
 _POLICIES = (
     ImagePolicy(size=100),
     ImagePolicy(mode="exact", size=77),

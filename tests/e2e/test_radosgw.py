@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from tests.commandline import JOB, Running, comparable, dataprep, objects
@@ -15,6 +17,8 @@ from tests.servers.radosgw import RadosGateway
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
+
+pytestmark = pytest.mark.slow
 
 
 def job(tree: Path, output: str, server: RadosGateway, *more: str) -> list[str]:

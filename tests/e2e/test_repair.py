@@ -28,6 +28,8 @@ from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 from tests import commandline
 
+pytestmark = pytest.mark.slow
+
 
 def run(source: Path, output: Path | str, *, overwrite: bool = False, **more: Any) -> list[Summary]:
     """Shard into small shards on threads."""

@@ -24,6 +24,8 @@ from iobench.s3_server import MotoServer
 from tests.commandline import FORMATS, dataprep, files
 from tests.golden import expected
 
+pytestmark = pytest.mark.slow
+
 MADE = ("tfrecord/", "recordio/", "index/", "labels.json")
 
 

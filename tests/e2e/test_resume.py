@@ -22,6 +22,8 @@ from tests.commandline import JOB, Finished, Running, comparable, files, objects
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 Shard = Callable[..., Finished]
 
 

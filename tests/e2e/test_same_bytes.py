@@ -29,6 +29,8 @@ from tests.commandline import (
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
 
+pytestmark = pytest.mark.slow
+
 INTERRUPTED = "dataprep: interrupted: what is stored is kept, the same command resumes"
 
 

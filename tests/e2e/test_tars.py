@@ -17,6 +17,8 @@ from tests import commandline
 from tests.commandline import FORMATS, JOB, files, objects
 from tests.tars import nested, pack, tar_of, zipped
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,8 @@ from iobench.faults import (
 from iobench.s3_server import MotoServer
 from tests.servers.radosgw import RadosGateway
 
+pytestmark = pytest.mark.slow
+
 DATA = bytes(range(251)) * 200
 MIB = 2**20
 READINGS = s3_reading._READ_ATTEMPTS

@@ -14,6 +14,8 @@ from iobench.messages import Message, request
 from iobench.trial import TrialSpec
 from tests.commandline import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def heard(child: ChildProcess) -> list[Message]:
     """All that it says until its end."""

@@ -23,6 +23,8 @@ from iobench.targets import describe_target
 from tests.commandline import Finished, Running, files, iobench, wait_until
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
+pytestmark = pytest.mark.slow
+
 NULL = loaders("null")
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from iobench.coldness import IN_MEMORY, judge, judge_remote
 from iobench.trial import Cold
 
+pytestmark = pytest.mark.slow
+
 shares = st.floats(0, 1)
 ratios = st.floats(0, 20)
 sizes = st.integers(0, 2**50)

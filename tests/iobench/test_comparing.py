@@ -12,6 +12,8 @@ from iobench.comparing import compare_saved, label, page_name, threshold_share
 from iobench.errors import ResultError
 from tests.iobench.compare.saved_runs import STEADY, repeats, saved, scaled
 
+pytestmark = pytest.mark.slow
+
 
 def stored(folder: Path, factor: float = 1.0) -> Path:
     """A run's folder."""

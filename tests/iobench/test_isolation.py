@@ -20,6 +20,8 @@ from iobench.trial import Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
 
+pytestmark = pytest.mark.slow
+
 PARAMS: dict[str, Any] = {
     "data": "",
     "cache": "warm",

@@ -29,6 +29,8 @@ from iobench.s3_server import MotoServer
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
+pytestmark = pytest.mark.slow
+
 NULL = loaders("null")
 
 

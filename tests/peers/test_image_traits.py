@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,16 +17,10 @@ from dataprep.errors import CorruptImage
 from dataprep.image import Converted, ImagePolicy, check, convert
 from dataprep.sample.drawing import draw_image
 from tests.dataprep.image import profiles
+from tests.programs import required_program
 
 PICTURE = draw_image(20, 240, 180, detail=0.15)
-MAGICK = shutil.which("magick") or shutil.which("convert") or "magick"
-PACKAGES = {
-    MAGICK: "imagemagick",
-    "cjpeg": "libjpeg-turbo-progs",
-    "jpegtran": "libjpeg-turbo-progs",
-    "exiftool": "libimage-exiftool-perl",
-    "cwebp": "webp",
-}
+MAGICK = "magick"
 
 Run = Callable[..., bytes]
 
@@ -39,8 +32,11 @@ def run(tmp_path: Path) -> Run:
     def call(
         program: str, *arguments: str, source: bytes | None = None, kind: str = "ppm"
     ) -> bytes:
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed: apt-get install {PACKAGES[program]}")
+        path = (
+            required_program("magick", "convert")
+            if program == MAGICK
+            else required_program(program)
+        )
         before, after = tmp_path / f"in.{kind}", tmp_path / "out"
         after.unlink(missing_ok=True)
         if source is None:
@@ -49,7 +45,7 @@ def run(tmp_path: Path) -> Run:
             before.write_bytes(source)
         names = {"IN": str(before), "OUT": str(after)}
         filled = [re.sub(r"\b(IN|OUT)\b", lambda m: names[m[0]], part) for part in arguments]
-        done = subprocess.run([program, *filled], capture_output=True, check=False, timeout=60)
+        done = subprocess.run([path, *filled], capture_output=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr.decode()
         return after.read_bytes() if after.exists() else before.read_bytes()
 

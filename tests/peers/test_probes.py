@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from iobench.probes.object_store import probe as objects
 from iobench.programs import found
 from iobench.s3_server import MotoServer
 from iobench.trial import Context, Outcome, Place, TrialSpec
+from tests.programs import find_program
 
 FILE_BYTES = 2**23
 
@@ -39,7 +39,7 @@ def on_disk(folder: Path, **told: Any) -> Outcome:
     return disk.run(TrialSpec("disk", params), context)
 
 
-@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+@pytest.mark.skipif(find_program("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize("block_bytes", [2**17, 2**20])
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from PIL import Image
 
 import dataprep
 
-pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default"), pytest.mark.smoke]
 
 
 @pytest.fixture(scope="module")

@@ -1,68 +1,109 @@
-"""The short form of ``bad_store``: a few faults at each request, drawn by a seed."""
+"""An object store that fails in every way: a job ends right, or stops with one line and resumes."""
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from iobench.faults import FlipByte, Match, Rule
+import dataprep
+from dataprep.errors import StoreError
+from dataprep.sample import draw_tree
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
+from iobench.faults import (
+    Delay,
+    Fault,
+    FaultProxy,
+    FlipByte,
+    Match,
+    Reset,
+    Rule,
+    SetHeader,
+    Shorten,
+    Stall,
+    Status,
+    Truncate,
+)
 from iobench.s3_server import MotoServer
-from tests.reliability.bad_store import KINDS, OPERATIONS, Bench, Seen, attempts, cases
-from tests.reliability.store_jobs import read, untrue_receipts
+from tests.commandline import comparable, objects
 
-SEED = int(os.environ.get("DATAPREP_SEED", "20"))
-_EACH = 8
+pytestmark = [pytest.mark.s3, pytest.mark.slow]
+
+KINDS: dict[str, tuple[Fault, str]] = {
+    "500": (Status(500, "InternalError", "We encountered an internal error."), ""),
+    "503": (Status(503, "SlowDown", "Please reduce your request rate."), ""),
+    "denied": (Status(403, "AccessDenied", "Access Denied"), ""),
+    "expired token": (Status(400, "ExpiredToken", "The provided token has expired."), ""),
+    "reset": (Reset(), ""),
+    "answer lost": (Reset("response"), ""),
+    "slow": (Delay(0.05, "response"), ""),
+    "no first byte": (Delay(600.0, "response"), "GET"),
+    "stalled download": (Stall(600.0, 20), "GET"),
+    "truncated download": (Truncate(50), "GET"),
+    "short upload": (Shorten(50), "PUT"),
+    "flipped byte downwards": (FlipByte(40), "GET"),
+    "flipped byte upwards": (FlipByte(40, "upload"), "PUT"),
+    "wrong ETag": (SetHeader("ETag", f'"{"0" * 32}"'), ""),
+}
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """A server behind a proxy, a source, and what a job makes of it."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        patch.delenv("AWS_PROFILE", raising=False)
-        for name, value in MotoServer.ENVIRONMENT.items():
-            patch.setenv(name, value)
-        yield Bench(tmp_path_factory.mktemp("bad-store"), stack)
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few images."""
+    return draw_tree(tmp_path_factory.mktemp("few") / "photos", images=12, classes=2, seed=3).root
 
 
-def test_a_store_that_fails_makes_nothing_wrong(bench: Bench) -> None:
-    """A command ends right, or with one clear line; afterwards it goes on to the same bytes."""
-    drawn = random.Random(SEED).sample(list(cases(("once", "always"))), _EACH)
-    found = attempts(bench, drawn)
-    wrong = [line for seen in found.values() for line in seen.wrong]
-    assert not wrong, f"DATAPREP_SEED={SEED}: {wrong}"
-    assert sum(seen.times for seen in found.values()) >= _EACH
+def config(photos: Path, output: str, url: str) -> dataprep.ShardConfig:
+    """A job of one shard, with little patience."""
+    values: dict[str, Any] = {
+        "source": str(photos),
+        "output": output,
+        "format": ["tfrecord", "recordio"],
+        "store": StoreOptions(endpoint_url=url, max_attempts=2, read_timeout_s=1),
+        "dask": {"workers": 1, "processes": False, "retries": 1},
+    }
+    return dataprep.ShardConfig.model_validate(values)
 
 
-def test_every_kind_is_met_by_some_request() -> None:
-    """No kind of fault and no kind of request stands in the lists for nothing."""
-    every = list(cases(("once",)))
-    assert {kind for _, kind, _ in every} == {*KINDS}
-    assert {operation for operation, _, _ in every} == {*OPERATIONS}
+def made(output: str, server: MotoServer) -> Mapping[str, object]:
+    """Everything stored, but for leases."""
+    found = objects(S3Store(output, StoreOptions(endpoint_url=server.url)))
+    return comparable({k: data for k, data in found.items() if not k.startswith("leases/")})
 
 
-def test_the_fault_is_met(bench: Bench) -> None:
-    """The checker sees what it is to see: a run by which nothing was disturbed is none."""
-    operation = next(o for o in OPERATIONS if o.name == "put of receipts")
-    kind = next(k for k in KINDS if k.name == "expired token")
-    seen = Seen()
-    (line,) = bench.attempt(operation, kind, "always", seen)
-    assert "the credentials have expired" in line
-    assert (seen.right, seen.stopped, seen.wrong) == (0, {1: 1}, [])
+@pytest.mark.parametrize("every", [7, 1], ids=["each 7th", "always"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault(kind: str, every: int, photos: Path, s3_server: MotoServer, bucket: str) -> None:
+    """At each seventh request, or at all after the job has begun: nothing false is taken for done.
+
+    Without the fault the same command completes what is there, to the same bytes.
+    """
+    fault, method = KINDS[kind]
+    reference, output = f"s3://{bucket}/reference", f"s3://{bucket}/out"
+    dataprep.shard(config(photos, reference, s3_server.url))
+    match = Match(method or None, r"/out/(?!leases)", skip=3, every=every)
+    with FaultProxy(s3_server.url, [Rule(match, fault)]) as proxy:
+        with suppress(StoreError):
+            dataprep.shard(config(photos, output, proxy.url))
+        proxy.replace_rules([])
+        dataprep.shard(config(photos, output, proxy.url))
+    assert made(output, s3_server) == made(reference, s3_server)
 
 
-def test_the_checker_knows_a_wrong_shard(bench: Bench) -> None:
-    """Of a damaged shard the receipt is untrue, and a damaged image has another digest."""
-    damaged = {**bench.reference}
-    key = next(key for key in damaged if key.startswith("tfrecord/"))
-    damaged[key] = damaged[key][:-1] + b"x"
-    assert len(untrue_receipts(damaged)) == 1
-    assert not untrue_receipts(bench.reference)
-    bench.proxy.replace_rules([Rule(Match("GET", "/tfrecord/"), FlipByte(40))])
-    found = read("s3://bad-store/done", bench.proxy.url, "all", bench.folder)
-    bench.proxy.clear()
-    assert found.code == 1
-    assert found.out == ""
+@pytest.mark.smoke
+def test_a_whole_job_on_a_store_that_stumbles(
+    tree: Path, s3_server: MotoServer, bucket: str
+) -> None:
+    """Each ninth request fails once; the output is complete and verifies."""
+    output = f"s3://{bucket}/out"
+    rules = [Rule(Match(every=9), Status(503, "SlowDown", "Please reduce your rate."))]
+    with FaultProxy(s3_server.url, rules) as proxy:
+        options = StoreOptions(endpoint_url=proxy.url)
+        values = {"source": str(tree), "output": output, "store": options}
+        dataprep.shard(dataprep.ShardConfig.model_validate(values))
+    (report,) = dataprep.verify(output, options=StoreOptions(endpoint_url=s3_server.url))
+    assert not report.faults

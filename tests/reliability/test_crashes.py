@@ -1,50 +1,106 @@
-"""The short form: a few random placements of each kind of crash, with a seed that is printed."""
+"""A codec that crashes or hangs over one image costs this image, or stops the job and names it."""
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Sequence
+import shutil
+from pathlib import Path
 
 import pytest
 
-from tests.reliability.crash_attempts import crash, hang, killed_once, memory, placed
-from tests.reliability.crash_jobs import THREADS, Place, processes
+import dataprep
+from tests import commandline
+from tests.commandline import FORMATS, Finished, comparable, objects
 
-SEED = int(os.environ.get("DATAPREP_SEED", "7"))
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """Images enough for three shards."""
-    return Place(tmp_path_factory.mktemp("crashes"))
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def chance() -> random.Random:
-    """The same for the same seed."""
-    print(f"DATAPREP_SEED={SEED}")  # noqa: T201  shown where the test fails
-    return random.Random(SEED)
+def source(tree: Path, tmp_path: Path) -> Path:
+    """A copy of the drawn tree, to be changed."""
+    return Path(shutil.copytree(tree, tmp_path / "photos"))
 
 
-@pytest.mark.parametrize("options", [THREADS, processes(2)], ids=["threads", "processes"])
-def test_samples_that_crash_fail_alone(
-    place: Place, chance: random.Random, options: Sequence[str]
-) -> None:
-    """All others are stored, to the bytes of a job in which the same ones fail without a crash."""
-    assert crash(place, placed(place, chance, most=2), options) == []
+def shard(source: Path, output: Path, *more: str) -> Finished:
+    """A job of two workers whose codec does what the images say; one shard."""
+    notes = source.parent / "notes"
+    notes.mkdir(exist_ok=True)
+    environment = {
+        "PYTHONPATH": f"{ROOT / 'tests/reliability/crashing'}:{ROOT}",
+        "CRASHING": str(notes),
+    }
+    formats = [word for name in FORMATS for word in ("--format", name)]
+    given: tuple[str | Path, ...] = (
+        "--source",
+        source,
+        "--output",
+        output,
+        *formats,
+        "--size",
+        "48",
+        "--workers",
+        "2",
+    )
+    return commandline.dataprep("shard", *given, "--max-failures", "9", *more, env=environment)
 
 
-def test_a_worker_killed_over_sound_samples(place: Place, chance: random.Random) -> None:
-    """Nothing fails."""
-    assert killed_once(place, chance, processes(1)) == []
+def marked(source: Path, how: str, *numbers: int) -> list[str]:
+    """Some images that do ``how``; their names."""
+    names = sorted(source.rglob("*.JPEG"))
+    for number in numbers:
+        with names[number].open("ab") as file:
+            file.write(f"@@{how}@@".encode())
+    return [str(names[number].relative_to(source)) for number in numbers]
 
 
-def test_a_sample_that_takes_all_memory(place: Place, chance: random.Random) -> None:
-    """The job stops, names it, fails nothing, and goes on elsewhere."""
-    assert memory(place, chance, THREADS) == []
+@pytest.mark.parametrize("how", ["SIGSEGV", "SIGABRT"])
+def test_an_image_that_crashes_fails_alone(source: Path, tmp_path: Path, how: str) -> None:
+    """First and last image as well; all others are written, as verify confirms."""
+    names = marked(source, how, 0, 61, 119)
+    done = shard(source, tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    assert "Traceback" not in done.err
+    table = dataprep.open(str(tmp_path / "out")).samples
+    failed = table[table.status == "failed"]
+    assert sorted(failed.source) == names
+    assert set(failed.reason) == {f"crashed the decoder ({how})"}
+    assert (table.status == "written").sum() == 117
+    assert commandline.dataprep("verify", tmp_path / "out", "--deep").code == 0
 
 
-def test_a_sample_that_hangs(place: Place, chance: random.Random) -> None:
-    """It is found although native code holds the interpreter, and fails where that is wanted."""
-    assert hang(place, chance, "fail") == []
+def test_an_image_that_kills_once_changes_nothing(source: Path, tmp_path: Path) -> None:
+    """A worker that is killed from outside is replaced; the bytes are those of a quiet run."""
+    marked(source, "once", 5, 70)
+    assert shard(source, tmp_path / "killed").code == 0
+    assert len(list((tmp_path / "notes").iterdir())) == 2
+    assert shard(source, tmp_path / "quiet").code == 0
+    killed, quiet = (comparable(objects(tmp_path / name)) for name in ("killed", "quiet"))
+    assert killed == quiet
+
+
+def test_an_image_over_which_all_are_killed_stops_the_job(source: Path, tmp_path: Path) -> None:
+    """A kill proves nothing about its content: exit code 1, the image named, nothing failed."""
+    (name,) = marked(source, "SIGKILL", 33)
+    done = shard(source, tmp_path / "out")
+    assert done.code == 1
+    assert name in done.complaints[0]
+    assert "SIGKILL" in done.complaints[0]
+    assert not (tmp_path / "out" / "train.manifest.json").exists()
+
+
+@pytest.mark.parametrize("policy", ["stop", "fail"])
+def test_an_image_that_hangs(source: Path, tmp_path: Path, policy: str) -> None:
+    """It stops the job and is named, or fails, as ``hung_samples`` says."""
+    (name,) = marked(source, "hang", 33)
+    limit = ("--set", "dask.sample_timeout_s=2", "--set", f"hung_samples={policy}")
+    done = shard(source, tmp_path / "out", *limit)
+    if policy == "stop":
+        assert done.code == 1
+        assert name in done.complaints[0]
+        return
+    assert done.code == 0, done.err
+    table = dataprep.open(str(tmp_path / "out")).samples
+    failed = table[table.status == "failed"]
+    assert failed.source.tolist() == [name]
+    assert failed.reason.tolist() == ["took the decoder longer than 2 s"]

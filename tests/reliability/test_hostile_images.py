@@ -1,78 +1,128 @@
-"""A share of the hostile files: none crashes, hangs, or is taken for what it is not."""
+"""Broken and hostile images: each is written, failed or skipped with a reason, and none crashes."""
 
 from __future__ import annotations
 
-import os
+import io
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
 
-from tests.reliability.images import judging
-from tests.reliability.images.bases import jpegs
-from tests.reliability.images.case import CORRUPT, WRITTEN, Case
-from tests.reliability.images.corpus import corpus
-from tests.reliability.images.jobs import entries, unaccounted, undecodable, watched
-from tests.reliability.images.tree import write, write_special
+import dataprep
+from dataprep.errors import ImageError
+from dataprep.image import ImagePolicy, convert
+from dataprep.sample import draw_tree
+from tests import commandline
+from tests.strategies import cut, mutated
 
-SEED = int(os.environ.get("DATAPREP_SEED", "20"))
-EACH = 8
+pytestmark = [pytest.mark.fuzz, pytest.mark.process, pytest.mark.slow]
 
-
-@pytest.fixture(scope="module")
-def cases() -> list[Case]:
-    """A few files of every mutator."""
-    return corpus(SEED, EACH, large=False)
-
-
-def test_every_file_by_itself(cases: list[Case], tmp_path: Path) -> None:
-    """It is written or refused as it may be, in bounded memory, with a reason; djpeg agrees."""
-    print(f"DATAPREP_SEED={SEED}")  # noqa: T201
-    named = write(cases, tmp_path)
-    assert len(named) > 250
-    found = list(judging.judged(named, tmp_path))
-    assert [one.name for one in found] == list(named)
-    assert [f"{one.name}: {what}" for one in found for what in one.wrong] == []
+CONTAINERS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "AVIF")
+FLIPS = 6
 
 
-def test_whole_jobs_account_for_every_file(cases: list[Case], tmp_path: Path) -> None:
-    """Too many failures end a job with 1; allowed ones are in the table, each with its reason."""
-    print(f"DATAPREP_SEED={SEED}")  # noqa: T201
-    root, output = tmp_path / "tree", tmp_path / "output"
-    named = write(cases, root)
-    special = write_special(root, jpegs()["baseline"])
-    assert entries(root).keys() == named.keys() | special.keys()
-    both = ("--format", "tfrecord", "--format", "recordio")
-    job = ("shard", "--source", root, "--output", output, "--size", "64", "--workers", "2", *both)
-    assert list(watched(*job).wrong(1)) == []
-    assert not (output / "train.manifest.json").exists()
-    assert list(watched(*job, "--max-failures", "100%").wrong(0)) == []
-    assert list(unaccounted(output, root, named, special)) == []
-    assert list(watched("verify", output, "--deep").wrong(0)) == []
-    assert list(undecodable(output)) == []
+@cache
+def encoded() -> dict[str, bytes]:
+    """One small picture in every container and several kinds of JPEG."""
+    pixels = bytes(Random(3).randrange(256) for _ in range(3 * 40 * 30))
+    image = Image.frombytes("RGB", (40, 30), pixels)
+    found = {}
+    for name in CONTAINERS:
+        sink = io.BytesIO()
+        image.save(sink, name)
+        found[name.lower()] = sink.getvalue()
+    for name, mode, options in (
+        ("grey", "L", {}),
+        ("cmyk", "CMYK", {}),
+        ("progressive", "RGB", {"progressive": True}),
+        ("sampled", "RGB", {"subsampling": 0, "quality": 30}),
+    ):
+        sink = io.BytesIO()
+        image.convert(mode).save(sink, "JPEG", **options)
+        found[name] = sink.getvalue()
+    return found
 
 
-def test_a_wrong_result_is_found(tmp_path: Path) -> None:
-    """The checks see what is written and must not be, and what is refused and must not be."""
-    sound = jpegs()["baseline"]
-    flawed = sound[: len(sound) // 2] + b"\xff\xd9"
-    named = write(
+def damaged() -> Iterator[tuple[str, bytes]]:
+    """Each picture cut, with flipped bytes, wrong lengths, huge sizes, parts out of order."""
+    chance = Random(20)
+    for name, data in encoded().items():
+        yield f"{name}-sound", data
+        for share in (0, 10, 50, 90, 99):
+            yield f"{name}-cut-{share}", data[: len(data) * share // 100]
+        for number in range(FLIPS):
+            flipped = bytearray(data)
+            for _ in range(number + 1):
+                flipped[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            yield f"{name}-flipped-{number}", bytes(flipped)
+        for number in range(FLIPS):
+            at = chance.randrange(len(data) // 2)
+            yield f"{name}-length-{number}", data[:at] + b"\xff\xff\xff\x7f" + data[at + 4 :]
+        middle = len(data) // 2
+        yield f"{name}-swapped", data[middle:] + data[:middle]
+        yield f"{name}-doubled", data + data
+        yield f"{name}-trailing", data + bytes(1000)
+    frame = encoded()["jpeg"].index(b"\xff\xc0")
+    for side in (0, 1, 65_500, 65_535):
+        huge = bytearray(encoded()["jpeg"])
+        huge[frame + 5 : frame + 9] = side.to_bytes(2, "big") * 2
+        yield f"jpeg-of-{side}", bytes(huge)
+
+
+def test_a_folder_of_them(tmp_path: Path) -> None:
+    """A job accounts for every file, stores only what decodes, and shows no traceback."""
+    drawn = draw_tree(tmp_path / "photos", images=8, classes=2, seed=4, defects=True)
+    source, output = drawn.root, tmp_path / "out"
+    hostile = dict(damaged())
+    for name, data in hostile.items():
+        path = source / "n99999999" / f"{name}.JPEG"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    job = ("shard", "--source", source, "--output", output, "--size", "32", "--workers", "2")
+    refused = commandline.dataprep(*job)
+    assert refused.code == 1
+    done = commandline.dataprep(*job, "--max-failures", "100%")
+    assert done.code == 0, done.err
+    assert "Traceback" not in refused.err + done.err
+    table = dataprep.open(str(output)).samples
+    files = [path for path in source.rglob("*") if path.is_file() or path.is_symlink()]
+    assert len(table) == len(files)
+    assert table.source.is_unique
+    lost = table[table.status != "written"]
+    assert (lost.reason.str.len() > 0).all()
+    written = set(table[table.status == "written"].source)
+    assert {f"n99999999/{name}.JPEG" for name in hostile if name.endswith("-sound")} <= written
+    assert commandline.dataprep("verify", output, "--deep").code == 0
+
+
+hostile_bytes = st.sampled_from(sorted(encoded().values())).flatmap(
+    lambda data: mutated(st.just(data)) | cut(st.just(data))
+)
+
+
+@settings(max_examples=1000)
+@given(
+    data=hostile_bytes,
+    policy=st.sampled_from(
         [
-            Case("a", "refused though sound", sound[:-20], WRITTEN),
-            Case("a", "written though broken", sound, CORRUPT),
-            Case("a", "as it may be", flawed, CORRUPT),
-        ],
-        tmp_path,
-    )
-    refused, written, right = judging.judged(named, tmp_path)
-    assert "corrupt" in refused.wrong[0]
-    assert "written" in written.wrong[0]
-    assert right.wrong == ()
-
-
-def test_a_child_that_dies_is_told_and_replaced(tmp_path: Path) -> None:
-    """A file at which the process dies is wrong, and the next one is judged all the same."""
-    named = write([Case("a", what, jpegs()["baseline"], WRITTEN) for what in "bcd"], tmp_path)
-    _, second, _ = named
-    (tmp_path / second).unlink()  # the child ends with an error that is not the image's
-    found = list(judging.judged(named, tmp_path))
-    assert [one.wrong for one in found] == [(), ("the process died or hung",), ()]
+            ImagePolicy(size=16),
+            ImagePolicy(check="decode"),
+            ImagePolicy(size=16, truncated="keep", icc="srgb", orientation="apply"),
+            ImagePolicy(mode="crop", size=24, encoding="png", alpha="keep"),
+        ]
+    ),
+)
+def test_what_is_stored_decodes(data: bytes, policy: ImagePolicy) -> None:
+    """Whatever the bytes are: an image of the size it is said to have, or an ImageError."""
+    try:
+        found = convert(data, policy)
+    except ImageError:
+        return
+    with Image.open(io.BytesIO(found.data)) as image:
+        image.load()
+        assert image.size == (found.width, found.height)

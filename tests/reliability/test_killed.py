@@ -1,44 +1,127 @@
-"""Jobs killed at random moments and run again; ``killed.py`` does the same many times."""
+"""Jobs that are killed at random moments go on, to the same bytes, with nothing left behind."""
 
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Iterator
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.reliability.killed import KINDS, Bench, Kind, bench
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
+from tests import commandline
+from tests.commandline import JOB, Running, comparable, objects, without_etags
 
-SEED = os.environ.get("DATAPREP_SEED", "20261122")
-SHORT = (
-    (KINDS[0], "a folder"),
-    (Kind("SIGKILL to the driver"), "S3, in parts"),
-    (Kind("SIGKILL to the group", engine="threads"), "S3, in parts"),
-    (Kind("SIGKILL to the group", job="finalize"), "a folder"),
-    (Kind("Ctrl-C"), "a folder"),
-    (Kind("Ctrl-C twice", engine="threads"), "a folder"),
-)
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+SEED = int(os.environ.get("DATAPREP_SEED", "20"))
+ROUND_S = 6.0
+"""About as long as a job takes here: kills fall into its start, its middle and its end."""
+
+
+def without_receipt_etags(found: Mapping[str, bytes]) -> dict[str, object]:
+    """What must be the same in a folder and on S3."""
+    return {
+        key: without_etags(found[key]) if key.startswith("receipts/") else value
+        for key, value in comparable(found).items()
+    }
 
 
 @pytest.fixture(scope="module")
-def rounds() -> Iterator[Bench]:
-    """Over fewer images than the long form has."""
-    with bench(60) as found:
-        yield found
+def straight(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What one worker makes that nobody kills."""
+    output = tmp_path_factory.mktemp("straight") / "out"
+    done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB)
+    assert done.code == 0, done.err
+    return without_receipt_etags(objects(output))
 
 
-@pytest.mark.parametrize(
-    ("kind", "where"),
-    SHORT,
-    ids=[f"{kind.fault}, {kind.job} by {kind.engine}, {where}" for kind, where in SHORT],
-)
-def test_killed_and_run_again(rounds: Bench, kind: Kind, where: str) -> None:
-    """The same bytes as undisturbed, and nothing temporary, no process and no lease left.
+def killed(arguments: list[str | Path], kills: int, chance: Random, *, driver: bool) -> None:
+    """Run a command again and again, killed at random moments, then to its end.
 
-    ``DATAPREP_SEED`` repeats what failed with the seed that is told.
+    With ``driver`` the whole group or the driver alone dies, else workers only, and the driver is
+    interrupted, which gives its lock back at once.
     """
-    print(f"DATAPREP_SEED={SEED}")  # noqa: T201  shown where the test fails
-    seen = rounds.round(kind, where, random.Random(f"{SEED} {kind} {where}"))
-    assert seen.problems == []
-    assert seen.kills
+    for _ in range(kills):
+        with Running(*arguments) as running:
+            time.sleep(chance.uniform(0, ROUND_S))
+            workers = running.workers()
+            if workers:
+                os.kill(chance.choice(workers), signal.SIGKILL)
+                time.sleep(chance.uniform(0, 1))
+            if driver and chance.random() < 0.5:
+                running.send_group(signal.SIGKILL)
+            elif not running.ended:
+                running.send(signal.SIGKILL if driver else signal.SIGINT)
+            ended = running.finish()
+            assert ended.code in (0, 130, -signal.SIGKILL), ended.err
+    done = commandline.dataprep(*arguments)
+    assert done.code == 0, done.err
+
+
+@pytest.mark.smoke
+def test_a_job_into_a_folder(tree: Path, tmp_path: Path, straight: Mapping[str, object]) -> None:
+    """Killed five times, worker, driver or both."""
+    output = tmp_path / "out"
+    job: list[str | Path] = ["shard", "--source", tree, "--output", output, *JOB, "--workers", "2"]
+    killed(job, 5, Random(SEED), driver=True)
+    assert without_receipt_etags(objects(output)) == straight
+    assert not list(output.glob(".partial/*"))
+
+
+@pytest.mark.s3
+def test_a_job_to_s3(
+    tree: Path, s3_server: MotoServer, bucket: str, straight: Mapping[str, object]
+) -> None:
+    """Its workers killed and itself interrupted, several times."""
+    output = f"s3://{bucket}/out"
+    place = ["--output", output, "--endpoint-url", s3_server.url]
+    killed(["shard", "--source", tree, *place, *JOB], 3, Random(SEED + 1), driver=False)
+    store = S3Store(output, StoreOptions(endpoint_url=s3_server.url))
+    found = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
+    assert without_receipt_etags(found) == straight
+
+
+def test_a_job_in_three_parts(tree: Path, tmp_path: Path, straight: Mapping[str, object]) -> None:
+    """Each killed once, then completed by ``finalize``."""
+    output, chance = tmp_path / "out", Random(SEED + 2)
+    for number in range(3):
+        part = ["--part", f"{number}/3"]
+        killed(["shard", "--source", tree, "--output", output, *JOB, *part], 1, chance, driver=True)
+    done = commandline.dataprep("finalize", output, "--parts", "3")
+    assert done.code == 0, done.err
+    assert without_receipt_etags(objects(output)) == straight
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_any_number_of_workers(
+    tree: Path, tmp_path: Path, straight: Mapping[str, object], workers: int
+) -> None:
+    """The same bytes."""
+    output = tmp_path / "out"
+    number = ("--workers", str(workers))
+    done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB, *number)
+    assert done.code == 0, done.err
+    assert without_receipt_etags(objects(output)) == straight
+
+
+def test_a_driver_that_runs_job_after_job(tmp_path: Path, tree: Path) -> None:
+    """Its descriptors, threads and children do not grow."""
+    import psutil
+
+    import dataprep
+
+    me, seen = psutil.Process(), []
+    for number in range(4):
+        options = {"workers": 1, "processes": True, "dashboard": "127.0.0.1:0"}
+        config = dataprep.ShardConfig.model_validate(
+            {"source": tree, "output": tmp_path / str(number), "dask": options}
+        )
+        dataprep.shard(config)
+        seen.append((me.num_fds(), me.num_threads(), len(me.children(recursive=True))))
+    assert max(seen[2:]) <= seen[1], seen

@@ -15,6 +15,8 @@ from dataprep.errors import DatasetChanged
 from dataprep.stores.local import LocalStore
 from tests.changing import Remade, remade
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Remade:

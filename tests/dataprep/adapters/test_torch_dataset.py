@@ -13,6 +13,8 @@ import dataprep
 from dataprep.augment import Augmentation, sample_rng
 from dataprep.errors import ConfigError, CorruptImage
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
 

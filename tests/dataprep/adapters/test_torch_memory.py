@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 
 from dataprep.adapters.torch_memory import Lender, empty  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 SHAPE = 4, 3, 8, 8
 FLOATS = np.dtype(np.float32)
 

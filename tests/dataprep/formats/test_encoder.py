@@ -66,7 +66,7 @@ def test_what_repeats_is_encoded_once() -> None:
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more sizes than are kept each is still written as it is."""
-    monkeypatch.setattr(encoder, "_KNOWN", 3)
+    monkeypatch.setattr("dataprep.formats.imagenet._KNOWN", 3)
     one = ExampleEncoder(IMAGENET, 0)
     for width in (*range(1, 9), *range(1, 9)):
         sample = replace(SAMPLE, width=width, number=0, boxes=(), values=(), source=b"")

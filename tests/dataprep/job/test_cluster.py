@@ -38,6 +38,8 @@ from tests.dataprep.job.tasks import (
     make_tasks,
 )
 
+pytestmark = pytest.mark.process
+
 SMALL = "tests.dataprep.job.tasks.SmallCluster"
 
 

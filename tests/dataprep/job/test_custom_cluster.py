@@ -9,6 +9,8 @@ from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
 from dataprep.job.custom_cluster import cluster_class, started
 
+pytestmark = pytest.mark.process
+
 
 def test_a_class_is_found() -> None:
     """By its module and name."""

@@ -22,6 +22,8 @@ from dataprep.stores.local import LocalStore
 from tests.commandline import wait_until
 from tests.dataprep.job.tasks import FolderSource, SmallCluster, make_tasks
 
+pytestmark = pytest.mark.process
+
 OWN = DaskOptions(workers=1, dashboard="127.0.0.1:0")
 CUSTOM = DaskOptions(workers=1, cluster="tests.dataprep.job.tasks.SmallCluster")
 

@@ -19,6 +19,8 @@ from dataprep.job.forking import (
     started_processes,
 )
 
+pytestmark = pytest.mark.process
+
 SCRIPT = """
 import dataprep
 config = {config!r}

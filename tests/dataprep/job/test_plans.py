@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_a_plan_of_1_3_million_samples_fits_into_a_gigabyte() -> None:
     """Listing in tars, plan, stored form and that read back: the whole process stays below 1 GB."""

@@ -14,6 +14,8 @@ from dataprep.job import replacing as module
 from dataprep.job.replacing import replace_closed, replacing
 from tests.commandline import wait_until
 
+pytestmark = pytest.mark.process
+
 GONE = (Status.closed, Status.failed)
 STATUSES = st.sampled_from([*Status])
 

@@ -16,6 +16,8 @@ from dataprep.errors import ConfigError, PermissionRefused, StoreError, StoreFul
 from dataprep.sample import SampleTree, draw_tree
 from dataprep.sample.tree import synset_ids
 
+pytestmark = pytest.mark.slow
+
 
 def _contents(root: Path) -> dict[str, bytes | str]:
     return {

@@ -12,6 +12,8 @@ from dataprep.verification import Depth, Fault
 from tests.commandline import comparable, objects
 from tests.dataprep.verification.conftest import RECEIPT, Output, job
 
+pytestmark = pytest.mark.slow
+
 SHARD, INDEX = "tfrecord/train-00001-of-00003", "index/recordio/train-00000-of-00003.idx"
 TABLE, MANIFEST = "train.samples.parquet", "train.manifest.json"
 

@@ -19,6 +19,8 @@ from iobench.trial import Outcome, Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 STEPS, SAMPLES = 12, 4

@@ -13,6 +13,8 @@ from iobench.loops.several_epochs import SeveralEpochs
 from iobench.trial import Cold
 from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, SlowConsumer, TellingLoader, warm
 
+pytestmark = pytest.mark.slow
+
 
 class FakeCache:
     """Notes what is done, and whether every loader that was built is closed by then."""

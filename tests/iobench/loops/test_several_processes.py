@@ -10,6 +10,8 @@ from iobench.isolation import Verdict, run_isolated
 from iobench.trial import TrialSpec
 from tests.iobench.small_runs import ThirdParty
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 PARAMS: dict[str, Any] = {

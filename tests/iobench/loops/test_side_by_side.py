@@ -10,6 +10,8 @@ from iobench.errors import TrialFailed
 from iobench.loops.drive import LoopTimes
 from iobench.loops.side_by_side import side_by_side
 
+pytestmark = pytest.mark.slow
+
 
 def times(asked_s: float, begun_s: float, steps: list[float], samples: int = 10) -> LoopTimes:
     """A loop whose batches have so many samples."""

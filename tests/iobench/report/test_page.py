@@ -18,6 +18,8 @@ from iobench.result import Result
 from tests.iobench.report import machines, results
 from tests.iobench.report.results import Run
 
+pytestmark = pytest.mark.slow
+
 SHAPES = dict(results.shapes())
 
 

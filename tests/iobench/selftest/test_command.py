@@ -14,6 +14,8 @@ from iobench.clock import VirtualClock
 from iobench.selftest import whole
 from iobench.selftest.cases import INPUTS, Case, Delays, Plan
 
+pytestmark = pytest.mark.slow
+
 TINY = Plan(
     delays=Delays(copy_s=0.001, augment_s=0.002, decode_s=0.003, fetch_s=0.004),
     batch_size=1,

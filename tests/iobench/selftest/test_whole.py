@@ -21,6 +21,8 @@ from iobench.selftest.bench import Bench, bench
 from iobench.selftest.cases import INPUTS, RUNGS, STAGES, Case, Delays, Plan, cases
 from iobench.selftest.whole import injected
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan(rounds=2, between=10, images=40, prefetch_steps=16)
 TINY = replace(PLAN, batch_size=1, images=10)
 delays = st.floats(0, 5)

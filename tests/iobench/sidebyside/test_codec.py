@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from iobench.sidebyside import codec
 from iobench.sidebyside.workplace import Workplace
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_way_is_taken_with_every_photograph(few: Path) -> None:

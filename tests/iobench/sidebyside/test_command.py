@@ -14,6 +14,8 @@ from iobench.sidebyside.contest import Contender, Contest, Goal
 from iobench.sidebyside.rounds import ContenderFailed
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 HERE = "tests.iobench.sidebyside.contenders"
 
 

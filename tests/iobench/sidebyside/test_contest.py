@@ -6,6 +6,8 @@ import pytest
 
 from iobench.sidebyside.contest import Contender, Contest, Goal, Measured, estimates, verdicts
 
+pytestmark = pytest.mark.slow
+
 OURS, PEER = Contender("ours", "m:f"), Contender("peer", "m:g")
 
 

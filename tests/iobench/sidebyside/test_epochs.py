@@ -8,6 +8,8 @@ import pytest
 
 from iobench.sidebyside.epochs import BATCH, steady
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("images", [100, 640, 6400])
 def test_whole_epochs_until_there_are_enough(images: int) -> None:

@@ -10,6 +10,8 @@ from dataprep.sources import Located
 from iobench.sidebyside import footprint
 from iobench.sidebyside.workplace import Workplace, photographs
 
+pytestmark = pytest.mark.slow
+
 
 def test_workers(tmp_path: Path) -> None:
     """A job over drawn images runs, and its workers' memory is seen."""

@@ -11,6 +11,8 @@ from iobench.faults import Delay, Match, RateLimit, Rule
 from iobench.s3_server import MotoServer
 from iobench.sidebyside.limited_store import BUCKET, Limits, limited_store, store_share
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ import pytest
 from iobench.sidebyside import loading
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def shards(few: Path, tmp_path_factory: pytest.TempPathFactory) -> str:

@@ -10,6 +10,8 @@ import pytest
 from iobench.sidebyside import loading_peers
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def place(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Workplace:

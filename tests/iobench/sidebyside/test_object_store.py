@@ -9,6 +9,8 @@ from iobench.s3_server import MotoServer
 from iobench.sidebyside import object_store
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ import dataprep
 from iobench.sidebyside import packing
 from iobench.sidebyside.workplace import Workplace, photographs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, few: Path) -> Workplace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,9 @@ from iobench.s3_server import MotoServer
 from iobench.sidebyside import probes, s5cmd
 from iobench.sidebyside.limited_store import Limits
 from iobench.sidebyside.workplace import Workplace
+from tests.programs import find_program
+
+pytestmark = pytest.mark.slow
 
 SMALL = 2**22
 
@@ -39,7 +41,7 @@ def test_contests(tmp_path: Path, few: Path) -> None:
 @pytest.mark.parametrize("engine", ["iobench", "fio"])
 def test_on_disk(tmp_path: Path, few: Path, engine: str) -> None:
     """Both go through all of a cold file, which has to be one."""
-    if engine == "fio" and shutil.which("fio") is None:
+    if engine == "fio" and find_program("fio") is None:
         pytest.skip("fio is not installed")
     if file_system(tmp_path) not in ("ext4", "xfs"):
         pytest.skip("cold cannot be had here")

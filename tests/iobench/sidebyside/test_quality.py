@@ -6,11 +6,14 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pytest
 import simplejpeg
 
 from iobench.sidebyside import quality
 from iobench.sidebyside.quality import Pixels, alias, opencv, ours
 from iobench.sidebyside.workplace import Workplace
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_default_keeps_more_than_an_area_average(few: Path) -> None:

@@ -11,6 +11,8 @@ from iobench.sidebyside import passes, record_peers
 from iobench.sidebyside.passes import PASSES, RECORDIO, TFRECORDS
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory, few: Path) -> str:

@@ -9,6 +9,8 @@ import pytest
 from iobench.sidebyside import passes, record_peers, records
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 OURS = (
     *("write_tfrecord", "read_tfrecord", "write_recordio", "write_indexed"),
     *("read_recordio", "read_indexed"),

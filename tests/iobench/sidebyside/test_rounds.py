@@ -9,6 +9,8 @@ import pytest
 from iobench.sidebyside.contest import Contender, Contest
 from iobench.sidebyside.rounds import ContenderFailed, missing, once, run_contest
 
+pytestmark = pytest.mark.slow
+
 HERE = "tests.iobench.sidebyside.contenders"
 
 

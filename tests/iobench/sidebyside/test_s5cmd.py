@@ -11,6 +11,8 @@ import pytest
 from iobench.sidebyside.limited_store import RunningStore
 from iobench.sidebyside.s5cmd import copy
 
+pytestmark = pytest.mark.slow
+
 STORE = RunningStore(0, "http://127.0.0.1:1")
 
 

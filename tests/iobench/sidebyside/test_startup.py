@@ -10,6 +10,8 @@ import pytest
 from iobench.sidebyside import startup
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 
 def test_both_programs(tmp_path: Path, few: Path) -> None:
     """Each program's help has a contest, which starts it and takes some time."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iobench.sidebyside.contest import Contender, Contest, Goal, Measured
 from iobench.sidebyside.table import figures_table, goals_table, page, worded
 from iobench.stats import estimate
+
+pytestmark = pytest.mark.slow
 
 CONTEST = Contest(
     "speed",

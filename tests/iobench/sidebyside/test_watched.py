@@ -11,6 +11,8 @@ import pytest
 from dataprep.job.worker import Progress
 from iobench.sidebyside.watched import Memory, Recorder, steady
 
+pytestmark = pytest.mark.slow
+
 
 def test_recorder() -> None:
     """Every report is kept with its time, in order."""

@@ -11,6 +11,8 @@ from dataprep.sample import draw_tree
 from iobench.sidebyside import whole_job
 from iobench.sidebyside.workplace import Workplace
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:

@@ -9,6 +9,8 @@ import pytest
 import dataprep
 from iobench.sidebyside.workplace import Workplace, photographs
 
+pytestmark = pytest.mark.slow
+
 
 def test_photographs_repeat_until_there_are_enough(tmp_path: Path, few: Path) -> None:
     """Under names of their own, in their classes, without their bytes being copied."""

@@ -20,6 +20,8 @@ from iobench.watching.link import Link
 from iobench.watching.messages import Inbox
 from iobench.watching.session import Steps
 
+pytestmark = pytest.mark.slow
+
 _WATCHED = {module.__file__ for module in (epoch, link, session)}
 _RECORDS = 150  # of 40 bytes: more than the pipe takes at once
 _PIPE_BYTES = 4096

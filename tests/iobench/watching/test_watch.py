@@ -18,6 +18,8 @@ from iobench.rundir import read
 from tests.commandline import wait_until
 from tests.iobench.watching.scripts import environment, run, written
 
+pytestmark = pytest.mark.slow
+
 FILES = {"report.html", "result.json", "trials.parquet", "series.parquet", "samples.parquet"}
 HEAVY = ("numpy", "pandas", "pyarrow", "bokeh", "torch", "pydantic", "psutil", "jinja2", "boto3")
 

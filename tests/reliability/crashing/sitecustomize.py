@@ -1,12 +1,9 @@
 """Faults in native code, injected from outside: this folder on ``PYTHONPATH`` and ``CRASHING`` set.
 
 A file that ends in ``@@HOW@@`` does HOW where its bytes would be converted, in every process:
-``SIGSEGV`` is a real fault of memory, ``SIGABRT`` a real abort, another signal is sent; ``exit`` is
-what libjpeg does by default, ``refused`` what Rust does where no memory is given, ``hang`` never
-comes back and holds the interpreter, ``once`` kills the process the first time (``CRASHING`` is a
-folder for notes of that), ``memory`` takes more than the group of a job has
-(``tests/reliability/limited.py``). With ``CRASHING=fail`` each is an image that cannot be decoded:
-what the same job gives where nothing dies.
+``SIGSEGV`` is a real memory fault, another signal is sent to the own process; ``hang`` never comes
+back and holds the interpreter; ``once`` kills the process the first time (``CRASHING`` is a folder
+for notes of that).
 """
 
 from __future__ import annotations
@@ -22,20 +19,11 @@ from pathlib import Path
 
 _MARK = re.compile(rb"@@([A-Za-z]+)@@\Z")
 _FOR_EVER_S = 100_000
-_MOST_BYTES = 3 * 2**30
-"""So that a machine without such a group is not brought down."""
 
 
 def _die(how: str, data: bytes) -> None:
     if how == "SIGSEGV":
         ctypes.string_at(0)
-    elif how == "SIGABRT":
-        os.abort()
-    elif how == "refused":
-        os.write(2, b"memory allocation of 48000004 bytes failed\n")
-        os.abort()
-    elif how == "exit":
-        os._exit(1)
     elif how == "hang":
         ctypes.PyDLL(None).sleep(_FOR_EVER_S)
     elif how == "once":
@@ -43,28 +31,18 @@ def _die(how: str, data: bytes) -> None:
         if not note.exists():
             note.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-    elif how == "memory":
-        ctypes.memset(ctypes.create_string_buffer(_MOST_BYTES), 1, _MOST_BYTES)
-        raise MemoryError("nothing ended it")
-    elif how == "SIGKILL":
-        os.kill(os.getpid(), signal.SIGKILL)
     else:  # a fault is of the thread that commits it, which does nothing more
         signal.pthread_kill(threading.get_ident(), signal.Signals[how])
 
 
 def _install() -> None:
     import dataprep.image
-    from dataprep.errors import CorruptImage
 
     real = dataprep.image.convert
 
     def convert(data: bytes, *arguments: object, **named: object) -> object:
         if found := _MARK.search(data[-32:]):
-            how = found[1].decode()
-            if os.environ["CRASHING"] == "fail" and how != "once":
-                raise CorruptImage("marked")
-            if os.environ["CRASHING"] != "fail":
-                _die(how, data)
+            _die(found[1].decode(), data)
         return real(data, *arguments, **named)  # type: ignore[arg-type]
 
     dataprep.image.convert = convert  # type: ignore[assignment]

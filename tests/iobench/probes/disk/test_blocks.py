@@ -12,6 +12,8 @@ import pytest
 from iobench.errors import TrialFailed, Unavailable
 from iobench.probes.disk import blocks
 
+pytestmark = pytest.mark.slow
+
 BLOCK = 4096
 
 

@@ -10,6 +10,8 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.probes.disk.engine import Lane, Tally, drive
 
+pytestmark = pytest.mark.slow
+
 CLOCK = VirtualClock()
 
 

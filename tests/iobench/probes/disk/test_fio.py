@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,9 @@ from iobench.probes.disk import fio
 from iobench.probes.disk.fio import options
 from iobench.stats import QUANTILES
 from tests.iobench.probes.disk.conftest import FILE_BYTES, Probe, is_provable
+from tests.programs import find_program
+
+pytestmark = pytest.mark.slow
 
 PARAMS = {
     "operation": "read",
@@ -26,7 +28,7 @@ PARAMS = {
     "file_bytes": 10 * 2**16,
     "seconds": 1.5,
 }
-installed = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+installed = pytest.mark.skipif(find_program("fio") is None, reason="fio is not installed")
 
 
 def told(**changes: Any) -> dict[str, str]:

@@ -13,6 +13,8 @@ import pytest
 from iobench.errors import TrialFailed, Unavailable
 from iobench.probes.disk.forked import Say, side_by_side
 
+pytestmark = pytest.mark.slow
+
 
 class Job:
     """Waits for the others, says ``value``, then does ``after``."""

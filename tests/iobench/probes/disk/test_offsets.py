@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.probes.disk import offsets
+
+pytestmark = pytest.mark.slow
 
 block_counts = st.integers(0, 500)
 processes = st.integers(1, 40)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.probes.disk import DiskSettings, plan, plan_layouts
 from iobench.trial import TrialSpec
+
+pytestmark = pytest.mark.slow
 
 
 def subset(*values: str) -> st.SearchStrategy[list[str]]:

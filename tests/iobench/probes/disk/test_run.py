@@ -14,6 +14,8 @@ from iobench.probes import disk
 from iobench.trial import Outcome
 from tests.iobench.probes.disk.conftest import FILE_BYTES, Probe, is_provable
 
+pytestmark = pytest.mark.slow
+
 SHM = Path("/dev/shm")
 
 

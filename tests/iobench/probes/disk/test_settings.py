@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from iobench.probes.disk import DiskSettings
 
+pytestmark = pytest.mark.slow
+
 blocks = st.lists(st.sampled_from([4096, 2**17, 2**20, 2**22]), min_size=1, max_size=3)
 counts = st.lists(st.integers(1, 16), min_size=1, max_size=3)
 

@@ -17,6 +17,8 @@ from iobench.probes.disk import clean
 from iobench.probes.disk.testfile import file_to_read, file_to_write
 from tests.permissions import reachable_folder, unprivileged
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Any]
 SIZE = 2**20 + 5
 

@@ -16,6 +16,8 @@ from iobench.probes.object_store.clean import clean
 from iobench.probes.object_store.pool import PREFIX
 from iobench.trial import Outcome, Place
 
+pytestmark = pytest.mark.slow
+
 
 def test_only_what_probes_wrote_is_removed(trial: Callable[..., Outcome], place: Place) -> None:
     """Objects beside the probes' own prefix stay."""

@@ -12,6 +12,8 @@ from iobench.errors import TrialFailed
 from iobench.probes.object_store.copies import copies
 from iobench.probes.object_store.pool import Objects
 
+pytestmark = pytest.mark.slow
+
 OBJECTS = Objects(1000, 3)
 
 

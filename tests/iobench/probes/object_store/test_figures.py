@@ -12,6 +12,8 @@ from iobench.probes.object_store.clients import Timing
 from iobench.probes.object_store.figures import metrics, require_success
 from iobench.probes.object_store.streams import Attempts
 
+pytestmark = pytest.mark.slow
+
 
 def test_rates_count_what_succeeded() -> None:
     """Rates are bytes and requests over the whole time; errors stand apart."""

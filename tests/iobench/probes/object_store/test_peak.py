@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from iobench.probes.object_store.peak import Point, find_peak
 
+pytestmark = pytest.mark.slow
+
 MB = 10**6
 SIZES = [Point(MB, 8, 400.0), Point(8 * MB, 8, 900.0), Point(64 * MB, 8, 930.0)]
 STREAMS = [

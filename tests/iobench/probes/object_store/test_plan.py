@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.probes.object_store.plan import plan
 from iobench.probes.object_store.settings import ObjectStoreSettings
 from iobench.trial import TrialSpec
+
+pytestmark = pytest.mark.slow
 
 SETTINGS = st.builds(
     lambda sizes, size, connections, at, clients: ObjectStoreSettings.model_validate(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.stores.memory import MemoryStore
 from iobench.probes.object_store import pool
+
+pytestmark = pytest.mark.slow
 
 BYTES = st.integers(1, 10**9)
 

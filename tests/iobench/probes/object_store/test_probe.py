@@ -18,6 +18,8 @@ from iobench.probes.object_store.pool import PREFIX
 from iobench.trial import Outcome, Place
 from tests.iobench.probes.object_store.kinds import COPY_CLIENTS, REQUEST_CLIENTS
 
+pytestmark = pytest.mark.slow
+
 RunTrial = Callable[..., Outcome]
 READ = r"/iobench-probe/read/"
 PARTS = {"object_bytes": 6_000_000, "part_bytes": 5 * 2**20}

@@ -14,6 +14,8 @@ from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.probes.object_store.reach import OVERLOADED, is_overload, overload_said, reach
 from iobench.trial import Place
 
+pytestmark = pytest.mark.slow
+
 
 def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """No chain of credentials finds any."""

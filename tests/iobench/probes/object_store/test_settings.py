@@ -7,6 +7,8 @@ from pydantic import ValidationError
 
 from iobench.probes.object_store.settings import ObjectStoreSettings
 
+pytestmark = pytest.mark.slow
+
 
 def test_defaults_span_small_images_to_large_shards() -> None:
     """Sizes go from 5 kB to 128 MB and connections from one to many."""

@@ -10,6 +10,8 @@ from iobench.clock import SystemClock, VirtualClock
 from iobench.probes.object_store.clients import RequestFailed, Timing
 from iobench.probes.object_store.streams import Bounds, attempt
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from bokeh.models import ColumnDataSource, FixedTicker, HBar, HoverTool, Segment
 from bokeh.models.annotations import Span
 from bokeh.models.renderers import GlyphRenderer
@@ -17,6 +18,8 @@ from iobench.report.model import build
 from iobench.report.model.drawings import Bars, Fall, Part, Pile, Piles, Tip, Waterfall
 from iobench.report.series import by_trial
 from tests.iobench.report import results
+
+pytestmark = pytest.mark.slow
 
 RUN = results.full(repeats=2)
 REPORT = build(RUN.result(), by_trial(RUN.table()))

@@ -1,0 +1,201 @@
+"""Damaged records, tables, archives and settings: read, or refused by an error of the product."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dataprep
+from dataprep.config import ShardConfig
+from dataprep.config_file import read_yaml
+from dataprep.errors import CorruptRecord, DataprepError, TruncatedRecord
+from dataprep.formats import RecordOptions, Sample, get_format
+from dataprep.formats.example import decode_example
+from dataprep.formats.recordio import parse_mxnet_index, read_recordio, unpack_image_record
+from dataprep.formats.tfrecord import parse_dali_index, read_tfrecords
+from dataprep.job.jobfile import JobFile
+from dataprep.job.split_plan import SplitPlan
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest
+from dataprep.receipt import Receipt, stored_files
+from dataprep.sources.lst import parse_lst
+from iobench.errors import IobenchError
+from iobench.result import Result
+from tests.strategies import cut, json_values, mutated
+
+pytestmark = [pytest.mark.fuzz, pytest.mark.slow]
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def shard(name: str) -> bytes:
+    """A small shard of one format."""
+    sink = io.BytesIO()
+    writer = get_format(name).writer(sink, RecordOptions())
+    for number in range(4):
+        image = b"\x0a\x23\xd7\xce" * number + bytes(range(40))
+        writer.write(Sample(image, label=number, number=number, synset=b"n01440764"))
+    return sink.getvalue()
+
+
+@cache
+def stored(pattern: str) -> list[bytes]:
+    """Files of the golden data sets."""
+    return [path.read_bytes() for path in sorted(GOLDEN.glob(f"datasets/*/*/output/{pattern}"))]
+
+
+def drained(read: Callable[..., object]) -> Callable[[bytes], object]:
+    """A reader that is an iterator, to its end."""
+    return lambda data: list(read(data))  # type: ignore[call-overload]
+
+
+def through_file(suffix: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+    """A reader of paths."""
+
+    def reader(data: bytes) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"hostile{suffix}")
+            path.write_bytes(data)
+            return read(path)
+
+    return reader
+
+
+def listed(kind: str) -> Callable[[Path], object]:
+    """A source's listing, and one of its samples."""
+
+    def read(path: Path) -> object:
+        from dataprep.sources import open_source
+
+        source = open_source(str(path), kind, None, None)
+        listing = source.list()
+        return [source.read(listing.located(row)) for row in range(min(2, len(listing)))]
+
+    return read
+
+
+def tar() -> bytes:
+    """Two images in two classes."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        for name in ("a/1.JPEG", "b/2.JPEG"):
+            info = tarfile.TarInfo(name)
+            info.size = 700
+            archive.addfile(info, io.BytesIO(bytes(700)))
+    return sink.getvalue()
+
+
+class Reader(NamedTuple):
+    """A public reader, and sound files for it."""
+
+    read: Callable[[bytes], object]
+    seeds: Callable[[], list[bytes]]
+
+
+READERS = {
+    "tfrecord": Reader(drained(read_tfrecords), lambda: [shard("tfrecord")]),
+    "recordio": Reader(drained(read_recordio), lambda: [shard("recordio")]),
+    "example": Reader(
+        decode_example,
+        lambda: [bytes(record.payload) for record in read_tfrecords(shard("tfrecord"))],
+    ),
+    "image record": Reader(
+        unpack_image_record,
+        lambda: [bytes(record.payload) for record in read_recordio(shard("recordio"))],
+    ),
+    "dali index": Reader(parse_dali_index, lambda: stored("index/tfrecord/*.idx")),
+    "mxnet index": Reader(parse_mxnet_index, lambda: stored("index/recordio/*.idx")),
+    "lst": Reader(drained(lambda data: [parse_lst(data, "x")]), lambda: stored("index/*/*.lst")),
+    "receipt": Reader(lambda data: Receipt.from_json(data, "x"), lambda: stored("receipts/*")),
+    "receipt's files": Reader(lambda data: stored_files(data, "x"), lambda: stored("receipts/*")),
+    "manifest": Reader(
+        lambda data: Manifest.from_json(data, "x"), lambda: stored("*.manifest.json")
+    ),
+    "job": Reader(lambda data: JobFile.from_json(data, "x"), lambda: stored("*.job.json")),
+    "labels": Reader(lambda data: LabelSpace.from_json(data, "x"), lambda: stored("labels.json")),
+    "plan": Reader(
+        lambda data: SplitPlan.from_parquet(data, "x"), lambda: stored("*.plan.parquet")
+    ),
+    "config": Reader(
+        through_file(".yaml", read_yaml),
+        lambda: [b"source: a\noutput: b\nimage: {size: 256, mode: short}\nlabels: {map: {a: b}}\n"],
+    ),
+    "tar": Reader(through_file(".tar", listed("ilsvrc")), lambda: [tar()]),
+    "listing": Reader(
+        through_file(".csv", listed("listing")), lambda: [b"path,label\na.jpg,x\nb.jpg,y\n"]
+    ),
+    "shards as a source": Reader(
+        through_file(".tfrecord", listed("records")), lambda: [shard("tfrecord")]
+    ),
+    "benchmark result": Reader(
+        lambda data: Result.from_json(data, "x"),
+        lambda: [path.read_bytes() for path in sorted(GOLDEN.glob("run-*/result.json"))],
+    ),
+}
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_refused_by_name(name: str, data: st.DataObject) -> None:
+    """Changed, cut or foreign bytes end in an error of the product, or are read."""
+    reader = READERS[name]
+    sound = st.sampled_from(reader.seeds())
+    hostile = mutated(sound) | mutated(mutated(sound)) | cut(sound) | st.binary(max_size=200)
+    if name in ("receipt", "manifest", "job", "labels", "benchmark result"):
+        hostile |= json_values.map(lambda value: json.dumps(value).encode())
+        hostile |= sound.flatmap(other_value)
+    with suppress(DataprepError, IobenchError):
+        reader.read(data.draw(hostile))
+
+
+@st.composite
+def other_value(draw: st.DrawFn, data: bytes) -> bytes:
+    """A JSON file with another value at one of its keys."""
+    content = json.loads(data)
+    inside = content
+    while True:
+        key = draw(st.sampled_from(sorted(inside)))
+        if not (isinstance(inside[key], dict) and inside[key] and draw(st.booleans())):
+            break
+        inside = inside[key]
+    inside[key] = draw(json_values)
+    return json.dumps(content).encode()
+
+
+@given(place=st.integers(0), bit=st.integers(0, 7))
+def test_no_flipped_bit_of_a_tfrecord_goes_unseen(place: int, bit: int) -> None:
+    """Both checksums are checked, of lengths and of payloads."""
+    data = bytearray(shard("tfrecord"))
+    data[place % len(data)] ^= 1 << bit
+    with pytest.raises((CorruptRecord, TruncatedRecord)):
+        list(read_tfrecords(bytes(data)))
+
+
+@pytest.mark.parametrize("key", ["tfrecord/", "recordio/", "index/", "receipts/", "labels.json"])
+def test_verify_sees_a_flipped_bit(tree: Path, tmp_path: Path, key: str) -> None:
+    """Anywhere in a shard, an index, a receipt or the labels of an output."""
+    output = tmp_path / "out"
+    config = {"source": tree, "output": output, "format": ["tfrecord", "recordio"]}
+    dataprep.shard(ShardConfig.model_validate(config))
+    (path, *_) = [
+        one
+        for one in sorted(output.rglob("*"))
+        if one.is_file() and one.relative_to(output).as_posix().startswith(key)
+    ]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(bytes(data))
+    (report,) = dataprep.verify(output)
+    assert report.faults
