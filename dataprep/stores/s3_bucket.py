@@ -81,6 +81,9 @@ class S3Bucket:
                     read_timeout=options.read_timeout_s,
                     max_pool_connections=connections,
                     tcp_keepalive=True,
+                    # Objects are sent with their MD5, which the server checks: a second checksum
+                    # would cost a pass over each shard.
+                    request_checksum_calculation="when_required",
                     s3={
                         "payload_signing_enabled": False,
                         "addressing_style": "path" if options.endpoint_url else "auto",

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from dataprep.errors import DataprepError, ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.attempts import attempts
@@ -153,13 +153,10 @@ class S3Writer:
             return False
 
     def _put_object(self, key: str, data: Buffer, md5: bytes, **conditions: Any) -> Any:
-        body: Any = bytes(data) if isinstance(data, memoryview) else data
         return self._client().put_object(
             **self._bucket.object(key),
-            Body=body,
+            Body=cast(IO[bytes], _Body(data)),
             ContentMD5=base64.b64encode(md5).decode(),
-            ChecksumAlgorithm="SHA256",
-            ChecksumSHA256=base64.b64encode(hashlib.sha256(data).digest()).decode(),
             **self._bucket.put_arguments(),
             **conditions,
         )
@@ -168,7 +165,7 @@ class S3Writer:
         from boto3.s3.transfer import TransferConfig  # slow to import, rarely needed
 
         self._client().upload_fileobj(
-            io.BytesIO(data),
+            cast(IO[bytes], _Body(data)),
             self._bucket.name,
             self._bucket.prefix + key,
             ExtraArgs={
@@ -192,6 +189,33 @@ class S3Writer:
             self._reader.etags_are_md5s = True
             return info
         return info if self._reader.holds(key, data) else None
+
+
+class _Body(io.RawIOBase):
+    """Bytes in memory as the file that botocore asks for, without a copy of them all."""
+
+    def __init__(self, data: Buffer) -> None:
+        self._data = memoryview(data)
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        part = self._data[self._at : self._at + len(room)]
+        room[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, len(self._data))[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
 
 
 def _octets(data: Buffer) -> Buffer:

@@ -10,7 +10,7 @@ import pickle
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -46,17 +46,43 @@ def calls(sent: list[Sent]) -> list[tuple[str, str]]:
 def test_put_is_one_request_and_one_confirmation(
     open_s3: OpenS3, bucket: str, sent: list[Sent]
 ) -> None:
-    """An object is stored by one PutObject with both digests, then confirmed by one HEAD."""
+    """An object is stored by one PutObject with its MD5, then confirmed by one HEAD."""
     info = open_s3().put("a/key", DATA)
     path = f"/{bucket}/prefix/a/key"
     assert calls(sent) == [("PUT", path), ("HEAD", path)]
     headers = sent[0].headers
     assert headers["content-md5"] == base64.b64encode(hashlib.md5(DATA).digest()).decode()
-    sha256 = base64.b64encode(hashlib.sha256(DATA).digest()).decode()
-    assert headers["x-amz-checksum-sha256"] == sha256
+    assert not [name for name in headers if name.startswith("x-amz-checksum")]
     assert headers["content-length"] == str(len(DATA))
     assert "transfer-encoding" not in headers
     assert (info.bytes, info.etag) == (len(DATA), hashlib.md5(DATA).hexdigest())
+
+
+def test_a_put_hashes_the_object_once_and_copies_it_never(
+    open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MD5 sees each byte once, no other digest any; the body is read from the caller's memory."""
+    hashed: dict[str, int] = {"md5": 0, "sha256": 0}
+    for name in hashed:
+        real = getattr(hashlib, name)
+
+        def counting(data: bytes = b"", *, real: Any = real, name: str = name, **more: Any) -> Any:
+            hashed[name] += len(data) if len(data) == len(DATA) else 0
+            return real(data, **more)
+
+        monkeypatch.setattr(hashlib, name, counting)
+    bodies: list[object] = []
+    real_put = s3_writing._Body.__init__
+
+    def kept(self: Any, data: Any) -> None:
+        real_put(self, data)
+        bodies.append(self._data.obj)
+
+    monkeypatch.setattr(s3_writing._Body, "__init__", kept)
+    open_s3().put("key", memoryview(DATA))
+    assert hashed == {"md5": len(DATA), "sha256": 0}
+    assert bodies == [DATA]
+    assert bodies[0] is DATA
 
 
 def test_nothing_special_is_sent_unless_asked_for(open_s3: OpenS3, sent: list[Sent]) -> None:
