@@ -237,7 +237,12 @@ def _short(name: object, characters: int = 80) -> str:
 
 def _version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
-        typer.echo(f"{ctx.command.name} {__version__}")
+        shown = f"{ctx.command.name} {__version__}"
+        if ctx.command.name == "dataprep":
+            from dataprep.versions import resizer
+
+            shown += f" (resizer: {resizer()})"
+        typer.echo(shown)
         raise typer.Exit
 
 

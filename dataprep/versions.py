@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import version
 
@@ -13,6 +14,7 @@ PIPELINE = 5
 """Raised whenever this package makes other bytes of the same source."""
 
 _DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")
+_RESIZER = "resizer"
 _PROCESSOR = "processor"
 _INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 
@@ -25,7 +27,33 @@ def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
     """
     processor = () if same_everywhere else ((_PROCESSOR, _processor()),)
     versions = ((name, version(name)) for name in _DETERMINING)
-    return (("pipeline", str(PIPELINE)), *versions, *processor)
+    return (("pipeline", str(PIPELINE)), *versions, (_RESIZER, resizer()), *processor)
+
+
+def resizer() -> str:
+    """Name and version of the library that resizes here: the one that ``image.resize`` imports."""
+    try:
+        import cykooz_resizer  # noqa: F401  here, since it brings Pillow
+    except ImportError:
+        return f"pillow {version('pillow')}"
+    return f"cykooz-resizer {version('cykooz-resizer')}"
+
+
+def other_resizer(planned: Mapping[str, str]) -> str:
+    """How the resizer here differs from that of a job with such versions; empty if it does not.
+
+    Jobs of earlier versions do not name theirs: it made the pixels of cykooz-resizer.
+    """
+    here = resizer()
+    known = here if here.startswith("cykooz-resizer") else "cykooz-resizer"
+    wanted = planned.get(_RESIZER, known)
+    if wanted == here:
+        return ""
+    remedy = f"install {wanted}" if wanted.startswith("cykooz") else "uninstall cykooz-resizer"
+    return (
+        f"planned with the resizer {wanted}, but {platform.node()} has {here}, which makes other "
+        f"pixels: {remedy} there, or use only machines with {wanted}"
+    )
 
 
 def _processor() -> str:
@@ -50,6 +78,8 @@ def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
     Raises:
         JobError: it names the differences.
     """
+    if other := other_resizer(dict(planned)):
+        raise JobError(f"the job was {other}")
     exact = _PROCESSOR not in dict(planned)
     here = dict(determining(same_everywhere=exact))
     different = [

@@ -27,7 +27,8 @@ class Geometry(NamedTuple):
 
 def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
     """What an image of ``width`` x ``height`` (as displayed) is scaled and cropped to."""
-    box_width, box_height = policy.box
+    size = policy.size or 0
+    box_width, box_height = size if isinstance(size, tuple) else (size, size)
     match policy.mode:
         case "none":
             return Geometry(width, height, width, height)
@@ -101,16 +102,14 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
 
 def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
     """Whether the result is smaller than asked because images are not upscaled."""
-    box_width, box_height = policy.box
-    match policy.mode:
-        case "none":
-            return False
-        case "short":
-            return min(geometry.width, geometry.height) < box_width
-        case "long":
-            return max(geometry.width, geometry.height) < box_width
-        case _:
-            return geometry.crop_width < box_width or geometry.crop_height < box_height
+    size = policy.size
+    if size is None:
+        return False
+    if isinstance(size, tuple):
+        return geometry.crop_width < size[0] or geometry.crop_height < size[1]
+    if policy.mode == "long":
+        return max(geometry.width, geometry.height) < size
+    return min(geometry.crop_width, geometry.crop_height) < size
 
 
 def dct_fraction(width: int, height: int, least_width: int, least_height: int) -> int:

@@ -8,7 +8,7 @@ G.1.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -63,53 +63,53 @@ def decode(
     Raises:
         CorruptImage: it is broken, or ends early.
     """
+    rgb = colorspace == "RGB"
+    load = partial(
+        simplejpeg.decode_jpeg,
+        colorspace="BGRX" if rgb else colorspace,
+        min_height=least[1],
+        min_width=least[0],
+    )
     notes: tuple[Note, ...] = ()
     for _ in range(_MOST_FLAWS + 1):
         try:
-            return Decoded(_pixels(data, colorspace, least, strict=True), notes)
+            pixels = load(data, strict=True)
         except ValueError as error:
             warning = str(error)
-        mended = jpeg_repair.without(data, warning, partial(_warning, colorspace, least))
+        else:
+            return Decoded(pixels[:, :, 2::-1] if rgb else pixels, notes)
+        mended = jpeg_repair.without(data, warning, partial(_warning, load))
         if mended is None:
             break
         data = mended
         if not jpeg_repair.is_of_the_profile(warning):
             notes = ("recovered",)
     if keep_truncated and _ENDS_EARLY in warning:
-        return Decoded(_kept(data, colorspace, least), (*notes, "truncated_kept"))
+        return Decoded(_kept(data, load, rgb=rgb), (*notes, "truncated_kept"))
     if _UNREAD in warning:
         raise CorruptImage("corrupt JPEG: libjpeg cannot read its header")
     kind = "truncated" if "Premature end of JPEG" in warning else "corrupt"
     raise CorruptImage(f"{kind} JPEG: {warning}")
 
 
-def _kept(data: bytes, colorspace: str, least: tuple[int, int]) -> Pixels:
+def _kept(data: bytes, load: Callable[..., Pixels], *, rgb: bool) -> Pixels:
     try:
-        pixels = _pixels(data, colorspace, least, strict=False)
+        pixels = load(data, strict=False)
     except ValueError as error:
         raise CorruptImage(f"corrupt JPEG: {error}") from None
+    if rgb:
+        pixels = pixels[:, :, 2::-1]
     if (pixels != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
         raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
     return pixels
 
 
-def _warning(colorspace: str, least: tuple[int, int], data: bytes) -> str:
+def _warning(load: Callable[..., Pixels], data: bytes) -> str:
     try:
-        _pixels(data, colorspace, least, strict=True)
+        load(data, strict=True)
     except ValueError as error:
         return str(error)
     return ""
-
-
-def _pixels(data: bytes, colorspace: str, least: tuple[int, int], *, strict: bool) -> Pixels:
-    pixels: Pixels = simplejpeg.decode_jpeg(
-        data,
-        "BGRX" if colorspace == "RGB" else colorspace,
-        min_height=least[1],
-        min_width=least[0],
-        strict=strict,
-    )
-    return pixels[:, :, 2::-1] if colorspace == "RGB" else pixels
 
 
 class Scan(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -200,13 +199,6 @@ class ImagePolicy(BaseModel):
             if getattr(self, key) != default and self.encoding != encoding:
                 raise ValueError(f"{key!r} belongs to encoding {encoding!r}: leave it out")
         return self
-
-    @cached_property
-    def box(self) -> tuple[int, int]:
-        """``size`` as (width, height); (0, 0) for mode ``none``."""
-        if self.size is None:
-            return 0, 0
-        return self.size if isinstance(self.size, tuple) else (self.size, self.size)
 
     @property
     def same_everywhere(self) -> bool:

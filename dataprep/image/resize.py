@@ -4,7 +4,7 @@ The filters, all of them antialiased:
 
 ``bicubic``, the default, and ``bilinear``: convolution with a kernel as wide as the reduction, by
 the vector instructions of ``cykooz-resizer``. Where that has no wheel (Linux on ARM) Pillow does
-it, slower and with slightly other pixels: ``resizer`` says which of them it is.
+it, slower and with slightly other pixels: ``versions.resizer`` says which of them it is.
 ``area``: the mean of the area that a pixel covers.
 ``lanczos``: Pillow's, with 3 lobes.
 
@@ -19,7 +19,6 @@ a view of such memory; only its strides differ, and ``bgrx`` gives the memory ba
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,12 +47,6 @@ REDUCIBLE = frozenset(_PILLOW)
 _CYKOOZ = {"bilinear": "bilinear", "bicubic": "catmull_rom"}
 # Each has a buffer and a lock: one for each thread that resizes at the same time.
 _idle: list[Any] = []
-
-
-def resizer() -> str:
-    """Name and version of the library that makes ``bicubic`` and ``bilinear`` pixels here."""
-    name = "pillow" if cykooz_resizer is None else "cykooz-resizer"
-    return f"{name} {version(name)}"
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:

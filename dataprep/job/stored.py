@@ -24,7 +24,7 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.sources import Listing
 from dataprep.stores import Store
-from dataprep.versions import determining
+from dataprep.versions import determining, other_resizer
 
 _RESIZED = "of another size"
 
@@ -123,9 +123,15 @@ def require_same(
     """
     digest = listing.digest()
     for split, job in jobs.items():
+        if other := other_resizer(job.versions):
+            raise OutputConflict(
+                f"{config.output}: its job for split {split!r} was {other}, or start anew with "
+                "another --output or with --overwrite"
+            )
         found = differences(with_defaults(job.config), content_of_split(config, split))
-        here = determining(same_everywhere=config.image.same_everywhere)
-        found += differences(job.versions, dict(here))
+        here = dict(determining(same_everywhere=config.image.same_everywhere))
+        # Jobs of earlier versions do not name their resizer.
+        found += differences({"resizer": here.get("resizer"), **job.versions}, here)
         if job.source["sha256"] != digest:
             groups = _source_differences(listing, label_space, plans, again)
             if not found and groups.keys() == {_RESIZED}:

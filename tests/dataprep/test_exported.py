@@ -11,6 +11,7 @@ import pytest
 
 import dataprep
 from dataprep.sample import draw_tree
+from dataprep.versions import resizer
 from tests.commandline import FORMATS
 
 HEAVY = (
@@ -89,11 +90,15 @@ def test_names_load_when_used() -> None:
 @pytest.mark.parametrize("program", ["dataprep", "iobench"])
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["COMMAND", "--help"]])
 def test_help_is_light(program: str, arguments: list[str]) -> None:
-    """Help and version import none of the heavy libraries; pydantic is typer's own choice."""
+    """Help and version import none of the heavy libraries; pydantic is typer's own choice.
+
+    The resizer, which ``dataprep --version`` names, brings a part of Pillow.
+    """
     command = {"dataprep": "shard", "iobench": "run"}[program]
     arguments = [command if argument == "COMMAND" else argument for argument in arguments]
     code = f"sys.argv = [{program!r}, *{arguments!r}]\nfrom {program}.cli import main\nmain()"
-    assert loaded(code).isdisjoint({*HEAVY, "rich", "pygments", "markdown_it"} - {"pydantic"})
+    allowed = {"pydantic", "PIL"} if arguments == ["--version"] else {"pydantic"}
+    assert loaded(code).isdisjoint({*HEAVY, "rich", "pygments", "markdown_it"} - allowed)
 
 
 def test_a_worker_is_light() -> None:
@@ -110,11 +115,12 @@ def test_a_small_job_is_light(tmp_path: Path) -> None:
 
 
 def test_version() -> None:
-    """--version prints name and version on stdout and ends with 0."""
+    """--version prints name, version and resizer on stdout and ends with 0."""
     done = subprocess.run(
         [sys.executable, "-m", "dataprep", "--version"], capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == (f"dataprep {dataprep.__version__}\n", "")
+    wanted = f"dataprep {dataprep.__version__} (resizer: {resizer()})\n"
+    assert (done.stdout, done.stderr) == (wanted, "")
 
 
 def test_no_framework_is_imported_by_a_job() -> None:

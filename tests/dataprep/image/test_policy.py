@@ -20,13 +20,6 @@ def test_a_size_alone_is_the_short_side() -> None:
     assert ImagePolicy.model_validate({"mode": None}).mode == "none"
 
 
-def test_the_box() -> None:
-    """One number is a square, two are width and height, none is nothing."""
-    assert ImagePolicy(size=256).box == (256, 256)
-    assert ImagePolicy(mode="crop", size=(320, 240)).box == (320, 240)
-    assert ImagePolicy().box == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
