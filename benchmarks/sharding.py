@@ -1,0 +1,248 @@
+"""How fast ``dataprep shard`` is beside a bare loop, with few shards, and with many workers.
+
+    python benchmarks/sharding.py phase PHOTOS [--im2rec PYTHON] [--rounds 5]
+    python benchmarks/sharding.py few PHOTOS [--rounds 5]
+    python benchmarks/sharding.py simulated PHOTOS
+
+``PHOTOS`` holds class folders of JPEG files; the published figures are of 12,000: 12 renamed copies
+of 1,000 ImageNet photos. ``phase`` runs ``bare_loop.py`` and a job in turn (2 workers, 256 px,
+quality 95, both formats). The shard phase lasts from when the workers are there to the last
+receipt; the command from its start to its end. With ``--im2rec``, the Python of an environment with
+MXNet, its ``im2rec.py`` runs in turn as well, beside a job that writes RecordIO alone. ``few``
+makes one shard of 1,600 photos with 1 and with 2 workers. ``simulated`` makes 33 shards on 64
+workers that sleep 50 ms a photo in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+WORKERS = 2
+
+
+@contextmanager
+def output() -> Iterator[str]:
+    """A folder for one run, removed and synced away before the next one begins."""
+    folder = tempfile.mkdtemp(prefix="sharding-", dir=os.environ.get("TMPDIR"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        os.sync()
+
+
+def bare_loop(photos: str, workers: int = WORKERS) -> float:
+    """Seconds of the loop without guarantees."""
+    with output() as folder:
+        program = [sys.executable, str(HERE / "bare_loop.py"), photos]
+        done = subprocess.run(
+            [*program, "--workers", str(workers), "--output", folder],
+            check=True,
+            capture_output=True,
+        )
+    return float(json.loads(done.stdout)["seconds"])
+
+
+def job(photos: str, formats: list[str], workers: int = WORKERS, **more: Any) -> dict[str, float]:
+    """Seconds of the shard phase and of the whole command, in a process of its own."""
+    with output() as folder:
+        config = {
+            "source": photos,
+            "output": f"{folder}/out",
+            "format": formats,
+            "image": {"size": 256},
+            "dask": {"workers": workers, "dashboard": "127.0.0.1:0"},
+            **more,
+        }
+        started_s = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, __file__, "child", json.dumps(config)], check=True, capture_output=True
+        )
+        seconds = time.perf_counter() - started_s
+    return {**json.loads(done.stdout), "command": seconds}
+
+
+def child(config: str) -> None:
+    """One job, with the time from its workers' start to its last receipt."""
+    import dataprep
+    from dataprep.job.progress import Silent
+
+    class Recorder(Silent):
+        started_s = 0.0
+
+        def start(self, *_: object) -> None:
+            self.started_s = time.time()
+
+    recorder = Recorder()
+    made = dataprep.ShardConfig.model_validate(json.loads(config))
+    dataprep.shard(made, display=recorder)
+    stored_s = max(path.stat().st_mtime for path in Path(made.output, "receipts").iterdir())
+    print(json.dumps({"phase": stored_s - recorder.started_s}))
+
+
+def im2rec(photos: str, python: str) -> float:
+    """Seconds of MXNet's script: its list, then packing with as many processes."""
+    with output() as folder:
+        found = subprocess.run(
+            [python, "-c", "import importlib.util as u; print(u.find_spec('mxnet').origin)"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        script = str(Path(found.stdout.strip()).parent / "tools" / "im2rec.py")
+        started_s = time.perf_counter()
+        for options in (
+            ["--list", "--recursive"],
+            ["--resize", "256", "--quality", "95", "--num-thread", str(WORKERS)],
+        ):
+            command = [python, script, f"{folder}/train", photos, *options]
+            subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - started_s
+
+
+def phase(photos: str, rounds: int, python: str | None) -> None:
+    """The bare loop, a job in both formats and, with MXNet, RecordIO alone and im2rec.py."""
+    both = ["tfrecord", "recordio"]
+    contenders: dict[str, Callable[[], float | dict[str, float]]] = {
+        "bare loop": lambda: bare_loop(photos),
+        "both formats": lambda: job(photos, both),
+    }
+    if python:
+        contenders["recordio"] = lambda: job(photos, ["recordio"])
+        contenders["im2rec.py"] = lambda: im2rec(photos, python)
+    found: dict[str, list[Any]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        for name, run in contenders.items():
+            found[name].append(run())
+            print(number, name, found[name][-1], file=sys.stderr)
+    bare = found["bare loop"]
+    ours = found["both formats"]
+    figures = {
+        "bare loop, s": statistics.median(bare),
+        "shard phase beside the bare loop": ratio(bare, [one["phase"] for one in ours]),
+        "whole command, s": statistics.median(one["command"] for one in ours),
+        "target of the whole command, s": statistics.median(bare) / 0.95 + 2.5,
+    }
+    if python:
+        peer = found["im2rec.py"]
+        figures["im2rec.py, s"] = statistics.median(peer)
+        figures["whole command beside im2rec.py"] = ratio(peer, [one["command"] for one in ours])
+        alone = [one["command"] for one in found["recordio"]]
+        figures["RecordIO alone beside im2rec.py"] = ratio(peer, alone)
+    print(json.dumps(figures, indent=1))
+
+
+def few(photos: str, rounds: int) -> None:
+    """One shard of 1,600 photos: 2 workers beside 1, after start-up."""
+    with output() as source:
+        for path in sorted(Path(photos).rglob("*.JPEG"))[:1600]:
+            target = Path(source, path.parent.name, path.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        ratios = []
+        for _ in range(rounds):
+            one, two = (
+                job(source, ["tfrecord", "recordio"], workers, shard_size="100MB")["phase"]
+                for workers in (1, 2)
+            )
+            print(one, two, file=sys.stderr)
+            ratios.append(one / two)
+    print(json.dumps({"2 workers beside 1": statistics.median(ratios)}))
+
+
+def simulated(photos: str) -> None:
+    """33 shards on 64 workers: conversion seconds / (workers x seconds from first to last)."""
+    from distributed import LocalCluster
+
+    import dataprep
+    from dataprep.job import worker
+
+    workers, images, sleep_s = 64, 50_000, 0.05
+    data = next(Path(photos).rglob("*.JPEG")).read_bytes()
+    converted = dataprep.convert(data, dataprep.ImagePolicy(size=256))
+    spans: list[float] = []
+
+    def slow(*_: object, **__: object) -> dataprep.Converted:
+        spans.append(time.perf_counter())
+        time.sleep(sleep_s)
+        spans.append(time.perf_counter())
+        return converted
+
+    with output() as folder:
+        first = Path(folder, "photos", "n0", "0.JPEG")
+        first.parent.mkdir(parents=True)
+        first.write_bytes(data[: len(data) // 20])
+        for number in range(1, images):
+            os.link(first, first.with_name(f"{number}.JPEG"))
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None
+        )
+        with cluster:
+            worker.convert = slow  # type: ignore[assignment]
+            config = {
+                "source": str(Path(folder, "photos")),
+                "output": f"{folder}/out",
+                "format": ["tfrecord"],
+                "image": {"size": 256},
+                "shard_size": images * (len(converted.data) + 300) // 33,
+                "dask": {"scheduler": cluster.scheduler_address},
+            }
+            calibrated = threading.Event()
+
+            class Ready:
+                def __getattr__(self, name: str) -> Callable[..., None]:
+                    def told(*_: object) -> None:
+                        if name == "start" and not calibrated.is_set():
+                            calibrated.set()
+                            spans.clear()
+
+                    return told
+
+            dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())  # type: ignore[arg-type]
+        shards = len(list(Path(folder, "out", "receipts").iterdir()))
+    busy = sleep_s * len(spans) / 2
+    seconds = max(spans) - min(spans)
+    print(json.dumps({"shards": shards, "busy": busy / (workers * seconds), "seconds": seconds}))
+
+
+def ratio(reference: list[float], ours: list[float]) -> float:
+    """Median of the ratios within rounds; above 1 we are faster."""
+    return statistics.median(theirs / own for theirs, own in zip(reference, ours, strict=True))
+
+
+def main() -> None:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["phase", "few", "simulated", "child"])
+    parser.add_argument("photos")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--im2rec", metavar="PYTHON")
+    options = parser.parse_args()
+    if options.what == "child":
+        child(options.photos)
+    elif options.what == "phase":
+        phase(options.photos, options.rounds, options.im2rec)
+    elif options.what == "few":
+        few(options.photos, options.rounds)
+    else:
+        simulated(options.photos)
+
+
+if __name__ == "__main__":
+    main()
