@@ -106,10 +106,15 @@ def test_a_worker_is_light() -> None:
     assert loaded("import dataprep.job.worker").isdisjoint({"pandas", "distributed", "boto3"})
 
 
-def test_a_small_job_is_light(tmp_path: Path) -> None:
+def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:
     """From listing to manifest it needs neither pandas nor dask.distributed."""
     draw_tree(tmp_path / "photos", images=8, classes=2)
-    config = {"source": f"{tmp_path}/photos", "output": f"{tmp_path}/out", "format": [*FORMATS]}
+    config: dict[str, object] = {
+        "source": f"{tmp_path}/photos",
+        "output": f"{tmp_path}/out",
+        "format": [*FORMATS],
+    }
+    config["dask"] = {"processes": False}
     code = f"import dataprep\ndataprep.shard(dataprep.ShardConfig.model_validate({config!r}))"
     assert loaded(code).isdisjoint({"pandas", "distributed", "boto3"})
 

@@ -21,6 +21,8 @@ from iobench.rundir import RunDirectory
 from iobench.trial import Cold, Outcome, Trial
 from tests.commandline import iobench
 
+pytestmark = pytest.mark.slow
+
 EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 ODD = 'a "b",\nc\r\nd;\té'
 

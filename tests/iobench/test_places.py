@@ -20,6 +20,8 @@ from iobench.s3_server import MotoServer
 from iobench.trial import Place
 from tests.iobench.small_runs import Configs
 
+pytestmark = pytest.mark.slow
+
 
 def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Places:
     """Those of a config."""

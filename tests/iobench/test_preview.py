@@ -20,6 +20,8 @@ from iobench.rundir import RunDirectory, read
 from iobench.trial import Trial
 from tests.iobench.small_runs import Configs, loaders
 
+pytestmark = pytest.mark.slow
+
 
 class Compared:
     """A forecast and what became of it."""

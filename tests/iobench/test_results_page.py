@@ -17,6 +17,8 @@ from iobench.run_tables import SERIES_COLUMNS, TRIAL_COLUMNS, trials_table
 from iobench.rundir import read
 from tests.iobench.small_runs import loaders
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "results.md").read_text()
 GOLDEN = ROOT / "tests" / "golden" / "run-schema-1"

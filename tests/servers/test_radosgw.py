@@ -24,6 +24,8 @@ from tests.servers.ceph_conf import ceph_conf
 from tests.servers.radosgw import RadosGateway
 from tests.servers.refused import REFUSED, digest
 
+pytestmark = pytest.mark.slow
+
 MIB = 2**20
 
 

@@ -12,6 +12,8 @@ from PIL import Image
 from dataprep.sample import SampleTree
 from dataprep.sample.defects import Defect, recipes
 
+pytestmark = pytest.mark.slow
+
 RECIPES = tuple(recipes())
 # What Pillow finds in the files that are not JPEG of three channels, by the end of the name.
 OPENED = {

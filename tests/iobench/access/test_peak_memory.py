@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from iobench.access.peak_memory import PeakMemory, tree_bytes
 from tests.commandline import wait_until
+
+pytestmark = pytest.mark.slow
 
 MIB = 2**20
 

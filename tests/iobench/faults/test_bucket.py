@@ -15,6 +15,8 @@ from iobench.faults import FaultProxy
 from iobench.faults.bucket import Bucket
 from iobench.s3_server import MotoServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:

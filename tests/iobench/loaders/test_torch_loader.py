@@ -9,6 +9,8 @@ import pytest
 from dataprep.errors import TruncatedRecord
 from iobench.loaders.torch_loader import said_by_worker
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 

@@ -12,6 +12,8 @@ from iobench.loops.caching import prepared
 from iobench.stored import Stored
 from iobench.trial import Place
 
+pytestmark = pytest.mark.slow
+
 BYTES = 1_000_000
 
 

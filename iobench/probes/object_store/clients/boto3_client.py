@@ -28,7 +28,6 @@ class Boto3Client:
         self._client = self._bucket.connect(
             connections=connections,
             retry_mode="standard",
-            request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         )
         self._thread = threading.local()
