@@ -72,7 +72,8 @@ def config(tmp_path: Path) -> dataprep.ShardConfig:
 
 def command(config: dataprep.ShardConfig) -> list[str]:
     """The same job on a command line."""
-    return ["shard", "--source", config.source, "--output", config.output, "--size", "64"]
+    paths = ["--source", config.source, "--output", config.output]
+    return ["shard", *paths, "--size", "64", "--set", "dask.processes=false"]
 
 
 def test_without_cykooz_resizer_pillow_resizes(config: dataprep.ShardConfig) -> None:
