@@ -6,7 +6,6 @@ and on a virtual machine first to be given by the host, which takes longer than 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import mmap
 from collections.abc import Sequence
@@ -95,10 +94,10 @@ def _put(store: Store, key: str, content: Buffer, sha256: str) -> StoredFile:
 
 
 class _Memory:
-    """Bytes outside Python's heap, in huge pages where the system has them.
+    """Bytes outside Python's heap.
 
-    A ``bytearray`` of a shard's size gets its memory anew for each shard, 4 KiB at a time, which
-    takes four times as long as the copy into it.
+    In pages of usual size: huge ones take a virtual machine several times as long to get, where
+    its host has to give them.
     """
 
     def __init__(self) -> None:
@@ -142,8 +141,4 @@ _KEPT: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
 
 def _mapped(size: int) -> mmap.mmap:
     """Anonymous memory, of which only what is written to is taken."""
-    found = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without them
-            found.madvise(mmap.MADV_HUGEPAGE)
-    return found
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -36,7 +36,7 @@ from dataprep.job.worker import Outcome, Progress, Report, ShardTask, chunks
 from dataprep.sources import Located, Source
 from dataprep.versions import determining
 
-SPLIT_SHARDS_PER_WORKER = 2
+SPLIT_SHARDS_PER_WORKER = 1
 """How many of the last shards are converted in chunks."""
 
 _ANSWER_TIMEOUT_S = 15
@@ -115,20 +115,18 @@ class Cluster:
         client = self.begin().result()
         versions = determining(same_everywhere=policy.same_everywhere)
         parts = list(chunks(items))
-        futures = [
-            client.submit(
-                dask_tasks.chunk,
-                source,
-                part,
-                policy,
-                versions,
-                limit,
-                f"{self.name}-plan",
-                ("", 0),
-                pure=False,
-            )
-            for part in parts
-        ]
+        futures = client.map(
+            dask_tasks.chunk,
+            parts,
+            range(len(parts)),
+            shard="",
+            source=source,
+            policy=policy,
+            versions=versions,
+            limit=limit,
+            topic=f"{self.name}-plan",
+            pure=False,
+        )
         try:
             for part, future in zip(parts, futures, strict=True):
                 try:
@@ -280,25 +278,28 @@ class _Run:
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
         parts = list(chunks([item.located for item in task.items]))
-        futures = [
-            self._client.submit(
-                partial(dask_tasks.chunk, task.source, part, task.policy, task.versions),
-                task.limit,
-                self._cluster.name,
-                (task.name, number),
-                key=f"{task.name}.{number}-{self._cluster.name}-{next(self._numbers)}",
-                pure=False,
-                priority=-task.shard,
-                retries=self._cluster.options.retries,
-            )
-            for number, part in enumerate(parts)
-        ]
+        numbers = range(len(parts))
+        futures = self._client.map(
+            dask_tasks.chunk,
+            parts,
+            numbers,
+            shard=task.name,
+            source=task.source,
+            policy=task.policy,
+            versions=task.versions,
+            limit=task.limit,
+            topic=self._cluster.name,
+            key=[self._key(f"{task.name}.{number}") for number in numbers],
+            pure=False,
+            priority=-task.shard,
+            retries=self._cluster.options.retries,
+        )
         self._chunks.update((future.key, task.name) for future in futures)
         self._unconverted[task.name] = len(futures)
         return [*futures, self._submit(task, partial(dask_tasks.assembled_shard, task), futures)]
 
     def _submit(self, task: ShardTask, work: Callable[..., Any], parts: Sequence[Any] = ()) -> Any:
-        key = f"{task.name}-{self._cluster.name}-{next(self._numbers)}"
+        key = self._key(task.name)
         self._shards[key] = task
         return self._client.submit(
             work,
@@ -310,6 +311,9 @@ class _Run:
             priority=-task.shard,
             retries=self._cluster.options.retries,
         )
+
+    def _key(self, name: str) -> str:
+        return f"{name}-{self._cluster.name}-{next(self._numbers)}"
 
     def _converted(self, shard: str) -> None:
         self._unconverted[shard] -= 1

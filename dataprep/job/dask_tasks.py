@@ -38,7 +38,7 @@ WHOLE = -1
 """Stands for the number of a chunk in progress reports of a whole shard."""
 
 # A report comes at the end of the first sample after a quarter of a second.
-_BETWEEN_REPORTS_S = 0.5
+_BETWEEN_REPORTS_S = 1.0
 _SHORTEST_S = 1e-6
 
 
@@ -53,20 +53,22 @@ def whole_shard(task: ShardTask, uploads: int, topic: str) -> ShardResult:
 
 
 def chunk(
-    source: Source,
     items: Sequence[Located],
+    number: int,
+    *,
+    shard: str,
+    source: Source,
     policy: ImagePolicy,
     versions: tuple[tuple[str, str], ...],
     limit: SampleLimit,
     topic: str,
-    key: tuple[str, int],
 ) -> Chunk:
-    """Convert some samples of the shard and number in ``key``."""
+    """Convert some samples of a shard; ``number`` tells its chunks apart."""
 
     def convert(worker: Any) -> Chunk:
         require_versions(versions)
         with _watchdog(worker, limit) as alive:
-            report = _report(worker, topic, key, alive)
+            report = _report(worker, topic, (shard, number), alive)
             return Chunk(tuple(convert_items(source, items, policy, report)))
 
     return _run(convert)

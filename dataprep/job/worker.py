@@ -41,10 +41,10 @@ from dataprep.versions import require_versions
 READ_AHEAD_BYTES = 256 * 2**20
 """Of files that are read or wait to be converted: fewer large ones at a time."""
 
-CHUNK_SAMPLES, CHUNK_BYTES = 32, 8_000_000
+CHUNK_SAMPLES, CHUNK_BYTES = 64, 16_000_000
 """A chunk has at most so many samples, and source bytes unless one sample has more."""
 
-_REPORT_EVERY_S = 0.25
+_REPORT_EVERY_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
 _EXAMPLES = 3
 
