@@ -4,13 +4,13 @@
     python benchmarks/sharding.py few PHOTOS [--rounds 5]
     python benchmarks/sharding.py simulated PHOTOS
 
-``PHOTOS`` holds class folders of JPEG files; the published figures are of 12,000: 12 renamed copies
-of 1,000 ImageNet photos. ``phase`` runs ``bare_loop.py`` and a job in turn (2 workers, 256 px,
-quality 95, both formats). The shard phase lasts from when the workers are there to the last
-receipt; the command from its start to its end. With ``--im2rec``, the Python of an environment with
-MXNet, its ``im2rec.py`` runs in turn as well, beside a job that writes RecordIO alone. ``few``
-makes one shard of 1,600 photos with 1 and with 2 workers. ``simulated`` makes 33 shards on 64
-workers that sleep 50 ms a photo in this process.
+``PHOTOS`` holds class folders of JPEG files; the published figures are of 12,000: 12 renamed
+copies of 1,000 ImageNet photos. ``phase`` runs ``bare_loop.py`` and a job in turn (2 workers, 256
+px, quality 95, both formats). The shard phase lasts from the job file, when all is planned and
+the workers are there, to the last receipt; the command from its start to its end. With
+``--im2rec``, the Python of an environment with MXNet, its ``im2rec.py`` runs in turn as well,
+beside a job that writes RecordIO alone. ``few`` makes one shard of 1,600 photos with 1 and with 2
+workers. ``simulated`` makes 33 shards on 64 workers that sleep 50 ms a photo in this process.
 """
 
 from __future__ import annotations
@@ -57,41 +57,20 @@ def bare_loop(photos: str, workers: int = WORKERS) -> float:
     return float(json.loads(done.stdout)["seconds"])
 
 
-def job(photos: str, formats: list[str], workers: int = WORKERS, **more: Any) -> dict[str, float]:
-    """Seconds of the shard phase and of the whole command, in a process of its own."""
+def job(
+    photos: str, formats: list[str], workers: int = WORKERS, shard_size: str = "64MiB"
+) -> dict[str, float]:
+    """Seconds of the whole command, and of its shard phase by the times of its files."""
     with output() as folder:
-        config = {
-            "source": photos,
-            "output": f"{folder}/out",
-            "format": formats,
-            "image": {"size": 256},
-            "dask": {"workers": workers, "dashboard": "127.0.0.1:0"},
-            **more,
-        }
+        made = Path(folder, "out")
+        program = str(Path(sys.executable).with_name("dataprep"))
+        options = [f"--source={photos}", f"--output={made}", "--size=256", f"--workers={workers}"]
+        options += [f"--shard-size={shard_size}", *[f"--format={name}" for name in formats]]
         started_s = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, __file__, "child", json.dumps(config)], check=True, capture_output=True
-        )
+        subprocess.run([program, "shard", *options], check=True, capture_output=True)
         seconds = time.perf_counter() - started_s
-    return {**json.loads(done.stdout), "command": seconds}
-
-
-def child(config: str) -> None:
-    """One job, with the time from its workers' start to its last receipt."""
-    import dataprep
-    from dataprep.job.progress import Silent
-
-    class Recorder(Silent):
-        started_s = 0.0
-
-        def start(self, *_: object) -> None:
-            self.started_s = time.time()
-
-    recorder = Recorder()
-    made = dataprep.ShardConfig.model_validate(json.loads(config))
-    dataprep.shard(made, display=recorder)
-    stored_s = max(path.stat().st_mtime for path in Path(made.output, "receipts").iterdir())
-    print(json.dumps({"phase": stored_s - recorder.started_s}))
+        stored_s = max(path.stat().st_mtime for path in (made / "receipts").iterdir())
+        return {"command": seconds, "phase": stored_s - (made / "train.job.json").stat().st_mtime}
 
 
 def im2rec(photos: str, python: str) -> float:
@@ -229,14 +208,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["phase", "few", "simulated", "child"])
+    parser.add_argument("what", choices=["phase", "few", "simulated"])
     parser.add_argument("photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--im2rec", metavar="PYTHON")
     options = parser.parse_args()
-    if options.what == "child":
-        child(options.photos)
-    elif options.what == "phase":
+    if options.what == "phase":
         phase(options.photos, options.rounds, options.im2rec)
     elif options.what == "few":
         few(options.photos, options.rounds)

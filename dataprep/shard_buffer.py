@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Sequence
-from weakref import WeakValueDictionary
 
 from crc32c import crc32c
 
@@ -20,7 +19,6 @@ from dataprep.receipt import StoredFile, StoredShard
 from dataprep.stores import Buffer, Store, leave
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
-_HASHED_AT_ONCE_BYTES = 2**20
 
 
 class ShardBuffer:
@@ -35,28 +33,26 @@ class ShardBuffer:
         self.lengths: list[int] = []
         self.crcs: list[int] = []
         self._memory = _Memory()
-        self._writer = record_format.writer(self._memory, options)
-        self._bytes = self._hashed = 0
+        self._record = _Record()
+        self._writer = record_format.writer(self._record, options)
+        self._bytes = 0
         self._sha256 = hashlib.sha256()
 
     def write(self, sample: Sample) -> None:
         """Append the record of one sample."""
-        while True:
-            try:
-                offset, length = self._writer.write(sample)
-                break
-            except ValueError as error:
-                if type(error) is not ValueError:  # not mmap's, for bytes past its end
-                    raise
+        offset, length = self._writer.write(sample)
+        record = self._record
+        try:
+            self._memory.write(record)
+        except ValueError:  # mmap's, for bytes past its end
             self._memory.grow(self._bytes)
-        end = self._bytes = offset + length
-        view = self._memory.view
+            self._memory.write(record)
+        self._bytes = offset + length
         self.offsets.append(offset)
         self.lengths.append(length)
-        self.crcs.append(crc32c(view[offset:end]))
-        if end - self._hashed >= _HASHED_AT_ONCE_BYTES:
-            self._sha256.update(view[self._hashed : end])
-            self._hashed = end
+        self.crcs.append(crc32c(record))
+        self._sha256.update(record)
+        record.clear()
 
     def put(
         self, store: Store, place: tuple[str, int, int], entries: Sequence[IndexEntry]
@@ -71,7 +67,6 @@ class ShardBuffer:
         """
         name = self.format.name
         content = self._memory.view[: self._bytes]
-        self._sha256.update(content[self._hashed :])
         key = keys.data(name, self.format.extension, *place)
         file = _put(store, key, content, self._sha256.hexdigest())
         self._memory.leave()
@@ -93,16 +88,18 @@ def _put(store: Store, key: str, content: Buffer, sha256: str) -> StoredFile:
     return StoredFile(key, len(content), sha256, info.etag)
 
 
-class _Memory:
-    """Bytes outside Python's heap.
+class _Record(bytearray):
+    """One record on its way to the memory: written, hashed and summed while the cache has it."""
 
-    In pages of usual size: huge ones take a virtual machine several times as long to get, where
-    its host has to give them.
-    """
+    write = bytearray.extend
+
+
+class _Memory:
+    """Bytes outside Python's heap."""
 
     def __init__(self) -> None:
-        self._kept = _KEPT.setdefault("process", _Kept())
-        self._use(self._kept.take())
+        self._use(_idle.pop() if _idle else _mapped(_FIRST_BYTES))
+        self._map.seek(0)
 
     def _use(self, memory: mmap.mmap) -> None:
         self._map = memory
@@ -117,28 +114,22 @@ class _Memory:
 
     def leave(self) -> None:
         """Leave the memory, and what every view shows, to other shards."""
-        self._kept.maps.append(self._map)
+        _idle.append(self._map)
         del self._map, self.view, self.write
 
 
-class _Kept:
-    """Maps that no shard uses, kept as long as some shard grows; an idle process keeps none."""
-
-    def __init__(self) -> None:
-        self.maps: list[mmap.mmap] = []
-
-    def take(self) -> mmap.mmap:
-        try:
-            found = self.maps.pop()
-        except IndexError:
-            return _mapped(_FIRST_BYTES)
-        found.seek(0)
-        return found
+_idle: list[mmap.mmap] = []
 
 
-_KEPT: WeakValueDictionary[str, _Kept] = WeakValueDictionary()
+def release() -> None:
+    """Give the memory of finished shards back, when the last one is made."""
+    _idle.clear()
 
 
 def _mapped(size: int) -> mmap.mmap:
-    """Anonymous memory, of which only what is written to is taken."""
+    """Anonymous memory, of which only what is written to is taken.
+
+    In pages of usual size: huge ones take a virtual machine several times as long to get, where
+    its host has to give them.
+    """
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

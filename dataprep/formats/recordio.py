@@ -47,7 +47,6 @@ _IMAGE_HEADER = struct.Struct("<IfQQ")
 _WORDS = np.dtype("<u4")
 _MAGIC_WORD = np.array(_WORD, _WORDS)  # NumPy would turn a number into an array each time
 _SCAN_BYTES = 2**20
-_FEW_BYTES = 256
 
 
 class RecordIOWriter:
@@ -76,7 +75,8 @@ class RecordIOWriter:
         # A magic may lie across two parts.
         if len(parts) > 1 and any(length % 4 for length in sizes[:-1]):
             parts, sizes = [b"".join(parts)], [size]
-        magics = _aligned_magics(b"".join(parts)) if _may_hold_magic(parts, sizes) else []
+        may_hold = any(MAGIC in bytes(part) for part in parts)
+        magics = _aligned_magics(b"".join(parts)) if may_hold else []
         if magics:
             length = self._write_split(memoryview(b"".join(parts)), magics)
         else:
@@ -103,19 +103,6 @@ class RecordIOWriter:
         if padding:
             write(bytes(padding))
         return HEADER_BYTES + size + padding
-
-
-def _may_hold_magic(parts: Sequence[Buffer], sizes: Sequence[int]) -> bool:
-    for part, size in zip(parts, sizes, strict=True):
-        # NumPy takes longer to make an array of a few bytes than to search them.
-        if size < _FEW_BYTES:
-            if MAGIC in bytes(part):
-                return True
-        else:
-            found = np.frombuffer(part, _WORDS, size // 4) == _MAGIC_WORD
-            if found[found.argmax()]:
-                return True
-    return False
 
 
 def _aligned_magics(payload: bytes) -> list[int]:

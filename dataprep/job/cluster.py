@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import os
 import secrets
 import threading
@@ -36,9 +37,8 @@ from dataprep.job.worker import Outcome, Progress, Report, ShardTask, chunks
 from dataprep.sources import Located, Source
 from dataprep.versions import determining
 
-SPLIT_SHARDS_PER_WORKER = 1
-"""How many of the last shards are converted in chunks."""
-
+_CHUNKS_A_WORKER = 12
+_FEWEST_SAMPLES = 32  # of a chunk: Dask takes milliseconds for each
 _ANSWER_TIMEOUT_S = 15
 # Whose client is gone before its last event is told by Dask as critical, with a traceback.
 _SILENT = logging.CRITICAL + 1
@@ -74,16 +74,14 @@ class Cluster:
         self._client: Future[Any] | None = None
         self._refusal: BaseException | None = None
         self._open = contextlib.ExitStack()
+        if not (options.scheduler or options.cluster):
+            allow_open_files(options.worker_count)
+            begin_imports()  # which takes a second, while the caller lists the source
 
     def begin(self) -> Future[Any]:
         """Start, or connect, while the caller does something else: the client that will be."""
         if self._client is None:
-            local = not (self.options.scheduler or self.options.cluster)
-            if local:
-                allow_open_files(self.options.worker_count)
             self._open.enter_context(_quiet())
-            if local:
-                begin_imports()
             client: Future[Any] = Future()
             with interrupts_held():
                 threading.Thread(target=self._start, args=(client,), daemon=True).start()
@@ -226,7 +224,9 @@ class _Run:
         self._uploads = cluster.options.max_concurrent_uploads
         known = client.scheduler_info(n_workers=-1)["workers"].values()
         self._workers = max(sum(worker["nthreads"] for worker in known), 1)
-        whole = max(0, len(tasks) - SPLIT_SHARDS_PER_WORKER * self._workers)
+        whole = max(0, len(tasks) - self._workers)
+        # Of the last photos, a dozen chunks a worker: fewer leave some idle, more cost time.
+        self._chunks_a_shard = _CHUNKS_A_WORKER * self._workers / max(len(tasks) - whole, 1)
         self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
         self._shards: dict[str, ShardTask] = {}
         self._isolated: set[str] = set()
@@ -277,7 +277,8 @@ class _Run:
 
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
-        parts = list(chunks([item.located for item in task.items]))
+        samples = max(_FEWEST_SAMPLES, math.ceil(len(task.items) / self._chunks_a_shard))
+        parts = list(chunks([item.located for item in task.items], samples))
         numbers = range(len(parts))
         futures = self._client.map(
             dask_tasks.chunk,

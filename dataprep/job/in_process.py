@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 
+from dataprep import shard_buffer
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
 from dataprep.execution import DaskOptions, SampleLimit
 from dataprep.image import ImagePolicy
@@ -76,8 +77,11 @@ class InProcess:
     ) -> None:
         """Make all shards; each task is built when its turn comes."""
         on_ready()
-        for build in tasks:
-            on_result(self._made(build()))
+        try:
+            for build in tasks:
+                on_result(self._made(build()))
+        finally:
+            shard_buffer.release()
 
     def outcomes(
         self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit

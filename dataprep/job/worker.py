@@ -41,8 +41,8 @@ from dataprep.versions import require_versions
 READ_AHEAD_BYTES = 256 * 2**20
 """Of files that are read or wait to be converted: fewer large ones at a time."""
 
-CHUNK_SAMPLES, CHUNK_BYTES = 64, 16_000_000
-"""A chunk has at most so many samples, and source bytes unless one sample has more."""
+CHUNK_SAMPLES, CHUNK_BYTES = 64, 32_000_000
+"""A chunk has so many samples, and at most so many source bytes unless one sample has more."""
 
 _REPORT_EVERY_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
@@ -205,11 +205,12 @@ def _converted_in_chunks(
             yield from found.outcomes
 
 
-def chunks(items: Sequence[Located]) -> Iterator[Sequence[Located]]:
-    """Cut the samples of a shard into chunks, in order."""
+def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Sequence[Located]]:
+    """Cut the samples of a shard into chunks of so many, in order."""
+    samples = samples or CHUNK_SAMPLES
     start = size = 0
     for place, item in enumerate(items):
-        if place - start == CHUNK_SAMPLES or (place > start and size + item.bytes > CHUNK_BYTES):
+        if place - start == samples or (place > start and size + item.bytes > CHUNK_BYTES):
             yield items[start:place]
             start, size = place, 0
         size += item.bytes

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import threading
 import socket
 import urllib.parse
 import urllib.request
@@ -159,7 +160,7 @@ class TestProcesses:
         shards_in_all: int,
     ) -> None:
         """They have the bytes of whole ones, and progress counts each sample once."""
-        monkeypatch.setattr("dataprep.job.worker.CHUNK_SAMPLES", 3)
+        monkeypatch.setattr("dataprep.job.cluster._FEWEST_SAMPLES", 3)
         tasks = make_tasks(images, FolderSource(images), store, shards_in_all)
         runner = Runner(workers=2, dashboard="127.0.0.1:0")
         runner.run(tasks)
@@ -252,12 +253,12 @@ class TestProcesses:
     def test_one_that_cannot_begin_is_not_waited_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where no process or thread may be started: its error is told, and nothing hangs."""
 
-        def refuse() -> None:
+        def refuse(**_: object) -> None:
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(cluster_module, "begin_imports", refuse)
         engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
-        with pytest.raises(RuntimeError, match="new thread"):
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="new thread"):
+            patch.setattr(threading, "Thread", refuse)
             engine.begin()
         engine.close()
 
