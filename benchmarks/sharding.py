@@ -73,22 +73,26 @@ def job(
         return {"command": seconds, "phase": stored_s - (made / "train.job.json").stat().st_mtime}
 
 
+_IM2REC = """
+import runpy, sys
+from pathlib import Path
+from dataprep.adapters.mxnet_compat import import_mxnet  # gives NumPy the names that MXNet misses
+
+tool = Path(import_mxnet().__file__).parent / "tools" / "im2rec.py"
+sys.argv[0] = str(tool)
+runpy.run_path(str(tool), run_name="__main__")
+"""
+
+
 def im2rec(photos: str, python: str) -> float:
     """Seconds of MXNet's script: its list, then packing with as many processes."""
     with output() as folder:
-        found = subprocess.run(
-            [python, "-c", "import importlib.util as u; print(u.find_spec('mxnet').origin)"],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        script = str(Path(found.stdout.strip()).parent / "tools" / "im2rec.py")
         started_s = time.perf_counter()
         for options in (
             ["--list", "--recursive"],
             ["--resize", "256", "--quality", "95", "--num-thread", str(WORKERS)],
         ):
-            command = [python, script, f"{folder}/train", photos, *options]
+            command = [python, "-c", _IM2REC, f"{folder}/train", photos, *options]
             subprocess.run(command, check=True, capture_output=True)
         return time.perf_counter() - started_s
 

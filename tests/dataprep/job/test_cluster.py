@@ -6,8 +6,8 @@ import contextlib
 import os
 import re
 import signal
-import threading
 import socket
+import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
