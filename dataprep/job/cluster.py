@@ -290,7 +290,7 @@ class _Run:
             versions=task.versions,
             limit=task.limit,
             topic=self._cluster.name,
-            key=[self._key(f"{task.name}.{number}") for number in numbers],
+            key=[self._key("chunk", f"{task.name}.{number}") for number in numbers],
             pure=False,
             priority=-task.shard,
             retries=self._cluster.options.retries,
@@ -299,8 +299,8 @@ class _Run:
         self._unconverted[task.name] = len(futures)
         return [*futures, self._submit(task, partial(dask_tasks.assembled_shard, task), futures)]
 
-    def _submit(self, task: ShardTask, work: Callable[..., Any], parts: Sequence[Any] = ()) -> Any:
-        key = self._key(task.name)
+    def _submit(self, task: ShardTask, work: partial[Any], parts: Sequence[Any] = ()) -> Any:
+        key = self._key(work.func.__name__, task.name)
         self._shards[key] = task
         return self._client.submit(
             work,
@@ -313,8 +313,12 @@ class _Run:
             retries=self._cluster.options.retries,
         )
 
-    def _key(self, name: str) -> str:
-        return f"{name}-{self._cluster.name}-{next(self._numbers)}"
+    def _key(self, work: str, name: str) -> str:
+        """Begins with the kind of task: only tasks of a kind that needs no other does Dask queue.
+
+        It gives these to workers by priority when they are free; others at once.
+        """
+        return f"{work}-{name}-{self._cluster.name}-{next(self._numbers)}"
 
     def _converted(self, shard: str) -> None:
         self._unconverted[shard] -= 1

@@ -257,9 +257,10 @@ class TestProcesses:
             raise RuntimeError("can't start new thread")
 
         engine = Cluster(DaskOptions(workers=1, dashboard="127.0.0.1:0"), print, print)
-        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="new thread"):
+        with monkeypatch.context() as patch:
             patch.setattr(threading, "Thread", refuse)
-            engine.begin()
+            with pytest.raises(RuntimeError, match="new thread"):
+                engine.begin()
         engine.close()
 
 
