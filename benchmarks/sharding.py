@@ -172,7 +172,11 @@ def simulated(photos: str) -> None:
         for number in range(1, images):
             os.link(first, first.with_name(f"{number}.JPEG"))
         cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=None,
+            memory_limit=0,  # they share this process's
         )
         with cluster:
             worker.convert = slow  # type: ignore[assignment]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -21,38 +23,54 @@ from dataprep.stores import Buffer, Store, leave
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
 
 
+class Records(NamedTuple):
+    """Encoded records that follow each other, and the length in bytes and CRC-32C of each."""
+
+    data: bytearray
+    lengths: list[int]
+    crcs: list[int]
+
+    @classmethod
+    def of(
+        cls, record_format: RecordFormat, options: RecordOptions, samples: Sequence[Sample]
+    ) -> Records:
+        """Encode samples."""
+        data = _Sink()
+        writer = record_format.writer(data, options)
+        ends = [sum(writer.write(sample)) for sample in samples]
+        with memoryview(data) as view:
+            crcs = [crc32c(view[start:end]) for start, end in pairwise([0, *ends])]
+        return cls(data, [end - start for start, end in pairwise([0, *ends])], crcs)
+
+
+class _Sink(bytearray):
+    write = bytearray.extend
+
+
 class ShardBuffer:
     """Records of one shard, at most 128 MB; the SHA-256 is taken while they are written.
 
     ``offsets``, ``lengths`` and ``crcs`` (CRC-32C) are those of the encoded records, in order.
     """
 
-    def __init__(self, record_format: RecordFormat, options: RecordOptions) -> None:
+    def __init__(self, record_format: RecordFormat) -> None:
         self.format = record_format
         self.offsets: list[int] = []
         self.lengths: list[int] = []
         self.crcs: list[int] = []
         self._memory = _Memory()
-        self._record = _Record()
-        self._writer = record_format.writer(self._record, options)
         self._bytes = 0
         self._sha256 = hashlib.sha256()
 
-    def write(self, sample: Sample) -> None:
-        """Append the record of one sample."""
-        offset, length = self._writer.write(sample)
-        record = self._record
-        try:
-            self._memory.write(record)
-        except ValueError:  # mmap's, for bytes past its end
-            self._memory.grow(self._bytes)
-            self._memory.write(record)
-        self._bytes = offset + length
-        self.offsets.append(offset)
-        self.lengths.append(length)
-        self.crcs.append(crc32c(record))
-        self._sha256.update(record)
-        record.clear()
+    def append(self, records: Records) -> None:
+        """Append records."""
+        self._memory.append(records.data, self._bytes)
+        self._sha256.update(records.data)
+        self.lengths += records.lengths
+        self.crcs += records.crcs
+        for length in records.lengths:
+            self.offsets.append(self._bytes)
+            self._bytes += length
 
     def put(
         self, store: Store, place: tuple[str, int, int], entries: Sequence[IndexEntry]
@@ -88,12 +106,6 @@ def _put(store: Store, key: str, content: Buffer, sha256: str) -> StoredFile:
     return StoredFile(key, len(content), sha256, info.etag)
 
 
-class _Record(bytearray):
-    """One record on its way to the memory: written, hashed and summed while the cache has it."""
-
-    write = bytearray.extend
-
-
 class _Memory:
     """Bytes outside Python's heap."""
 
@@ -104,18 +116,20 @@ class _Memory:
     def _use(self, memory: mmap.mmap) -> None:
         self._map = memory
         self.view = memoryview(memory)
-        self.write = memory.write  # without a call of Python's in between
 
-    def grow(self, used: int) -> None:
-        """Go on in a larger map, behind the ``used`` bytes of this one."""
-        larger = _mapped(2 * len(self._map))
-        larger.write(self.view[:used])
-        self._use(larger)
+    def append(self, data: Buffer, used: int) -> None:
+        """Write ``data`` behind the ``used`` bytes, in a larger map where it does not fit."""
+        needed = used + len(data)
+        if needed > len(self._map):
+            larger = _mapped(2 * needed)
+            larger.write(self.view[:used])
+            self._use(larger)
+        self._map.write(data)
 
     def leave(self) -> None:
         """Leave the memory, and what every view shows, to other shards."""
         _idle.append(self._map)
-        del self._map, self.view, self.write
+        del self._map, self.view
 
 
 _idle: list[mmap.mmap] = []

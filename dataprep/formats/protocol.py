@@ -121,7 +121,10 @@ class RecordFormat(Protocol):
         ...
 
     def writer(self, sink: Sink, options: RecordOptions) -> RecordWriter:
-        """A writer for one shard that begins at the sink's first byte."""
+        """A writer of records that begin at the sink's first byte.
+
+        A shard is several such runs of records, one after the other.
+        """
         ...
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from multiprocessing import util
 from typing import Any
@@ -114,21 +115,18 @@ class Cluster:
         versions = determining(same_everywhere=policy.same_everywhere)
         parts = list(chunks(items))
         futures = client.map(
-            dask_tasks.chunk,
+            dask_tasks.outcomes,
             parts,
-            range(len(parts)),
-            shard="",
             source=source,
             policy=policy,
             versions=versions,
             limit=limit,
-            topic=f"{self.name}-plan",
             pure=False,
         )
         try:
             for part, future in zip(parts, futures, strict=True):
                 try:
-                    yield from future.result().outcomes
+                    yield from future.result()
                 except KilledWorker:
                     yield from isolated_outcomes(source, part, policy, limit)
         finally:
@@ -278,19 +276,21 @@ class _Run:
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
         samples = max(_FEWEST_SAMPLES, math.ceil(len(task.items) / self._chunks_a_shard))
-        parts = list(chunks([item.located for item in task.items], samples))
-        numbers = range(len(parts))
+        starts = range(0, len(task.items), samples)
+        parts = [
+            replace(
+                task,
+                items=task.items[start : start + samples],
+                first_number=task.first_number + start,
+            )
+            for start in starts
+        ]
         futures = self._client.map(
-            dask_tasks.chunk,
+            dask_tasks.chunks,
             parts,
-            numbers,
-            shard=task.name,
-            source=task.source,
-            policy=task.policy,
-            versions=task.versions,
-            limit=task.limit,
+            starts,
             topic=self._cluster.name,
-            key=[self._key("chunk", f"{task.name}.{number}") for number in numbers],
+            key=[self._key("chunk", f"{task.name}.{start}") for start in starts],
             pure=False,
             priority=-task.shard,
             retries=self._cluster.options.retries,

@@ -12,8 +12,9 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeVar
 
 from dataprep.errors import DataprepError, JobError, SampleLost
@@ -26,10 +27,13 @@ from dataprep.job.worker import (
     Report,
     ShardResult,
     ShardTask,
+    assemble,
     convert_items,
+    encoded,
     make_shard,
 )
 from dataprep.sources import Located, Source
+from dataprep.stores import leave
 from dataprep.versions import require_versions
 
 Result = TypeVar("Result")
@@ -52,38 +56,46 @@ def whole_shard(task: ShardTask, uploads: int, topic: str) -> ShardResult:
     return _run(make)
 
 
-def chunk(
+def outcomes(
     items: Sequence[Located],
-    number: int,
     *,
-    shard: str,
     source: Source,
     policy: ImagePolicy,
     versions: tuple[tuple[str, str], ...],
     limit: SampleLimit,
-    topic: str,
-) -> Chunk:
-    """Convert some samples of a shard; ``number`` tells its chunks apart."""
+) -> list[Outcome]:
+    """Convert samples that are in no shard yet."""
 
-    def convert(worker: Any) -> Chunk:
+    def convert(worker: Any) -> list[Outcome]:
         require_versions(versions)
         with _watchdog(worker, limit) as alive:
-            report = _report(worker, topic, (shard, number), alive)
-            return Chunk(tuple(convert_items(source, items, policy, report)))
+            return list(convert_items(source, items, policy, lambda progress: alive()))
 
     return _run(convert)
 
 
-def assembled_shard(task: ShardTask, uploads: int, topic: str, *chunks: Chunk) -> ShardResult:
+def chunks(task: ShardTask, number: int, topic: str) -> list[Chunk]:
+    """Convert the samples of ``task``, a part of a shard; ``number`` tells its parts apart."""
+
+    def convert(worker: Any) -> list[Chunk]:
+        require_versions(task.versions)
+        with _watchdog(worker, task.limit) as alive:
+            report = _report(worker, topic, (task.name, number), alive)
+            items = [item.located for item in task.items]
+            return [*encoded(task, convert_items(task.source, items, task.policy, report))]
+
+    return _run(convert)
+
+
+def assembled_shard(
+    task: ShardTask, uploads: int, topic: str, *parts: Sequence[Chunk]
+) -> ShardResult:
     """Make a shard from its chunks."""
 
-    def outcomes() -> Generator[Outcome, None, None]:
-        for part in chunks:
-            yield from part.outcomes
-
     def make(worker: Any) -> ShardResult:
-        with _storing(worker, topic, uploads) as storing:
-            return make_shard(task, _unheard, storing, outcomes=outcomes())
+        require_versions(task.versions)
+        with _storing(worker, topic, uploads) as storing, leave.writing_while(task.permit):
+            return assemble(task, chain.from_iterable(parts), storing)
 
     return _run(make)
 
@@ -118,10 +130,6 @@ def _run(work: Callable[[Any], Result]) -> Result:
         raise
     except BaseException as error:
         raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
-
-
-def _unheard(progress: Progress) -> None:
-    """The chunks have reported it."""
 
 
 def _report(worker: Any, topic: str, key: tuple[str, int], alive: Callable[[], None]) -> Report:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import chain
 
 from dataprep import shard_buffer
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
@@ -17,7 +18,7 @@ from dataprep.job.worker import (
     ShardResult,
     ShardTask,
     chunks,
-    convert_chunk,
+    convert_items,
     make_shard,
 )
 from dataprep.ordered import in_order
@@ -88,10 +89,12 @@ class InProcess:
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
         threads = min(max(self._options.worker_count, source.concurrency), _MOST_THREADS)
-        work = partial(convert_chunk, source, policy=policy)
-        with closing(in_order(work, chunks(items), threads)) as converted:
-            for chunk in converted:
-                yield from chunk.outcomes
+
+        def convert(part: Sequence[Located]) -> list[Outcome]:
+            return list(convert_items(source, part, policy))
+
+        with closing(in_order(convert, chunks(items), threads)) as converted:
+            yield from chain.from_iterable(converted)
 
     def _made(self, task: ShardTask) -> ShardResult:
         threads = self._options.worker_count

@@ -1,8 +1,8 @@
 """One shard, from its source files to its receipt.
 
-``convert_items`` reads and converts samples in order; ``assemble`` writes their records, stores
-the shard and, last, its receipt. ``make_shard`` does both. Where a shard is shared among workers,
-each converts chunks of it (``convert_chunk``) and one assembles them.
+``convert_items`` reads and converts samples in order, ``encoded`` makes their records, ``assemble``
+stores the shard and, last, its receipt. ``make_shard`` does all of that. Where a shard is shared
+among workers, each makes chunks of it and one assembles them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
 from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.receipt import Place, Receipt, Row, Samples
-from dataprep.shard_buffer import ShardBuffer
+from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.imagefolder import promises_image
 from dataprep.stores import Store, leave
@@ -104,17 +104,14 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Converted samples on their way to the worker that assembles their shard."""
+    """Some samples of a shard in a row: what the receipt says of them, records by format."""
 
-    outcomes: tuple[Outcome, ...]
+    rows: list[Row]
+    records: dict[str, Records]
 
     def __sizeof__(self) -> int:
         """In bytes, so that Dask assembles a shard where most of it is."""
-        return sum(
-            len(found.data)
-            for found, _ in self.outcomes
-            if not isinstance(found, ImageError)  # those are small
-        )
+        return sum(len(records.data) for records in self.records.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +178,7 @@ def make_shard(
         if outcomes is None:
             outcomes = _converted_by(threads, task, report)
         with closing(outcomes):
-            return assemble(task, outcomes, storing)
+            return assemble(task, encoded(task, outcomes), storing)
 
 
 def _converted_by(threads: int, task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
@@ -196,14 +193,14 @@ def _converted_in_chunks(
 ) -> Generator[Outcome, None, None]:
     done = Progress()
 
-    def chunk(part: Sequence[Located]) -> Chunk:
-        return convert_chunk(task.source, part, task.policy)
+    def convert_part(part: Sequence[Located]) -> list[Outcome]:
+        return list(convert_items(task.source, part, task.policy))
 
-    with closing(in_order(chunk, chunks(located), threads)) as converted:
+    with closing(in_order(convert_part, chunks(located), threads)) as converted:
         for found, part in zip(converted, chunks(located), strict=True):
             done += progress_of(task.source, part, found)
             report(done)
-            yield from found.outcomes
+            yield from found
 
 
 def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Sequence[Located]]:
@@ -219,16 +216,11 @@ def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Seq
         yield items[start:]
 
 
-def convert_chunk(source: Source, items: Sequence[Located], policy: ImagePolicy) -> Chunk:
-    """Convert a few samples. Raises as ``convert_items``."""
-    return Chunk(tuple(convert_items(source, items, policy)))
-
-
-def progress_of(source: Source, items: Sequence[Located], chunk: Chunk) -> Progress:
-    """The progress that a chunk makes."""
+def progress_of(source: Source, items: Sequence[Located], outcomes: Sequence[Outcome]) -> Progress:
+    """The progress that samples make."""
     failed = sum(
         isinstance(found, ImageError) and _status(found, item.name, source) == "failed"
-        for item, (found, _) in zip(items, chunk.outcomes, strict=True)
+        for item, (found, _) in zip(items, outcomes, strict=True)
     )
     return Progress(len(items), sum(item.bytes for item in items), failed)
 
@@ -343,40 +335,56 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
     return data
 
 
+def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
+    """The records of a task's samples, a few dozen at a time."""
+    groups = _groups(task)
+    formats = [
+        (get_format(name), RecordOptions(offset, task.layout))
+        for name, offset in task.label_offsets
+    ]
+    located = [item.located for item in task.items]
+    names = escape_all([item.name for item in located])
+    found = zip(outcomes, enumerate(task.items, task.first_number), names, strict=True)
+    for size in map(len, chunks(located)):
+        rows, samples = [], []
+        for (converted, digest), (number, item), name in list(islice(found, size)):
+            if isinstance(converted, ImageError):
+                synset = groups[item.label][0]
+                rows.append(
+                    _row_without_record(task, number, item, name, synset, converted, digest)
+                )
+                continue
+            boxes: tuple[Box, ...] = ()
+            notes = converted.notes
+            if task.boxes is not None and item.annotated is not None:
+                boxes, notes = _boxes(task.boxes, item.annotated, item.label, converted)
+            group = groups[item.label]
+            samples.append(_sample(converted, number, item, group, boxes))
+            rows.append(_row(number, item, name, group[0], converted, digest, notes, len(boxes)))
+        yield Chunk(
+            rows,
+            {made.name: Records.of(made, options, samples) for made, options in formats},
+        )
+    next(found, None)  # there are no more outcomes, and their progress is told
+
+
 def assemble(
     task: ShardTask,
-    outcomes: Iterable[Outcome],
+    parts: Iterable[Chunk],
     storing: AbstractContextManager[object] | None = None,
 ) -> ShardResult:
-    """Write the records of a shard's samples, store the shard, then its receipt.
+    """Put the records of a shard together, store the shard, then its receipt.
 
     Raises:
         StoreError: it could not be stored.
         LeaseLost: another run may be writing there.
     """
-    buffers = [
-        ShardBuffer(get_format(name), RecordOptions(offset, task.layout))
-        for name, offset in task.label_offsets
-    ]
-    groups = _groups(task)
-    rows = []
-    number = task.first_number
-    names = escape_all([item.located.name for item in task.items])
-    for item, name, (found, digest) in zip(task.items, names, outcomes, strict=True):
-        label = item.label
-        escaped = groups[label][0]
-        if isinstance(found, ImageError):
-            rows.append(_row_without_record(task, number, item, name, escaped, found, digest))
-        else:
-            boxes: tuple[Box, ...] = ()
-            notes = found.notes
-            if task.boxes is not None and item.annotated is not None:
-                boxes, notes = _boxes(task.boxes, item.annotated, label, found)
-            sample = _sample(found, number, item, groups[label], boxes)
-            for buffer in buffers:
-                buffer.write(sample)
-            rows.append(_row(number, item, name, escaped, found, digest, notes, len(boxes)))
-        number += 1
+    buffers = [ShardBuffer(get_format(name)) for name, _ in task.label_offsets]
+    rows: list[Row] = []
+    for part in parts:
+        rows += part.rows
+        for buffer in buffers:
+            buffer.append(part.records[buffer.format.name])
     samples = _with_places(rows, buffers)
     place = (task.split, task.shard, task.shards)
     with storing or nullcontext():

@@ -11,7 +11,7 @@ from crc32c import crc32c
 
 from dataprep import shard_buffer
 from dataprep.formats import IndexEntry, RecordOptions, Sample, format_names, get_format
-from dataprep.shard_buffer import ShardBuffer
+from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.stores.memory import MemoryStore
 
 PLACE = ("train", 1, 4)
@@ -20,9 +20,10 @@ IMAGES = [bytes([number]) * size for number, size in enumerate((40_000, 1, 900_0
 
 def filled(name: str) -> ShardBuffer:
     """A shard of these images."""
-    buffer = ShardBuffer(get_format(name), RecordOptions())
-    for number, image in enumerate(IMAGES):
-        buffer.write(Sample(image, label=number, number=number))
+    buffer = ShardBuffer(get_format(name))
+    samples = [Sample(image, label=number, number=number) for number, image in enumerate(IMAGES)]
+    for part in (samples[:1], [], samples[1:]):
+        buffer.append(Records.of(get_format(name), RecordOptions(), part))
     return buffer
 
 
