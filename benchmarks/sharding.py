@@ -147,8 +147,13 @@ def few(photos: str, rounds: int) -> None:
     print(json.dumps({"2 workers beside 1": statistics.median(ratios)}))
 
 
+_PERIODS = ("admin.tick.interval", "admin.system-monitor.interval")
+"""Of what every Dask worker does beside its tasks: 64 of them would keep two cores busy."""
+
+
 def simulated(photos: str) -> None:
     """33 shards on 64 workers: conversion seconds / (workers x seconds from first to last)."""
+    import dask
     from distributed import LocalCluster
 
     import dataprep
@@ -171,6 +176,8 @@ def simulated(photos: str) -> None:
         first.write_bytes(data[: len(data) // 20])
         for number in range(1, images):
             os.link(first, first.with_name(f"{number}.JPEG"))
+        dask.config.set({"distributed.worker.profile.enabled": False})
+        dask.config.set({f"distributed.{name}": "2s" for name in _PERIODS})
         cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

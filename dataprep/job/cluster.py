@@ -10,7 +10,7 @@ import os
 import secrets
 import threading
 import warnings
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -228,8 +228,7 @@ class _Run:
         self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
         self._shards: dict[str, ShardTask] = {}
         self._isolated: set[str] = set()
-        self._chunks: dict[str, str] = {}  # to the name of their shard
-        self._unconverted: Counter[str] = Counter()  # chunks that are left, by shard
+        self._chunks: set[str] = set()
         self._numbers = itertools.count()
 
     def run(self) -> None:
@@ -242,7 +241,7 @@ class _Run:
             for future in running:
                 self._cluster.require_heard()
                 if future.key in self._chunks:
-                    self._converted(self._chunks.pop(future.key))
+                    self._chunks.remove(future.key)
                 else:
                     running.update(self._finished(future))
                 future.release()
@@ -260,15 +259,10 @@ class _Run:
             if self._whole:
                 futures.append(self._submit_whole(self._whole.popleft()()))
                 continue
-            if not self._split or len(self._unconverted) >= self._most_open():
+            if not self._split or len(self._chunks) >= 2 * self._workers:
                 break
             futures += self._submit_split(self._split.popleft()())
         return futures
-
-    def _most_open(self) -> int:
-        """By the chunks that their shards have left: as many as workers, and two shards more."""
-        left = max(self._unconverted.values(), default=self._workers)
-        return int(self._workers // left + 2)
 
     def _submit_whole(self, task: ShardTask) -> Any:
         return self._submit(task, partial(dask_tasks.whole_shard, task))
@@ -295,8 +289,7 @@ class _Run:
             priority=-task.shard,
             retries=self._cluster.options.retries,
         )
-        self._chunks.update((future.key, task.name) for future in futures)
-        self._unconverted[task.name] = len(futures)
+        self._chunks.update(future.key for future in futures)
         return [*futures, self._submit(task, partial(dask_tasks.assembled_shard, task), futures)]
 
     def _submit(self, task: ShardTask, work: partial[Any], parts: Sequence[Any] = ()) -> Any:
@@ -319,11 +312,6 @@ class _Run:
         It gives these to workers by priority when they are free; others at once.
         """
         return f"{work}-{name}-{self._cluster.name}-{next(self._numbers)}"
-
-    def _converted(self, shard: str) -> None:
-        self._unconverted[shard] -= 1
-        if not self._unconverted[shard]:
-            del self._unconverted[shard]
 
     def _finished(self, future: Any) -> list[Any]:
         """Pass the result on, or submit the shard again if workers died over it."""
