@@ -32,7 +32,7 @@ class Records(NamedTuple):
     crcs: list[int]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """Pickled without a copy of the data, where the other end takes it that way (PEP 574)."""
+        """Pickle without copying the data, where the receiver supports it (PEP 574)."""
         return Records, (PickleBuffer(self.data), self.lengths, self.crcs)
 
     @classmethod
@@ -141,14 +141,14 @@ _idle: list[mmap.mmap] = []
 
 
 def release() -> None:
-    """Give the memory of finished shards back, when the last one is made."""
+    """Free the memory that is kept for further shards."""
     _idle.clear()
 
 
 def _mapped(size: int) -> mmap.mmap:
     """Anonymous memory, of which only what is written to is taken.
 
-    In pages of usual size: huge ones take a virtual machine several times as long to get, where
-    its host has to give them.
+    Huge pages are not used: on a virtual machine whose host takes freed memory back, the first
+    write to them takes several times as long.
     """
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -77,7 +77,7 @@ class Cluster:
         self._open = contextlib.ExitStack()
         if not (options.scheduler or options.cluster):
             allow_open_files(options.worker_count)
-            begin_imports()  # which takes a second, while the caller lists the source
+            begin_imports()  # takes a second; meanwhile the caller lists the source
 
     def begin(self) -> Future[Any]:
         """Start, or connect, while the caller does something else: the client that will be."""
@@ -223,7 +223,7 @@ class _Run:
         known = client.scheduler_info(n_workers=-1)["workers"].values()
         self._workers = max(sum(worker["nthreads"] for worker in known), 1)
         whole = max(0, len(tasks) - self._workers)
-        # Of the last photos, a dozen chunks a worker: fewer leave some idle, more cost time.
+        # With fewer chunks some workers are idle at the end; each chunk costs Dask some time.
         self._chunks_a_shard = _CHUNKS_A_WORKER * self._workers / max(len(tasks) - whole, 1)
         self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
         self._shards: dict[str, ShardTask] = {}
@@ -307,9 +307,10 @@ class _Run:
         )
 
     def _key(self, work: str, name: str) -> str:
-        """Begins with the kind of task: only tasks of a kind that needs no other does Dask queue.
+        """A key that begins with the kind of task, by which Dask groups tasks.
 
-        It gives these to workers by priority when they are free; others at once.
+        Dask gives tasks of a group to free workers in order of priority only if the group depends
+        on no other tasks.
         """
         return f"{work}-{name}-{self._cluster.name}-{next(self._numbers)}"
 

@@ -237,7 +237,7 @@ def convert_items(
     """
     progress = _Reported(report or (lambda progress: None))
     files = contents(source, items, policy.max_source_bytes)
-    # Many are read, then converted, then written: code in the processor's caches runs faster.
+    # First all of a batch is read, then all of it is converted: Python's code stays in the caches.
     for batch in chunks(items):
         read = []
         for data in islice(files, len(batch)):
@@ -255,7 +255,7 @@ def convert_items(
 
 
 class _Reported:
-    """Adds up the progress of some samples, and tells of it from time to time."""
+    """Adds up the progress of samples and reports it twice a second."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -336,7 +336,7 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
 
 
 def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
-    """The records of a task's samples, a few dozen at a time."""
+    """Encode the records of a task's samples, a few dozen at a time."""
     groups = _groups(task)
     formats = [
         (get_format(name), RecordOptions(offset, task.layout))
@@ -365,7 +365,7 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             rows,
             {made.name: Records.of(made, options, samples) for made, options in formats},
         )
-    next(found, None)  # there are no more outcomes, and their progress is told
+    next(found, None)  # runs the generator to its end, where it reports the rest of the progress
 
 
 def assemble(
