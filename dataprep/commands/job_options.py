@@ -65,7 +65,7 @@ def _job(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes; small jobs run on threads. (default: one a processor)"),
+        typer.Option(help="Worker processes. (default: one per CPU)"),
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="A running Dask cluster: tcp://host:8786.")
