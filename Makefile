@@ -7,6 +7,9 @@ FAST = not (slow or process or s3 or frameworks or browser or fuzz)
 # without its dependencies and runs on NumPy 2 with the names that it misses put back.
 OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 13)))' 2>/dev/null)
 
+# The two environments are installed at the same time.
+MAKEFLAGS += --jobs=2
+
 .PHONY: demo test test-all check bench clean help
 .DEFAULT_GOAL := help
 
