@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -51,13 +52,14 @@ def killed(arguments: list[str | Path], kills: int, chance: Random, *, driver: b
         with Running(*arguments) as running:
             time.sleep(chance.uniform(0, ROUND_S))
             workers = running.workers()
-            if workers:
-                os.kill(chance.choice(workers), signal.SIGKILL)
-                time.sleep(chance.uniform(0, 1))
-            if driver and chance.random() < 0.5:
-                running.send_group(signal.SIGKILL)
-            elif not running.ended:
-                running.send(signal.SIGKILL if driver else signal.SIGINT)
+            with suppress(ProcessLookupError):  # the job may end meanwhile
+                if workers:
+                    os.kill(chance.choice(workers), signal.SIGKILL)
+                    time.sleep(chance.uniform(0, 1))
+                if driver and chance.random() < 0.5:
+                    running.send_group(signal.SIGKILL)
+                else:
+                    running.send(signal.SIGKILL if driver else signal.SIGINT)
             ended = running.finish()
             assert ended.code in (0, 130, -signal.SIGKILL), ended.err
     done = commandline.dataprep(*arguments)
