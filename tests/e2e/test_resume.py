@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping
@@ -129,14 +130,22 @@ class TestComplete:
         }
         assert made == {f"tfrecord/train-{i:05}-of-00011" for i in missing}
 
-    def test_a_shard_removed_with_its_receipt(
-        self, tree: Path, output: Path, shard: Shard, reference: Mapping[str, object]
+    @pytest.mark.smoke
+    @pytest.mark.parametrize("left", ["shortened", "receipt", "nothing"])
+    def test_a_shard_that_is_damaged(
+        self, tree: Path, output: Path, shard: Shard, reference: Mapping[str, object], left: str
     ) -> None:
-        """A shard that is gone together with its receipt comes back."""
-        (output / "receipts/train-00004-of-00011.json").unlink()
-        (output / "recordio/train-00004-of-00011.rec").unlink()
+        """A shard that is shortened, or gone with or without its receipt, is made again."""
+        damaged = output / "recordio/train-00004-of-00011.rec"
+        if left == "shortened":
+            os.truncate(damaged, damaged.stat().st_size - 8)
+        else:
+            damaged.unlink()
+        if left == "nothing":
+            (output / "receipts/train-00004-of-00011.json").unlink()
         (output / "train.manifest.json").unlink()
-        assert shard("--source", tree, "--output", output, *JOB).code == 0
+        done = shard("--source", tree, "--output", output, *JOB, "--json")
+        assert only_split(done)["made_shards"] == 1
         assert comparable(objects(output)) == reference
 
 

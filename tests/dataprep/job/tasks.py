@@ -196,7 +196,7 @@ def make_tasks(
             ],
             label_space=space,
             policy=ImagePolicy(mode="short", size=48),
-            label_offsets=(("tfrecord", 1),),
+            label_offsets=(("tfrecord", 1), ("recordio", 0)),  # whose ids show the numbers
             source=source,
             store=store,
         )
