@@ -151,6 +151,7 @@ class TestProcesses:
         assert objects(store) == {}
         assert any("workers died over train-00000-of-00001" in x for x in runner.announced)
 
+    @pytest.mark.smoke
     @pytest.mark.parametrize("shards_in_all", [1, 2, 6])
     def test_shards_that_are_converted_in_chunks(
         self,
