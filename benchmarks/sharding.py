@@ -10,7 +10,9 @@ px, quality 95, both formats). The shard phase lasts from the job file, when all
 the workers are there, to the last receipt; the command from its start to its end. With
 ``--im2rec``, the Python of an environment with MXNet, its ``im2rec.py`` runs in turn as well,
 beside a job that writes RecordIO alone. ``few`` makes one shard of 1,600 photos with 1 and with 2
-workers. ``simulated`` makes 33 shards on 64 workers that sleep 50 ms a photo in this process.
+workers. ``simulated`` makes 33 shards on 64 workers of this process that sleep 50 ms a photo.
+``busy`` is the share of their time that they spend in conversion, ``asleep`` the same without
+waiting for the interpreter, which they share here.
 """
 
 from __future__ import annotations
@@ -162,12 +164,12 @@ def simulated(photos: str) -> None:
     workers, images, sleep_s = 64, 50_000, 0.05
     data = next(Path(photos).rglob("*.JPEG")).read_bytes()
     converted = dataprep.convert(data, dataprep.ImagePolicy(size=256))
-    spans: list[float] = []
+    spans: list[tuple[float, float]] = []
 
     def slow(*_: object, **__: object) -> dataprep.Converted:
-        spans.append(time.perf_counter())
+        started_s = time.perf_counter()
         time.sleep(sleep_s)
-        spans.append(time.perf_counter())
+        spans.append((started_s, time.perf_counter()))
         return converted
 
     with output() as folder:
@@ -209,8 +211,10 @@ def simulated(photos: str) -> None:
             dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())  # type: ignore[arg-type]
         shards = len(list(Path(folder, "out", "receipts").iterdir()))
     busy = sleep_s * len(spans) / 2
-    seconds = max(spans) - min(spans)
-    print(json.dumps({"shards": shards, "busy": busy / (workers * seconds), "seconds": seconds}))
+    seconds = max(end for _, end in spans) - min(start for start, _ in spans)
+    busy = sum(end - start for start, end in spans) / (workers * seconds)
+    asleep = sleep_s * len(spans) / (workers * seconds)
+    print(json.dumps({"shards": shards, "busy": busy, "asleep": asleep, "seconds": seconds}))
 
 
 def ratio(reference: list[float], ours: list[float]) -> float:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -32,7 +34,7 @@ from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
 from dataprep.plan import MAX_SHARD_BYTES
-from dataprep.receipt import Place, Receipt, Row, Samples
+from dataprep.receipt import Place, Receipt, Row, Samples, StoredShard
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.imagefolder import promises_image
@@ -387,12 +389,19 @@ def assemble(
             buffer.append(part.records[buffer.format.name])
     samples = _with_places(rows, buffers)
     place = (task.split, task.shard, task.shards)
+
+    def put(buffer: ShardBuffer) -> StoredShard:
+        entries = _entries(samples, buffer.format.name, dict(task.label_offsets))
+        return buffer.put(task.store, place, entries)
+
     with storing or nullcontext():
-        stored = {}
-        while buffers:
-            buffer = buffers.pop(0)  # each gives up its memory once it is stored
-            entries = _entries(samples, buffer.format.name, dict(task.label_offsets))
-            stored[buffer.format.name] = buffer.put(task.store, place, entries)
+        # While one format waits for the store, the next one is hashed and written.
+        with ThreadPoolExecutor(len(buffers)) as pool:
+            puts = {
+                buffer.format.name: pool.submit(copy_context().run, put, buffer)
+                for buffer in buffers
+            }
+        stored = {name: future.result() for name, future in puts.items()}
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, samples)
         encoded = receipt.to_json()
         leave.require()
