@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,9 +82,9 @@ class DeadlyStore(LocalStore):
 
 
 class CrowdedStore(LocalStore):
-    """Notes in ``crowd`` how many puts are under way at once, in any process.
+    """Notes in ``crowd`` how many TFRecord shards are being stored at once, in any process.
 
-    A put of a shard stays until ``wanted`` are under way, or for a moment.
+    Storing one takes until ``wanted`` are being stored, or a moment.
     """
 
     def __init__(self, root: Path, crowd: Path, wanted: int) -> None:
@@ -94,17 +93,16 @@ class CrowdedStore(LocalStore):
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store, slowly."""
-        here = self.crowd / f"{os.getpid()}-{threading.get_ident()}"
+        if not key.startswith("tfrecord/"):
+            return super().put(key, data)
+        here = self.crowd / key.replace("/", "_")
         here.touch()
         try:
             deadline_s = time.monotonic() + 0.3
-            while True:
+            count = 0
+            while count < self.wanted and time.monotonic() < deadline_s:
                 count = len(list(self.crowd.iterdir()))
                 (self.crowd.parent / f"seen-{count}").touch()
-                if not key.startswith("tfrecord/") or count >= self.wanted:
-                    break
-                if time.monotonic() > deadline_s:
-                    break
                 time.sleep(0.01)
             return super().put(key, data)
         finally:
