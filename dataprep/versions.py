@@ -31,11 +31,14 @@ def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
 
 
 def resizer() -> str:
-    """Name and version of the library that resizes here: the one that ``image.resize`` imports."""
+    """The library that resizes here: the one that ``image.resize`` imports.
+
+    NumPy without its version: it adds whole numbers.
+    """
     try:
         import cykooz_resizer  # noqa: F401  here, since it brings Pillow
     except ImportError:
-        return f"pillow {version('pillow')}"
+        return "numpy"
     return f"cykooz-resizer {version('cykooz-resizer')}"
 
 
@@ -49,10 +52,9 @@ def other_resizer(planned: Mapping[str, str]) -> str:
     wanted = planned.get(_RESIZER, known)
     if wanted == here:
         return ""
-    remedy = f"install {wanted}" if wanted.startswith("cykooz") else "uninstall cykooz-resizer"
     return (
-        f"planned with the resizer {wanted}, but {platform.node()} has {here}, which makes other "
-        f"pixels: {remedy} there, or use only machines with {wanted}"
+        f"planned with the resizer {wanted}, but {platform.node()} has {here}: a job keeps to one "
+        f"resizer; use machines with {wanted}"
     )
 
 

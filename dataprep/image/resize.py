@@ -3,8 +3,8 @@
 The filters, all of them antialiased:
 
 ``bicubic``, the default, and ``bilinear``: convolution with a kernel as wide as the reduction, by
-the vector instructions of ``cykooz-resizer``. Where that has no wheel (Linux on ARM) Pillow does
-it, slower and with slightly other pixels: ``versions.resizer`` says which of them it is.
+the vector instructions of ``cykooz-resizer``. Where that has no wheel (Linux on ARM) NumPy's
+products of matrices give the same pixels, a little slower.
 ``area``: the mean of the area that a pixel covers.
 ``lanczos``: Pillow's, with 3 lobes.
 
@@ -41,10 +41,11 @@ cv2.setNumThreads(1)
 
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # four channels that mean nothing to each other
 _ROWS_AT_A_TIME = 256
-_PILLOW = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
-REDUCIBLE = frozenset(_PILLOW)
-"""Filters that may be given an image that a decoder has scaled down already."""
 _CYKOOZ = {"bilinear": "bilinear", "bicubic": "catmull_rom"}
+REDUCIBLE = frozenset(_CYKOOZ)
+"""Filters that may be given an image that a decoder has scaled down already."""
+_BAND = 16  # target rows
+_MOST_BITS = 21
 # Each has a buffer and a lock: one for each thread that resizes at the same time.
 _idle: list[Any] = []
 
@@ -113,7 +114,7 @@ def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
     if filter == "lanczos":
         return _lanczos(pixels, width, height)
     if cykooz_resizer is None:
-        return _by_pillow(pixels, width, height, filter)
+        return _by_numpy(pixels, width, height, filter)
     return _by_cykooz(pixels, width, height, filter)
 
 
@@ -149,31 +150,85 @@ def _cykooz_options(filter: str) -> Any:
     return cykooz_resizer.ResizeOptions(resize_alg=algorithm, use_alpha=False).rust_options
 
 
-def _by_pillow(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
-    """Scale down, then across, in the order of cykooz-resizer: hardly a pixel differs from its.
+def _by_numpy(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    """Scale down, then across: the weights, the order and the rounding of cykooz-resizer.
 
-    Across is down of the transposed image: Pillow scales rows faster than columns.
+    Across is down of the transposed image.
     """
-    if pixels.shape[2] == 3:
+    channels = pixels.shape[2]
+    if channels == 3:
         packed: Pixels = np.asarray(cv2.cvtColor(bgrx(pixels), cv2.COLOR_BGRA2RGB))
     else:
         packed = np.ascontiguousarray(pixels)
-    channels = packed.shape[2]
-    down: Any = cv2.transpose(_rows(packed, height, filter))
-    across: Any = cv2.transpose(_rows(down.reshape(-1, height, channels), width, filter))
+    down: Any = cv2.transpose(_down(packed, height, filter))
+    across: Any = cv2.transpose(_down(down.reshape(-1, height, channels), width, filter))
     return np.asarray(across).reshape(height, width, channels)
 
 
-def _rows(pixels: Pixels, height: int, filter: str) -> Pixels:
-    """Scale along the first axis; the bytes of a row pass Pillow as pixels of four."""
+def _down(pixels: Pixels, height: int, filter: str) -> Pixels:
+    """Scale along the first axis, a few rows at a time, by products of matrices.
+
+    Weights and sums are whole multiples of a power of two that fit the type's mantissa, so that
+    every sum is exact, whatever its order.
+    """
     rows = pixels.reshape(len(pixels), -1)
-    used = rows.shape[1]
-    if used % 4:
-        rows = np.pad(rows, ((0, 0), (0, -used % 4)))
-    size = rows.shape[1] // 4, len(rows)
-    image = Image.frombuffer("CMYK", size, rows, "raw", "CMYK", 0, 1)
-    scaled = np.asarray(image.resize((size[0], height), _PILLOW[filter])).reshape(height, -1)
-    return np.ascontiguousarray(scaled[:, :used]).reshape(height, *pixels.shape[1:])
+    scaled: Pixels = np.empty((height, rows.shape[1]), np.uint8)
+    above_half, bands = _weights(len(rows), height, filter)
+    for at, source, weights in bands:
+        sums: Any = np.matmul(weights, rows[source].astype(weights.dtype))
+        # OpenCV rounds to the nearest number, and halves up because of what is added.
+        cv2.addWeighted(sums, 1, sums, 0, above_half, scaled[at], dtype=cv2.CV_8U)
+    return scaled.reshape(height, *pixels.shape[1:])
+
+
+@lru_cache(maxsize=1024)
+def _weights(
+    source: int, target: int, filter: str
+) -> tuple[float, list[tuple[slice, slice, NDArray[np.floating]]]]:
+    """Bands of target rows, the source rows of each, and the weights of these.
+
+    As fast_image_resize 5 has them (convolution/mod.rs, convolution/optimisations.rs): those of a
+    row add up to 1, and are then rounded to 16 bits with a sign. The number is less than the least
+    difference of two sums.
+    """
+    kernel, support = _KERNELS[filter]
+    scale = source / target
+    stretch = max(scale, 1.0)
+    centers = (np.arange(target) + 0.5) * scale
+    first = np.maximum(np.floor(centers - support * stretch), 0).astype(np.int64)
+    last = np.minimum(np.ceil(centers + support * stretch), source).astype(np.int64)
+    taps = first + np.arange((last - first).max())[:, np.newaxis]
+    weights = kernel(np.abs((taps - (centers - 0.5)) * (1.0 / stretch))) * (taps < last)
+    weights /= np.add.reduce(weights, axis=0)  # one after the other
+    bits = next(n for n in range(_MOST_BITS + 1) if weights.max() * 2 ** (n + 1) + 0.5 >= 2**15)
+    whole = np.trunc(weights * 2**bits + np.copysign(0.5, weights))
+    exact = bits < 16 and 255 * np.abs(whole).sum(axis=0).max() < 2**24
+    kind = np.float32 if exact else np.float64
+    bands = []
+    for start in range(0, target, _BAND):
+        at = slice(start, min(start + _BAND, target))
+        rows = slice(int(first[at].min()), int(last[at].max()))
+        band = np.zeros((at.stop - start, rows.stop - rows.start), kind)
+        for row, column in enumerate(range(at.start, at.stop)):
+            used = slice(first[column] - rows.start, last[column] - rows.start)
+            band[row, used] = whole[: last[column] - first[column], column] / 2**bits
+        bands.append((at, rows, band))
+    return 0.5 / 2**bits, bands
+
+
+def _triangle(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(1.0 - distance, 0.0)
+
+
+def _catmull_rom(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Keys' cubic with a = -0.5 (IEEE Transactions on Acoustics 29, 1981)."""
+    x = distance
+    near = (1.5 * x - 2.5) * x * x + 1.0
+    far = (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
+    return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+
+_KERNELS = {"bilinear": (_triangle, 1.0), "bicubic": (_catmull_rom, 2.0)}
 
 
 def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:

@@ -6,7 +6,6 @@ import json
 import platform
 import subprocess
 import sys
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,7 +27,6 @@ sys.argv[0] = "dataprep"
 main()
 """
 """The program on a machine that has no cykooz-resizer."""
-BY_PILLOW = f"pillow {version('pillow')}"
 
 
 def test_the_processor_is_told_where_it_matters() -> None:
@@ -50,7 +48,7 @@ def test_another_processor_is_refused() -> None:
 
 
 def without_cykooz(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The outcome of the program where Pillow resizes."""
+    """The outcome of the program where NumPy resizes."""
     return subprocess.run(
         [sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, check=False
     )
@@ -76,14 +74,14 @@ def command(config: dataprep.ShardConfig) -> list[str]:
     return ["shard", *paths, "--size", "64", "--set", "dask.processes=false"]
 
 
-def test_without_cykooz_resizer_pillow_resizes(config: dataprep.ShardConfig) -> None:
-    """The job is done, and its file, its manifest and --version name Pillow."""
+def test_without_cykooz_resizer_numpy_resizes(config: dataprep.ShardConfig) -> None:
+    """The job is done, and its file, its manifest and --version name NumPy."""
     done = without_cykooz(*command(config))
     assert done.returncode == 0, done.stderr
     for name in ("train.job.json", "train.manifest.json"):
         found = json.loads(Path(config.output, name).read_bytes())
-        assert found["versions"]["resizer"] == BY_PILLOW
-    assert without_cykooz("--version").stdout.endswith(f"(resizer: {BY_PILLOW})\n")
+        assert found["versions"]["resizer"] == "numpy"
+    assert without_cykooz("--version").stdout.endswith("(resizer: numpy)\n")
 
 
 @WITH_CYKOOZ
@@ -96,12 +94,12 @@ def test_a_job_is_not_resumed_with_another_resizer(config: dataprep.ShardConfig)
         done = without_cykooz(*command(config), *more)
         assert done.returncode == 2
         assert f"planned with the resizer {resizer()}, but" in done.stderr
-        assert f"has {BY_PILLOW}" in done.stderr
-        assert f"install {resizer()}" in done.stderr
+        assert "has numpy" in done.stderr
+        assert f"use machines with {resizer()}" in done.stderr
         assert "another --output or with --overwrite" in done.stderr
     assert sorted(Path(config.output).rglob("*")) == before
     assert without_cykooz(*command(config), "--overwrite").returncode == 0
-    with pytest.raises(OutputConflict, match=f"planned with the resizer {BY_PILLOW}, but"):
+    with pytest.raises(OutputConflict, match="planned with the resizer numpy, but"):
         dataprep.shard(config)
 
 
@@ -110,8 +108,8 @@ def test_a_worker_with_another_resizer_is_refused() -> None:
     """Workers of one job resize alike; earlier versions had the pixels of cykooz-resizer."""
     others = [(name, value) for name, value in determining() if name != "resizer"]
     require_versions(tuple(others))
-    with pytest.raises(JobError, match=f"planned with the resizer {BY_PILLOW}, but .* has cykooz"):
-        require_versions((*others, ("resizer", BY_PILLOW)))
+    with pytest.raises(JobError, match=r"planned with the resizer numpy, but .* has cykooz"):
+        require_versions((*others, ("resizer", "numpy")))
 
 
 @WITH_CYKOOZ
