@@ -47,8 +47,8 @@ class DaskOptions(BaseModel):
     cluster_args: dict[str, Any] = {}
     """What it is called with."""
 
-    dashboard: str = "127.0.0.1:8787"
-    """Where Dask's dashboard listens."""
+    dashboard: str | None = None
+    """Where Dask's dashboard listens, as in `127.0.0.1:8787`. (default: no dashboard)"""
 
     max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
     """Shards that all workers store at a time."""

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
 from multiprocessing import util
 from typing import Any
 
@@ -63,10 +62,17 @@ _SHORT_LOGS = {"distributed.admin.low-level-log-length": 10}
 
 
 class Cluster:
-    """A Dask cluster: started here, made by a configured class, or already running."""
+    """A Dask cluster: started here, made by a configured class, or already running.
+
+    Worker processes started here have ``modules`` imported when they begin.
+    """
 
     def __init__(
-        self, options: DaskOptions, report: Report, announce: Callable[[str], None]
+        self,
+        options: DaskOptions,
+        report: Report,
+        announce: Callable[[str], None],
+        modules: Sequence[str] = (),
     ) -> None:
         self.options = options
         self.announce = announce
@@ -77,7 +83,7 @@ class Cluster:
         self._open = contextlib.ExitStack()
         if not (options.scheduler or options.cluster):
             allow_open_files(options.worker_count)
-            begin_imports()  # takes a second; meanwhile the caller lists the source
+            begin_imports(modules)  # takes a second; meanwhile the caller lists the source
 
     def begin(self) -> Future[Any]:
         """Start, or connect, while the caller does something else: the client that will be."""
@@ -265,17 +271,19 @@ class _Run:
         return futures
 
     def _submit_whole(self, task: ShardTask) -> Any:
-        return self._submit(task, partial(dask_tasks.whole_shard, task))
+        return self._submit(task, dask_tasks.whole_shard)
 
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
         samples = max(_FEWEST_SAMPLES, math.ceil(len(task.items) / self._chunks_a_shard))
         starts = range(0, len(task.items), samples)
         parts = [
-            replace(
-                task,
-                items=task.items[start : start + samples],
-                first_number=task.first_number + start,
+            dask_tasks.packed(
+                replace(
+                    task,
+                    items=task.items[start : start + samples],
+                    first_number=task.first_number + start,
+                )
             )
             for start in starts
         ]
@@ -290,13 +298,14 @@ class _Run:
             retries=self._cluster.options.retries,
         )
         self._chunks.update(future.key for future in futures)
-        return [*futures, self._submit(task, partial(dask_tasks.assembled_shard, task), futures)]
+        return [*futures, self._submit(task, dask_tasks.assembled_shard, futures)]
 
-    def _submit(self, task: ShardTask, work: partial[Any], parts: Sequence[Any] = ()) -> Any:
-        key = self._key(work.func.__name__, task.name)
+    def _submit(self, task: ShardTask, work: Callable[..., Any], parts: Sequence[Any] = ()) -> Any:
+        key = self._key(work.__name__, task.name)
         self._shards[key] = task
         return self._client.submit(
             work,
+            dask_tasks.packed(replace(task, items=()) if parts else task),
             self._uploads,
             self._cluster.name,
             *parts,
@@ -329,7 +338,7 @@ class _Run:
         )
         self._cluster.tally.forget(task.name)
         self._isolated.add(task.name)
-        return [self._submit(task, partial(dask_tasks.isolated_shard, task))]
+        return [self._submit(task, dask_tasks.isolated_shard)]
 
 
 def require_reachable(options: DaskOptions) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dataprep.errors import DataprepError, JobError, SampleLost
 from dataprep.execution import SampleLimit
@@ -46,10 +46,24 @@ _BETWEEN_REPORTS_S = 1.0
 _SHORTEST_S = 1e-6
 
 
-def whole_shard(task: ShardTask, uploads: int, topic: str) -> ShardResult:
-    """Make a shard. Its store and progress are as ``topic`` names them, for all workers."""
+def packed(task: ShardTask) -> bytes:
+    """Pickle a task once: Dask would do it, undo it and do it again in the driver."""
+    from distributed.protocol.pickle import dumps
+
+    return cast(bytes, dumps(task))
+
+
+def _unpacked(task: bytes) -> ShardTask:
+    from distributed.protocol.pickle import loads
+
+    return cast(ShardTask, loads(task))
+
+
+def whole_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
+    """Make a shard, the ``packed`` task; ``topic`` names upload slots and progress."""
 
     def make(worker: Any) -> ShardResult:
+        task = _unpacked(shard)
         with _watchdog(worker, task.limit) as alive, _storing(worker, topic, uploads) as storing:
             return make_shard(task, _report(worker, topic, (task.name, WHOLE), alive), storing)
 
@@ -74,10 +88,11 @@ def outcomes(
     return _run(convert)
 
 
-def chunks(task: ShardTask, number: int, topic: str) -> list[Chunk]:
-    """Convert the samples of ``task``, a part of a shard; ``number`` tells its parts apart."""
+def chunks(part: bytes, number: int, topic: str) -> list[Chunk]:
+    """Convert the samples of a part of a shard, ``packed``; ``number`` identifies the part."""
 
     def convert(worker: Any) -> list[Chunk]:
+        task = _unpacked(part)
         require_versions(task.versions)
         with _watchdog(worker, task.limit) as alive:
             report = _report(worker, topic, (task.name, number), alive)
@@ -87,12 +102,11 @@ def chunks(task: ShardTask, number: int, topic: str) -> list[Chunk]:
     return _run(convert)
 
 
-def assembled_shard(
-    task: ShardTask, uploads: int, topic: str, *parts: Sequence[Chunk]
-) -> ShardResult:
+def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chunk]) -> ShardResult:
     """Make a shard from its chunks."""
 
     def make(worker: Any) -> ShardResult:
+        task = _unpacked(shard)
         require_versions(task.versions)
         with _storing(worker, topic, uploads) as storing, leave.writing_while(task.permit):
             return assemble(task, chain.from_iterable(parts), storing)
@@ -100,7 +114,7 @@ def assembled_shard(
     return _run(make)
 
 
-def isolated_shard(task: ShardTask, uploads: int, topic: str) -> ShardResult | SampleLost:
+def isolated_shard(shard: bytes, uploads: int, topic: str) -> ShardResult | SampleLost:
     """Make a shard, each image converted in a process of its own.
 
     A sample that cannot be blamed on its content is returned as the error: Dask would retry.
@@ -108,6 +122,7 @@ def isolated_shard(task: ShardTask, uploads: int, topic: str) -> ShardResult | S
     from dataprep.job.isolate import isolated_outcomes
 
     def make(worker: Any) -> ShardResult | SampleLost:
+        task = _unpacked(shard)
         report = _report(worker, topic, (task.name, WHOLE), lambda: None)
         located = [item.located for item in task.items]
         outcomes = isolated_outcomes(task.source, located, task.policy, task.limit, report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from dataprep.config import ShardConfig
 from dataprep.execution import DaskOptions, SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job import socket_folder
@@ -48,17 +49,18 @@ class Engine(Protocol):
         ...
 
 
-def engine_of(options: DaskOptions, report: Report, announce: Callable[[str], None]) -> Engine:
-    """The engine that the options ask for.
+def engine_of(config: ShardConfig, report: Report, announce: Callable[[str], None]) -> Engine:
+    """The engine that the config asks for.
 
     Raises:
         ConfigError: in a worker that imports the main script, which has no guard.
     """
     refuse_while_main_is_imported()
     socket_folder.sweep()
-    if not uses_workers(options):
-        return InProcess(options, report)
-    return Cluster(options, report, announce)
+    if not uses_workers(config.dask):
+        return InProcess(config.dask, report)
+    on_s3 = "s3://" in config.source or "s3://" in config.output
+    return Cluster(config.dask, report, announce, ["boto3"] if on_s3 else [])
 
 
 def uses_workers(options: DaskOptions) -> bool:

@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import forkserver, process, resource_tracker
 
 from dataprep.errors import ConfigError, JobError
@@ -31,15 +31,17 @@ MALLOC = {
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-def begin_imports() -> None:
+def begin_imports(modules: Sequence[str] = ()) -> None:
     """Start that process, unless this one has such a process already; nothing is waited for.
+
+    ``modules`` are imported as well.
 
     Raises:
         ConfigError: this process is a fork of one that has it.
     """
     _refuse_a_fork()
     _import_no_stdin()
-    multiprocessing.set_forkserver_preload([_IMPORTED])
+    multiprocessing.set_forkserver_preload([_IMPORTED, *modules])
     resource_tracker.ensure_running()  # up to Python 3.12 its start lets interrupts through
     socket_folder.hold()
     with interrupts_held(), _environment({**_ONE_THREAD, **os.environ, **MALLOC}):

@@ -58,7 +58,7 @@ def each_split(
     require_reachable(checked(config).dask)
     with (
         ExitStack() as running,  # leases end last, after those who work under them
-        closing(engine_of(config.dask, display.advance, display.note)) as engine,
+        closing(engine_of(config, display.advance, display.note)) as engine,
     ):
         prepared = prepare(
             config,
@@ -93,7 +93,7 @@ def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Ite
     require_reachable(checked(config).dask)
     with (
         ExitStack() as running,  # leases end last, after those who work under them
-        closing(engine_of(config.dask, display.advance, display.note)) as engine,
+        closing(engine_of(config, display.advance, display.note)) as engine,
     ):
         prepared = prepare(
             config,

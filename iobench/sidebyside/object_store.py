@@ -192,7 +192,7 @@ def _shard(source: str, output: str, shard_bytes: int, endpoint: str = "") -> tu
         "output": output,
         "image": {"size": SIZE},
         "shard_size": shard_bytes,
-        "dask": {"workers": WORKERS, "dashboard": "127.0.0.1:0"},
+        "dask": {"workers": WORKERS},
         "store": {"endpoint_url": endpoint or None},
     }
     started_s = time.perf_counter()
