@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 MAX_SLICES = 8
 _PER_SLICE = 16
-_LEAST, _MOST = 32, 256
+_LEAST, _MOST = 32, 128
 
 
 def sample_size(samples: int) -> int:
-    """How many conversions to calibrate with: a tenth, at least 32, at most 256."""
+    """How many conversions to calibrate with: a tenth, at least 32, at most 128."""
     return min(samples, max(_LEAST, min(_MOST, samples // 10)))
 
 

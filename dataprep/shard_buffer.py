@@ -19,7 +19,7 @@ from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.receipt import StoredFile, StoredShard
-from dataprep.stores import Buffer, Store, leave
+from dataprep.stores import Buffer, PutHashed, Store, leave
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
 
@@ -53,33 +53,35 @@ class _Sink(bytearray):
 
 
 class ShardBuffer:
-    """Records of one shard, at most 128 MB; the SHA-256 is taken while they are written.
+    """Records of one shard, at most 128 MB; hashed while they are written, as the store needs it.
 
     ``offsets``, ``lengths`` and ``crcs`` (CRC-32C) are those of the encoded records, in order.
     """
 
-    def __init__(self, record_format: RecordFormat) -> None:
+    def __init__(self, record_format: RecordFormat, store: Store) -> None:
         self.format = record_format
+        self._store = store
         self.offsets: list[int] = []
         self.lengths: list[int] = []
         self.crcs: list[int] = []
         self._memory = _Memory()
         self._bytes = 0
         self._sha256 = hashlib.sha256()
+        self._md5 = hashlib.md5(usedforsecurity=False) if isinstance(store, PutHashed) else None
 
     def append(self, records: Records) -> None:
         """Append records."""
         self._memory.append(records.data, self._bytes)
         self._sha256.update(records.data)
+        if self._md5 is not None:
+            self._md5.update(records.data)
         self.lengths += records.lengths
         self.crcs += records.crcs
         for length in records.lengths:
             self.offsets.append(self._bytes)
             self._bytes += length
 
-    def put(
-        self, store: Store, place: tuple[str, int, int], entries: Sequence[IndexEntry]
-    ) -> StoredShard:
+    def put(self, place: tuple[str, int, int], entries: Sequence[IndexEntry]) -> StoredShard:
         """Store the shard, then the files that index it, and give its memory to other shards.
 
         ``place`` is split, shard, shards; ``entries`` are those of the records, in order.
@@ -91,24 +93,23 @@ class ShardBuffer:
         name = self.format.name
         content = self._memory.view[: self._bytes]
         key = keys.data(name, self.format.extension, *place)
-        file = _put(store, key, content, self._sha256.hexdigest())
+        leave.require()
+        if self._md5 is not None and isinstance(self._store, PutHashed):
+            info = self._store.put_hashed(key, content, self._md5.digest())
+        else:
+            info = self._store.put(key, content)
+        file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
         self._memory.leave()
         indexes = tuple(
-            _put(
-                store,
-                keys.index(name, extension, *place),
-                index,
-                hashlib.sha256(index).hexdigest(),
-            )
+            self._put_index(keys.index(name, extension, *place), index)
             for extension, index in self.format.indexes(entries).items()
         )
         return StoredShard(file, len(entries), indexes)
 
-
-def _put(store: Store, key: str, content: Buffer, sha256: str) -> StoredFile:
-    leave.require()
-    info = store.put(key, content)
-    return StoredFile(key, len(content), sha256, info.etag)
+    def _put_index(self, key: str, index: bytes) -> StoredFile:
+        leave.require()
+        info = self._store.put(key, index)
+        return StoredFile(key, len(index), hashlib.sha256(index).hexdigest(), info.etag)
 
 
 class _Memory:

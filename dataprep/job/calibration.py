@@ -20,6 +20,8 @@ from dataprep.sources import Listing, Located
 Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
 """Converts samples in order, wherever that is done."""
 
+_STEP = 16
+
 
 def calibrate(
     listing: Listing, rows: NDArray[np.int64], config: ShardConfig, convert: Convert
@@ -32,7 +34,9 @@ def calibrate(
         SourceError, StoreError: one could not be read.
     """
     sizes = listing.sizes[rows]
-    chosen = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))].tolist()
+    by_size = rows[estimate.pick(sizes, estimate.sample_size(len(rows)))].tolist()
+    # Whoever converts some in a row gets large and small ones.
+    chosen = [row for start in range(_STEP) for row in by_size[start::_STEP]]
     measure = _Measure(listing, config)
     try:
         outcomes = convert([listing.located(row) for row in chosen])

@@ -38,6 +38,7 @@ from dataprep.sources import Located, Source
 from dataprep.versions import determining
 
 _CHUNKS_A_WORKER = 12
+_CALIBRATED_AT_ONCE = 16
 _FEWEST_SAMPLES = 32  # of a chunk: Dask takes milliseconds for each
 _ANSWER_TIMEOUT_S = 15
 # Whose client is gone before its last event is told by Dask as critical, with a traceback.
@@ -119,7 +120,7 @@ class Cluster:
 
         client = self.begin().result()
         versions = determining(same_everywhere=policy.same_everywhere)
-        parts = list(chunks(items))
+        parts = list(chunks(items, _CALIBRATED_AT_ONCE))
         futures = client.map(
             dask_tasks.outcomes,
             parts,

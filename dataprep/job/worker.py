@@ -381,7 +381,7 @@ def assemble(
         StoreError: it could not be stored.
         LeaseLost: another run may be writing there.
     """
-    buffers = [ShardBuffer(get_format(name)) for name, _ in task.label_offsets]
+    buffers = [ShardBuffer(get_format(name), task.store) for name, _ in task.label_offsets]
     rows: list[Row] = []
     for part in parts:
         rows += part.rows
@@ -392,7 +392,7 @@ def assemble(
 
     def put(buffer: ShardBuffer) -> StoredShard:
         entries = _entries(samples, buffer.format.name, dict(task.label_offsets))
-        return buffer.put(task.store, place, entries)
+        return buffer.put(place, entries)
 
     with storing or nullcontext():
         # While one format waits for the store, the next one is hashed and written.

@@ -10,9 +10,9 @@ from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo, Store
+from dataprep.stores.protocol import Buffer, ObjectInfo, PutHashed, Store
 
-__all__ = ["STORES", "Buffer", "ObjectInfo", "Store", "StoreOptions", "open_store"]
+__all__ = ["STORES", "Buffer", "ObjectInfo", "PutHashed", "Store", "StoreOptions", "open_store"]
 
 STORES: Registry[Store] = Registry("dataprep.stores", "store")
 

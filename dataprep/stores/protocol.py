@@ -63,6 +63,15 @@ class Put(Protocol):
         ...
 
 
+@runtime_checkable
+class PutHashed(Protocol):
+    """Sends the MD5 of what it writes, which callers can compute while they make it."""
+
+    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
+        """As ``put``, of ``data`` that has this MD5."""
+        ...
+
+
 class Create(Protocol):
     """Writes an object only if there is none."""
 

@@ -105,6 +105,10 @@ class S3Store:
         """Store, then confirm; what does not match is stored again, then refused."""
         return self._writer.put(key, data)
 
+    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
+        """As ``put``, of ``data`` that has this MD5."""
+        return self._writer.put_hashed(key, data, md5)
+
     def create(self, key: str, data: Buffer) -> bool:
         """Store unless the key exists (``If-None-Match: *``), and confirm as ``put`` does."""
         return self._writer.create(key, data)

@@ -42,17 +42,21 @@ class S3Writer:
         self._takes_bare_tags = False
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """``put_hashed`` of what is hashed here."""
+        data = _octets(data)
+        return self.put_hashed(key, data, hashlib.md5(data, usedforsecurity=False).digest())
+
+    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
         """Store, then confirm; what does not match is stored again, then refused."""
         data = _octets(data)
-        md5 = hashlib.md5(data, usedforsecurity=False)
         for last in attempts(_PUT_ATTEMPTS, first_wait_s=0.4):
             with translated(self._bucket.shown(key), self._bucket.options):
                 try:
                     if len(data) >= MULTIPART_FROM_BYTES:
                         self._upload_parts(key, data)
                     else:
-                        self._put_object(key, data, md5.digest())
-                    info = self._confirmed(key, data, md5.hexdigest())
+                        self._put_object(key, data, md5)
+                    info = self._confirmed(key, data, md5.hex())
                 except Exception as error:
                     if last or isinstance(error, DataprepError) or not is_passing(error):
                         raise

@@ -12,15 +12,16 @@ from crc32c import crc32c
 from dataprep import shard_buffer
 from dataprep.formats import IndexEntry, RecordOptions, Sample, format_names, get_format
 from dataprep.shard_buffer import Records, ShardBuffer
+from dataprep.stores import Store
 from dataprep.stores.memory import MemoryStore
 
 PLACE = ("train", 1, 4)
 IMAGES = [bytes([number]) * size for number, size in enumerate((40_000, 1, 900_000, 300_000))]
 
 
-def filled(name: str) -> ShardBuffer:
+def filled(name: str, store: Store) -> ShardBuffer:
     """A shard of these images."""
-    buffer = ShardBuffer(get_format(name))
+    buffer = ShardBuffer(get_format(name), store)
     samples = [Sample(image, label=number, number=number) for number, image in enumerate(IMAGES)]
     for part in (samples[:1], [], samples[1:]):
         buffer.append(Records.of(get_format(name), RecordOptions(), part))
@@ -41,8 +42,8 @@ def test_a_shard_is_stored_with_its_hash_and_places(
     """Also where its memory had to grow: records are where their offsets say."""
     monkeypatch.setattr(shard_buffer, "_FIRST_BYTES", first_bytes)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
-    buffer = filled(name)
-    stored = buffer.put(store, PLACE, entries(buffer))
+    buffer = filled(name, store)
+    stored = buffer.put(PLACE, entries(buffer))
     content = store.get(stored.file.key)
     assert stored.file.sha256 == hashlib.sha256(content).hexdigest()
     assert (stored.file.bytes, stored.records) == (len(content), len(IMAGES))
@@ -68,12 +69,12 @@ def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(shard_buffer, "_mapped", seen)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
-    beside = filled("recordio")
-    first, made = filled("tfrecord"), len(sizes)
-    one = first.put(store, PLACE, entries(first))
-    second = filled("tfrecord")
+    beside = filled("recordio", store)
+    first, made = filled("tfrecord", store), len(sizes)
+    one = first.put(PLACE, entries(first))
+    second = filled("tfrecord", store)
     assert len(sizes) == made
-    assert second.put(store, ("train", 2, 4), entries(second)).file.sha256 == one.file.sha256
+    assert second.put(("train", 2, 4), entries(second)).file.sha256 == one.file.sha256
     assert beside.offsets[0] == 0
 
 
@@ -96,6 +97,6 @@ def test_the_shard_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(hashlib, "sha256", Counting)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
-    buffer = filled("tfrecord")
-    stored = buffer.put(store, PLACE, entries(buffer))
+    buffer = filled("tfrecord", store)
+    stored = buffer.put(PLACE, entries(buffer))
     assert sum(hashed) == stored.file.bytes + sum(index.bytes for index in stored.indexes)
