@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -25,31 +25,39 @@ _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
 
 
 class Records(NamedTuple):
-    """Encoded records that follow each other, and the length in bytes and CRC-32C of each."""
+    """Encoded records that follow each other, and the length in bytes and CRC-32C of each.
 
-    data: Buffer
+    ``parts`` are their bytes, in pieces of any size.
+    """
+
+    parts: list[Buffer]
     lengths: list[int]
     crcs: list[int]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """Pickle without copying the data, where the receiver supports it (PEP 574)."""
-        return Records, (PickleBuffer(self.data), self.lengths, self.crcs)
+        """Pickle as one piece, not copied again where the receiver supports it (PEP 574)."""
+        return Records, ([PickleBuffer(b"".join(self.parts))], self.lengths, self.crcs)
 
     @classmethod
     def of(
         cls, record_format: RecordFormat, options: RecordOptions, samples: Sequence[Sample]
     ) -> Records:
         """Encode samples."""
-        data = _Sink()
-        writer = record_format.writer(data, options)
-        ends = [sum(writer.write(sample)) for sample in samples]
-        with memoryview(data) as view:
-            crcs = [crc32c(view[start:end]) for start, end in pairwise([0, *ends])]
-        return cls(data, [end - start for start, end in pairwise([0, *ends])], crcs)
+        sink = _Sink()
+        writer = record_format.writer(sink, options)
+        lengths, crcs = [], []
+        for sample in samples:
+            first = len(sink)
+            lengths.append(writer.write(sample)[1])
+            crc = 0
+            for part in islice(sink, first, None):
+                crc = crc32c(part, crc)
+            crcs.append(crc)
+        return cls(sink, lengths, crcs)
 
 
-class _Sink(bytearray):
-    write = bytearray.extend
+class _Sink(list[Buffer]):
+    write = list.append
 
 
 class ShardBuffer:
@@ -71,10 +79,11 @@ class ShardBuffer:
 
     def append(self, records: Records) -> None:
         """Append records."""
-        self._memory.append(records.data, self._bytes)
-        self._sha256.update(records.data)
+        self._memory.append(records.parts, self._bytes, sum(records.lengths))
+        added = self._memory.view[self._bytes : self._bytes + sum(records.lengths)]
+        self._sha256.update(added)
         if self._md5 is not None:
-            self._md5.update(records.data)
+            self._md5.update(added)
         self.lengths += records.lengths
         self.crcs += records.crcs
         for length in records.lengths:
@@ -123,14 +132,14 @@ class _Memory:
         self._map = memory
         self.view = memoryview(memory)
 
-    def append(self, data: Buffer, used: int) -> None:
-        """Write ``data`` behind the ``used`` bytes, in a larger map where it does not fit."""
-        needed = used + len(data)
-        if needed > len(self._map):
-            larger = _mapped(2 * needed)
+    def append(self, parts: Sequence[Buffer], used: int, more: int) -> None:
+        """Write ``more`` bytes behind the ``used`` ones, in a larger map where they do not fit."""
+        if used + more > len(self._map):
+            larger = _mapped(2 * (used + more))
             larger.write(self.view[:used])
             self._use(larger)
-        self._map.write(data)
+        for part in parts:
+            self._map.write(part)
 
     def leave(self) -> None:
         """Leave the memory, and what every view shows, to other shards."""

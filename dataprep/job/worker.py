@@ -113,7 +113,7 @@ class Chunk:
 
     def __sizeof__(self) -> int:
         """In bytes, so that Dask assembles a shard where most of it is."""
-        return sum(len(records.data) for records in self.records.values())
+        return sum(sum(records.lengths) for records in self.records.values())
 
 
 @dataclass(frozen=True, slots=True)
