@@ -211,7 +211,7 @@ class Cluster:
 
 
 class _Run:
-    """One run of a cluster: which shards are in its hands, whole or in chunks.
+    """One run of a cluster: the shards that it works on, whole or in chunks.
 
     All shards but the last few are whole tasks. The last ones are cut into chunks of photos that
     any worker converts, so that no worker is idle at the end, or where shards are fewer than
@@ -229,9 +229,10 @@ class _Run:
         self._uploads = cluster.options.max_concurrent_uploads
         known = client.scheduler_info(n_workers=-1)["workers"].values()
         self._workers = max(sum(worker["nthreads"] for worker in known), 1)
-        whole = max(0, len(tasks) - self._workers)
+        split = shards_to_split(len(tasks), self._workers)
+        whole = len(tasks) - split
         # With fewer chunks some workers are idle at the end; each chunk costs Dask some time.
-        self._chunks_a_shard = _CHUNKS_A_WORKER * self._workers / max(len(tasks) - whole, 1)
+        self._chunks_a_shard = _CHUNKS_A_WORKER * self._workers / max(split, 1)
         self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
         self._shards: dict[str, ShardTask] = {}
         self._isolated: set[str] = set()
@@ -340,6 +341,17 @@ class _Run:
         self._cluster.tally.forget(task.name)
         self._isolated.add(task.name)
         return [self._submit(task, dask_tasks.isolated_shard)]
+
+
+def shards_to_split(shards: int, workers: int) -> int:
+    """How many of the last shards are converted in chunks: few, since chunks cost some time.
+
+    Those that are too few for a shard a worker; and at least one for every four workers, since
+    some workers finish before others.
+    """
+    left = shards % workers
+    least = -(-workers // 4)
+    return min(shards, left if left >= least else left + least)
 
 
 def require_reachable(options: DaskOptions) -> None:

@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar, cast
@@ -22,6 +23,7 @@ from dataprep.execution import SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import (
     Chunk,
+    Item,
     Outcome,
     Progress,
     Report,
@@ -47,16 +49,22 @@ _SHORTEST_S = 1e-6
 
 
 def packed(task: ShardTask) -> bytes:
-    """Pickle a task once: Dask would do it, undo it and do it again in the driver."""
+    """Pickle a task once: Dask would do it, undo it and do it again in the driver.
+
+    Its items are plain tuples, for which no Python code runs.
+    """
     from distributed.protocol.pickle import dumps
 
-    return cast(bytes, dumps(task))
+    items = [(tuple(located), *rest) for located, *rest in task.items]
+    return cast(bytes, dumps((replace(task, items=()), items)))
 
 
-def _unpacked(task: bytes) -> ShardTask:
+def _unpacked(pickled: bytes) -> ShardTask:
     from distributed.protocol.pickle import loads
 
-    return cast(ShardTask, loads(task))
+    task, items = loads(pickled)
+    items = [Item(Located(*located), *rest) for located, *rest in items]
+    return cast(ShardTask, replace(task, items=items))
 
 
 def whole_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
