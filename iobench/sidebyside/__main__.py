@@ -28,7 +28,7 @@ def main() -> None:
     """Measure, print the tables, and write them with the raw figures and the machine."""
     parser = argparse.ArgumentParser(prog="python -m iobench.sidebyside", description=__doc__)
     parser.add_argument("--source", type=Path, help="class folders; drawn images without it")
-    parser.add_argument("--images", type=int, default=10_000, help="of the whole jobs")
+    parser.add_argument("--images", type=int, default=12_000, help="of the whole jobs")
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--only", default="", help="points or contests, with commas between")
     parser.add_argument("--to", type=Path, help="a folder for table.md and result.json")

@@ -19,8 +19,7 @@ SIZE = 256
 WORKERS = 2
 LATENCY_S = 0.02
 READ_BYTES_PER_S = 200e6
-_SHARDS = 24
-_RECORD_BYTES = 42_000
+_SHARD_BYTES = 8_000_000
 _OURS = "dataprep shard"
 _ALONE = "the slower of the two alone"
 _S5CMD = "s5cmd cp"
@@ -42,7 +41,7 @@ def _overlap(place: Workplace, times: float, name: str, when: str) -> Contest:
     arguments = {
         "root": str(place.root),
         "source": str(place.repeated()),
-        "shard_bytes": max(1_000_000, place.images * _RECORD_BYTES // _SHARDS),
+        "shard_bytes": _SHARD_BYTES,
         "times": times,
     }
     return Contest(
