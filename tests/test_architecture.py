@@ -1,10 +1,8 @@
-"""The house: who may import whom, and that ARCHITECTURE.md draws what is there."""
+"""Which part of a package may import which."""
 
 from __future__ import annotations
 
 import ast
-import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,32 +156,3 @@ def test_no_module_is_named_for_nothing() -> None:
     """No utils, helpers, common or misc."""
     names = {path.stem for package in ("dataprep", "iobench") for path in modules(package)}
     assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
-
-
-def test_the_drawn_tree_is_the_real_one() -> None:
-    """ARCHITECTURE.md lists every module and folder of both packages, and no other, once."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    block = re.search(r"<!-- tree -->\n```\n(.*?)```", text, re.S)
-    assert block, "ARCHITECTURE.md has no tree"
-    drawn: list[str] = []
-    folders: list[str] = []
-    for line in block[1].splitlines():
-        depth, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
-        folders = folders[:depth]
-        if name.endswith("/"):
-            folders.append(name)
-        else:
-            drawn.append("".join(folders) + name)
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "dataprep", "iobench"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.splitlines()
-    real = {
-        name
-        for name in listed
-        if name.endswith(".py") and not name.endswith("__init__.py") and (ROOT / name).exists()
-    }
-    assert sorted(drawn) == sorted(real)
