@@ -1,4 +1,4 @@
-"""How a store is reached: never credentials, which stay in boto3's own chain."""
+"""Options of a store. Credentials are none of them: they stay in boto3's own chain."""
 
 from __future__ import annotations
 
