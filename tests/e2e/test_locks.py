@@ -125,6 +125,7 @@ def test_a_run_that_is_told_to_end_releases_its_lock(
     with Running("shard", *job, env=gate.waits_at("tfrecord/", 1)) as running:
         wait_until(lambda: gate.reached, "the first shard")
         running.send(signal.SIGTERM)
+        gate.open()
         assert running.finish().code == 130
     options = StoreOptions(endpoint_url=s3_server.url if "s3://" in output else None)
     assert list(open_store(plain(output), options).list("leases/")) == []

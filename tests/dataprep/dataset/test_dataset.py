@@ -328,8 +328,8 @@ class TestOnS3:
             store = dataset.store
             assert isinstance(store, S3Store)
             assert dataset[3].image
-            assert store._opened
-        assert not store._opened
+            assert store._opened is not None
+        assert store._opened is None
 
 
 def _read_all(dataset: dataprep.Dataset, answers: Any) -> None:
