@@ -27,7 +27,7 @@ ORDER = {
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
-        *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
+        *("stores", "archives", "manifest", "sample_table", "stored_table", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),

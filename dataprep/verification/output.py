@@ -24,9 +24,9 @@ from dataprep.job.retry import noted
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
-from dataprep.pinned import Pinned
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
+from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.accounts import Account, LabelCounts, receipt_labels
 from dataprep.verification.duplicates import COLUMNS, Duplicates, within
@@ -116,7 +116,7 @@ def verify_split(
 def _unchanged(store: Store, split: str) -> AbstractContextManager[None]:
     """While a split that is complete stays as it is; any other is looked at as it is."""
     try:
-        return Pinned.open(store, split).pinned.unchanged()
+        return Snapshot.open(store, split)[1].unchanged()
     except (ObjectNotFound, DatasetError):
         return nullcontext()
 
