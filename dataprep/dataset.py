@@ -27,6 +27,7 @@ from dataprep.errors import (
     ImageError,
     ManifestMissing,
     ObjectNotFound,
+    StoreError,
 )
 from dataprep.formats import Sample, get_format
 from dataprep.formats.records import RawRecord
@@ -376,23 +377,47 @@ def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:
     return require_sums(manifest, location(store, keys.manifest(split))), snapshot
 
 
+def splits_in(store: Store) -> list[str]:
+    """The splits of an output, complete or not, sorted.
+
+    Raises:
+        ManifestMissing: there are none.
+        StoreError: the store cannot be listed; ``exit_code`` is 2.
+    """
+    try:
+        found = _keys(store)
+    except StoreError as error:
+        error.exit_code = 2  # the request named what cannot be reached
+        raise
+    splits = sorted(keys.splits(found))
+    if not splits:
+        raise ManifestMissing(f"no data set in {store.uri!r}: {_instead(found)}")
+    return splits
+
+
 def why_missing(store: Store, split: str) -> str:
     """Why a split has no manifest: it is not finished, or something else is stored there."""
-    try:
-        found = [info.key for info in islice(store.list(), _MOST_KEYS)]
-    except ObjectNotFound:
-        found = []
+    found = _keys(store, _MOST_KEYS)
     splits = sorted(keys.splits(found))
-    if split in splits:
-        receipt = re.compile(rf"receipts/{re.escape(split)}-\d+-of-(\d+)\.json")
-        totals = [int(match[1]) for key in found if (match := receipt.fullmatch(key))]
-        finished = f"{len(totals):,} of {max(totals):,}" if totals else "no"
-        return f"{finished} shards are finished; run the same dataprep shard again to resume"
-    if splits:
-        return f"it has {' and '.join(map(repr, splits))}"
-    if found:
-        return f"it has {counted(len(found), 'other object')}, such as {min(found)!r}"
-    return "nothing is stored there"
+    if split not in splits:
+        return f"it has {' and '.join(map(repr, splits))}" if splits else _instead(found)
+    receipt = re.compile(rf"receipts/{re.escape(split)}-\d+-of-(\d+)\.json")
+    totals = [int(match[1]) for key in found if (match := receipt.fullmatch(key))]
+    finished = f"{len(totals):,} of {max(totals):,}" if totals else "no"
+    return f"{finished} shards are finished; run the same dataprep shard again to resume"
+
+
+def _keys(store: Store, most: int | None = None) -> list[str]:
+    try:
+        return [info.key for info in islice(store.list(), most)]
+    except ObjectNotFound:
+        return []
+
+
+def _instead(found: Sequence[str]) -> str:
+    if not found:
+        return "nothing is stored there"
+    return f"it has {counted(len(found), 'other object')}, such as {min(found)!r}"
 
 
 def _number(index: SupportsIndex, count: int) -> int:

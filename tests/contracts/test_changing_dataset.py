@@ -16,7 +16,7 @@ from dataprep.errors import DatasetChanged, ObjectNotFound, SourceChanged
 from dataprep.sources.records import RecordsSource
 from dataprep.stores import Store
 from dataprep.stores.memory import MemoryStore
-from dataprep.verification.output import verify_split
+from dataprep.verification import verify
 from tests.changing import Remade, Step, remade
 
 pytestmark = pytest.mark.slow
@@ -172,20 +172,25 @@ def test_a_shard_that_is_missing_is_said_to_be(
         by_records(dataset, made)
 
 
-def test_verification_does_not_tell_of_two(
+def test_a_change_during_verification(
     store: Store, made: Remade, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is made anew while it is verified has no verdict, not a list of faults."""
-    steps = list(made.steps)
+    """A split that is made anew while it is verified has no result instead of a list of faults."""
+    steps, get = list(made.steps), type(store).get
 
-    def overwritten(_: int) -> None:
-        while steps:
+    def get_late(self: Store, key: str) -> bytes:
+        data = get(self, key)
+        while steps and key.startswith("tfrecord/"):
             steps.pop(0).apply(store)
+        return data
 
-    assert verify_split(store, "train", "full", 1, None).ok
+    options = getattr(store, "options", None)
+    assert all(found.ok for found in verify(store.uri, options=options))
+    monkeypatch.setattr(type(store), "get", get_late)
     with pytest.raises(DatasetChanged):
-        verify_split(store, "train", "full", 1, overwritten)
-    assert verify_split(store, "train", "full", 1, None).ok
+        verify(store.uri, options=options)
+    assert not steps
+    assert all(found.ok for found in verify(store.uri, options=options))
 
 
 class Plain:
