@@ -292,7 +292,7 @@ def test_readings_that_all_differ_are_never_returned(
 ) -> None:
     """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
     through.put("key", DATA)
-    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(READINGS)]
+    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(3 * READINGS)]
     use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
     with pytest.raises(StoreError, match="readings differ from each other"):
         read(through, "key")
