@@ -44,12 +44,10 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
 
 
 def _refuse_slip(uri: str) -> None:
-    """``s3:/bucket`` would be a folder of that name, and ``S3://bucket`` has no store."""
+    """``s3:/bucket`` would be a folder of that name."""
     scheme, colon, rest = uri.partition(":")
-    name = scheme.lower()
-    if not colon or name not in STORES.names():
-        return
-    if scheme != name or not rest.startswith("//"):
-        meant = f"{name}:{'///' if name == 'file' else '//'}{rest.lstrip('/')}"
-        folder = "" if rest.startswith("//") else f" A folder of that name is written ./{uri}"
-        raise ConfigError(f"{uri!r}: did you mean {meant!r}?{folder}")
+    if colon and scheme in STORES.names() and not rest.startswith("//"):
+        meant = f"{scheme}://{rest}" if scheme == "file" else f"{scheme}://{rest.lstrip('/')}"
+        raise ConfigError(
+            f"{uri!r}: did you mean {meant!r}? A folder of that name is written ./{uri}"
+        )

@@ -29,17 +29,10 @@ class LocalStore(KeepsLocks):
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
-        self._root = os.fspath(self.root)
-
-    @property
-    def uri(self) -> str:
-        """The directory as it was given."""
-        return self._root
+        self.uri = os.fspath(self.root)
 
     def prepare(self) -> None:
         """Create the directory and a file in it."""
-        with translated(self.uri):
-            self.root.mkdir(parents=True, exist_ok=True)
         with self._partial() as probe:
             probe.touch()
         with contextlib.suppress(OSError):
@@ -53,7 +46,6 @@ class LocalStore(KeepsLocks):
     def tidy(self) -> None:
         """Remove half-written files of writers that have ended: theirs are locked no longer."""
         folder = self.root / PARTIAL
-        shutil.rmtree(folder / "leases", ignore_errors=True)  # of earlier versions
         for partial in folder.glob("*"):
             with contextlib.suppress(OSError), partial.open("ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,16 +99,12 @@ class LocalStore(KeepsLocks):
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
         self._path(prefix)
         found: list[ObjectInfo] = []
-        _walk(found, self._root, "", prefix, (os.path.realpath(self._root),))
+        _walk(found, self.uri, "", prefix, (os.path.realpath(self.uri),))
         yield from found
 
     def head(self, key: str) -> ObjectInfo:
         """Return the file's size."""
-        with translated(key, reading=True):
-            status = self._path(key).stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise ObjectNotFound(f"no such file: {key!r}")
-        return ObjectInfo(key, status.st_size)
+        return ObjectInfo(key, self._read(key, 0, 0)[1].st_size)
 
     def delete(self, key: str) -> None:
         """Remove the file, and its folder where that is empty then."""
@@ -140,17 +128,16 @@ class LocalStore(KeepsLocks):
             self._path(key)
         try:
             # A named pipe does not wait for its other end.
-            descriptor = os.open(f"{self._root}/{key}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(f"{self.uri}/{key}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
                     raise ObjectNotFound(f"{key!r} is not a regular file: give one")
                 end = status.st_size if length is None else min(offset + length, status.st_size)
-                data = os.pread(descriptor, max(0, end - offset), offset)
-                while data and offset + len(data) < end:  # above 2 GiB
-                    more = os.pread(descriptor, end - offset - len(data), offset + len(data))
-                    if not more:
-                        break
+                data = b""  # at most 2 GiB come at once
+                while more := os.pread(
+                    descriptor, max(0, end - offset - len(data)), offset + len(data)
+                ):
                     data += more
                 return data, status
             finally:
@@ -165,12 +152,7 @@ class LocalStore(KeepsLocks):
         folder = self.root / PARTIAL
         partial = folder / secrets.token_hex(16)
         with translated(self.uri):
-            if not self.root.is_dir():
-                raise ObjectNotFound(
-                    f"the directory {self.uri!r} is gone: run the same command again, it makes "
-                    "what was lost"
-                )
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         try:
             yield partial
         finally:
@@ -262,11 +244,10 @@ def _write_all(descriptor: int, data: Buffer) -> None:
     view = memoryview(data).cast("B")
     done = 0
     if view.nbytes >= _PAST_CACHE_FROM_BYTES:
-        whole = view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
         with contextlib.suppress(OSError):  # it cannot, or the error comes again below
             fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | getattr(os, "O_DIRECT", 0))
-            done = os.write(descriptor, view[:whole])
+            done = os.write(descriptor, view[: view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES])
         fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
     while done < view.nbytes:
         done += os.write(descriptor, view[done:])

@@ -29,22 +29,14 @@ class MemoryStore(KeepsLocks):
     """Bytes by key. Stores opened with the same URI in one process share them."""
 
     def __init__(self, uri: str = "memory://", options: StoreOptions | None = None) -> None:
-        self._uri = uri
+        self.uri = uri
         self._objects = _ROOTS.setdefault(uri, {})
 
     def __reduce__(self) -> tuple[type[MemoryStore], tuple[str]]:
-        return MemoryStore, (self._uri,)
-
-    @property
-    def uri(self) -> str:
-        """The name under which it is shared."""
-        return self._uri
+        return MemoryStore, (self.uri,)
 
     def prepare(self) -> None:
         """Memory is always ready."""
-
-    def tidy(self) -> None:
-        """Nothing is ever half-written."""
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """Return all of an object, or part of it; versions are counted."""
@@ -97,7 +89,7 @@ class MemoryStore(KeepsLocks):
         try:
             return self._objects[key]
         except KeyError:
-            raise ObjectNotFound(f"no such object: {key!r} in {self._uri}") from None
+            raise ObjectNotFound(f"no such object: {key!r} in {self.uri}") from None
 
 
 def _kept(data: Buffer) -> _Stored:

@@ -1,4 +1,4 @@
-"""What a store can do, one capability for each Protocol; callers ask only for what they need."""
+"""What a store does, and what some can do besides: callers check for that by ``isinstance``."""
 
 from __future__ import annotations
 
@@ -34,16 +34,6 @@ class Versioned(NamedTuple):
     version: str
 
 
-class Get(Protocol):
-    """Reads whole objects and parts of them."""
-
-    def get(self, key: str) -> bytes:
-        """Return the object's bytes. Raises ObjectNotFound, PermissionRefused or StoreError."""
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes from ``offset``; fewer only where the object ends."""
-
-
 @runtime_checkable
 class GetTo(Protocol):
     """Copies whole objects to files; optional."""
@@ -56,7 +46,7 @@ class GetTo(Protocol):
 
 
 @runtime_checkable
-class GetVersioned(Get, Protocol):
+class GetVersioned(Protocol):
     """Says which version of an object it has read; optional.
 
     A data set is read by these where a store has them: a class that derives from another store and
@@ -78,54 +68,12 @@ class GetVersioned(Get, Protocol):
         return self.get_versioned(key, offset, length).data
 
 
-class Put(Protocol):
-    """Writes whole objects."""
-
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """Store ``data`` completely or not at all, and confirm it.
-
-        The memory of ``data`` may hold something else as soon as this returns.
-
-        Raises:
-            StoredBytesDiffer: the store holds something else, after retries.
-            StoreError: it was not stored for any other reason.
-        """
-
-
 @runtime_checkable
 class PutHashed(Protocol):
     """Sends the MD5 of what it writes, which callers can compute while they make it; optional."""
 
     def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
         """As ``put``, of ``data`` that has this MD5."""
-
-
-class Create(Protocol):
-    """Writes an object only if there is none."""
-
-    def create(self, key: str, data: Buffer) -> bool:
-        """Store ``data`` unless ``key`` exists; return whether it was stored."""
-
-
-class List(Protocol):
-    """Lists keys."""
-
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Yield every object whose key begins with ``prefix``, in no particular order."""
-
-
-class Head(Protocol):
-    """Asks for one object's size and ETag."""
-
-    def head(self, key: str) -> ObjectInfo:
-        """Return them. Raises ObjectNotFound."""
-
-
-class Delete(Protocol):
-    """Removes objects."""
-
-    def delete(self, key: str) -> None:
-        """Remove ``key``; nothing happens where there is none."""
 
 
 @runtime_checkable
@@ -137,12 +85,11 @@ class Close(Protocol):
 
 
 @runtime_checkable
-class Store(Get, Put, Create, List, Head, Delete, Protocol):
-    """All capabilities, at one root: a directory, a bucket with a prefix, a name in memory."""
+class Store(Protocol):
+    """Bytes by key below one root: a directory, a bucket with a prefix, a name in memory."""
 
-    @property
-    def uri(self) -> str:
-        """The address of the root, without credentials."""
+    uri: str
+    """The address of the root, without credentials."""
 
     def prepare(self) -> None:
         """Make sure that the root can be written to, quickly and before any work is done.
@@ -156,6 +103,38 @@ class Store(Get, Put, Create, List, Head, Delete, Protocol):
 
     def tidy(self) -> None:
         """Remove what interrupted writers left behind; writers that live lose nothing."""
+        return
+
+    def get(self, key: str) -> bytes:
+        """Return the object's bytes. Raises ObjectNotFound, PermissionRefused or StoreError."""
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """Return ``length`` bytes from ``offset``; fewer only where the object ends."""
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Store ``data`` completely or not at all, and confirm it.
+
+        The memory of ``data`` may hold something else as soon as this returns.
+
+        Raises:
+            StoredBytesDiffer: the store holds something else, after retries.
+            StoreError: it was not stored for any other reason.
+        """
+
+    def create(self, key: str, data: Buffer) -> bool:
+        """Store ``data`` unless ``key`` exists; return whether it was stored.
+
+        False also where an answer was lost and the repeated request found what the first stored.
+        """
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Yield every object whose key begins with ``prefix``, in no particular order."""
+
+    def head(self, key: str) -> ObjectInfo:
+        """Return an object's size and ETag. Raises ObjectNotFound."""
+
+    def delete(self, key: str) -> None:
+        """Remove ``key``; nothing happens where there is none."""
 
 
 @runtime_checkable
@@ -165,7 +144,8 @@ class KeepsLocks(GetVersioned, Store, Protocol):
     def replace(self, key: str, data: Buffer, version: str) -> bool:
         """Store ``data`` if the object still has ``version``; return whether it was stored.
 
-        False also where the object is gone. Of several callers at once only one succeeds.
+        False also where the object is gone, or an answer was lost, as for ``create``. Of several
+        callers at once only one succeeds.
         """
 
     def age_s(self, key: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from dataprep.credentials import check_no_credentials, without_credentials
+from dataprep.credentials import without_credentials
 from dataprep.errors import (
     ConfigError,
     DataprepError,
@@ -30,30 +30,22 @@ class S3Bucket:
     """``s3://name/prefix``; ``prefix`` ends in a slash or is empty.
 
     Raises:
-        ConfigError: the URI names no bucket, carries credentials, or has more than one slash after
-            the bucket: keys may begin with one, and are others than those without.
+        ConfigError: the URI names no bucket, or has more than one slash after it: keys may begin
+            with a slash, and are others than those without.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.name, _, prefix = uri.removeprefix("s3://").partition("/")
         if not uri.startswith("s3://") or not self.name:
             raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
-        try:
-            check_no_credentials(uri)
-        except ValueError as error:
-            raise ConfigError(f"an S3 URI {error}") from None
         if prefix.startswith("/") and prefix.strip("/"):
             raise ConfigError(
                 f"{uri!r} means keys that begin with a slash, which cannot be asked for: did you "
                 f"mean 's3://{self.name}/{prefix.lstrip('/')}'?"
             )
         self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self.uri = f"s3://{self.name}/{self.prefix}".rstrip("/")
         self.options = options or StoreOptions()
-
-    @property
-    def uri(self) -> str:
-        """``s3://name/prefix``."""
-        return f"s3://{self.name}/{self.prefix}".rstrip("/")
 
     def connect(
         self,
@@ -222,16 +214,10 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
             f"{name}: no complete answer from {where}: {_one_line(error).rstrip('.')}. "
             "Check --endpoint-url, the region and the network"
         ) from None
-    except boto.FlexibleChecksumError:
-        raise StoreError(
-            f"{name}: what arrives has another checksum than what was stored: it is damaged "
-            "there, or something on the way changes data. If it stays so, remove it and run again"
-        ) from None
-    except KeyError as error:  # a proxy may drop a header
-        raise StoreError(f"{name}: the store's answer has no {error.args[0]}") from None
-    except (boto.BotoCoreError, ValueError, RecursionError) as error:
-        # botocore follows each redirect by a call of itself.
-        raise StoreError(f"{name}: {_one_line(error)}") from None
+    except (boto.BotoCoreError, KeyError, ValueError, RecursionError) as error:
+        # A proxy may drop a header; botocore follows each redirect by a call of itself.
+        said = f"{type(error).__name__}: {_one_line(error)}"
+        raise StoreError(f"{name}: the store's answer cannot be used: {said}") from None
 
 
 def _from_answer(error: object, name: str) -> StoreError:

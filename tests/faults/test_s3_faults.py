@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.job.lock import Locks, create_job
 from dataprep.stores import StoreOptions, s3
 from dataprep.stores.s3 import S3Store
 from iobench.faults import (
@@ -198,14 +199,34 @@ def test_damage_that_the_server_notices_is_sent_again(
     assert direct.get("key") == DATA
 
 
-@pytest.mark.parametrize("method", ["put", "create"])
-def test_an_answer_that_is_lost_is_found_out(
-    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
+def test_a_put_whose_answer_is_lost_is_repeated(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """A reset after the server has stored ends as stored, for create as for put."""
+    """A reset after the server has stored ends as stored."""
     use(proxy, Rule(Match("PUT", times=1), Reset("response")))
-    assert getattr(through, method)("key", DATA)
+    assert through.put("key", DATA)
     assert direct.get("key") == DATA
+
+
+def test_a_lock_whose_answer_is_lost_is_taken(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """The repeated request finds a lock there: that of this run."""
+    use(proxy, Rule(Match("PUT", times=1), Reset("response")))
+    with Locks(through, None, pytest.fail) as locks:
+        locks.take(["train"])
+        locks.check()
+        assert [info.key for info in direct.list()] == ["leases/train"]
+    assert list(direct.list()) == []
+
+
+def test_a_job_file_whose_answer_is_lost_is_created(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """The repeated request finds the bytes that this run created."""
+    use(proxy, Rule(Match("PUT", "job.json", times=1), Reset("response")))
+    create_job(through, b"labels", {"train": b"plan"}, {"train": b"job"}, patience_s=0)
+    assert direct.get("train.job.json") == b"job"
 
 
 def test_a_lost_answer_does_not_claim_another_ones_object(
@@ -342,14 +363,11 @@ def test_a_file_holds_what_a_second_reading_brought(
         to_a_file(through, "key")
 
 
-def test_a_replacement_whose_answer_is_lost_is_found_out(
+def test_a_lost_answer_does_not_replace_another_ones_object(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """The repeated request finds its own bytes, under another ETag; or another one's."""
+    """Replace, repeated after a reset, leaves bytes of another version."""
     direct.put("key", b"before")
-    use(proxy, Rule(Match("PUT", times=1), Reset("response")))
-    assert through.replace("key", DATA, direct.version("key"))
-    assert direct.get("key") == DATA
     use(proxy, Rule(Match("PUT", times=1), Reset("request")))
     before = direct.version("key")
     direct.put("key", b"another one's")

@@ -266,14 +266,6 @@ def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
     assert [path.name for path in store.root.iterdir()] == ["other"]
 
 
-def test_locks_of_earlier_versions_are_tidied(store: LocalStore) -> None:
-    """They were files beside those that grow, and keep nobody out."""
-    (store.root / PARTIAL / "leases").mkdir(parents=True)
-    (store.root / PARTIAL / "leases" / "train").write_text("split 'train'")
-    store.tidy()
-    assert list(store.root.iterdir()) == []
-
-
 def test_a_folder_that_is_empty_goes_with_its_last_file(store: LocalStore) -> None:
     """As in an object store, where there are no folders; the root stays."""
     store.put("a/one", b"x")

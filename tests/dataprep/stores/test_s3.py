@@ -296,24 +296,22 @@ PAGES: list[tuple[dict[str, object], bool]] = [
     ({"IsTruncated": False, "KeyCount": 1, "Contents": [{"Key": "a", "Size": 1}]}, True),
     ({"IsTruncated": False}, True),
     ({"IsTruncated": True, "NextContinuationToken": "more"}, True),
-    ({"IsTruncated": False, "NextContinuationToken": "more"}, False),
     ({"IsTruncated": True}, False),
-    ({"IsTruncated": False, "KeyCount": 2, "Contents": [{"Key": "a", "Size": 1}]}, False),
     ({}, False),
 ]
 
 
 @pytest.mark.parametrize(("page", "whole"), PAGES, ids=str)
-def test_a_listing_that_contradicts_itself_is_refused(
+def test_a_listing_that_breaks_off_is_refused(
     open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, page: dict[str, object], whole: bool
 ) -> None:
-    """A bit that makes a page the last one does not lose the pages that follow."""
+    """A server that knows only ListObjects does not lose the pages that follow."""
     monkeypatch.setattr(Paginator, "paginate", lambda self, **_: iter([page]))
     store = open_s3()
     if whole:
         assert len(list(store.list())) == page.get("KeyCount", 0)
     else:
-        with pytest.raises(StoreError, match="an answer that lists objects contradicts itself"):
+        with pytest.raises(StoreError, match="a listing breaks off"):
             list(store.list())
 
 

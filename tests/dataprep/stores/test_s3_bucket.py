@@ -321,13 +321,6 @@ def test_a_key_that_begins_with_a_slash_is_not_the_one_without() -> None:
     assert S3Bucket("s3://name//").prefix == ""  # all keys, those that begin with a slash too
 
 
-def test_a_user_in_the_uri_is_refused() -> None:
-    """It would be a secret, and it is not repeated."""
-    with pytest.raises(ConfigError, match="not carry a user or password") as caught:
-        S3Bucket("s3://user:word@name/prefix")
-    assert "word@" not in str(caught.value)
-
-
 def test_a_key_in_a_message_is_escaped() -> None:
     """A key may hold whatever a terminal obeys."""
     with (
@@ -365,7 +358,7 @@ def test_an_answer_that_lacks_a_header_is_named() -> None:
     """A proxy may drop one."""
     lacking: dict[str, int] = {}
     with (
-        pytest.raises(StoreError, match=r"^s3://b/k: the store's answer has no ContentLength$"),
+        pytest.raises(StoreError, match=r"^s3://b/k: the store's answer cannot .*ContentLength"),
         translated("s3://b/k", StoreOptions()),
     ):
         _ = lacking["ContentLength"]
