@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import SupportsIndex, overload
 
-from dataprep.augment.decode import decode_whole
 from dataprep.errors import ImageError
 from dataprep.formats import Sample
 from dataprep.image.geometry import Pixels
+from dataprep.image.rgb import decode_whole
 
 
 class Images(Sequence[Pixels]):
