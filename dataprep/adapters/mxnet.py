@@ -56,7 +56,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         cache_dir: str | os.PathLike[str] | None,
     ) -> None:
         super().__init__(batch_size)
-        self._store, self._pinned = dataset.store, dataset.pinned
+        self._store, self._snapshot = dataset.store, dataset.snapshot
         self._entry = dataset.manifest.formats[dataset.format]
         self._order, self._epoch, self._cache_dir = order, epoch, cache_dir
         shape = (3, augmentation.size, augmentation.size)
@@ -106,9 +106,9 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
                 yield from _refilled(batches, self.batch_size)
         elif shards:
             files = [self._store.root / shard.key for shard in shards]
-            with self._pinned.unchanged():
+            with self._snapshot.unchanged():
                 for batch in self._of_files(files, shards, 0):
-                    self._pinned.check()  # confirms what was read before
+                    self._snapshot.check()  # confirms what was read before
                     yield batch
 
     def _of_copies(self, shards: Sequence[ShardEntry]) -> _Batches:
@@ -120,7 +120,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             # ImageRecordIter looks at everything beside its file: each file gets its own folder.
             path = folder / str(number) / "shard.rec"
             path.parent.mkdir()
-            path.write_bytes(self._pinned.get(shards[number].key))
+            path.write_bytes(self._snapshot.get(shards[number].key))
             return path
 
         try:

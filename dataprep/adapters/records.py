@@ -39,7 +39,7 @@ class Records:
         self._files: dict[str, int] = {}
         store = dataset.store
         self._root = store.root if isinstance(store, LocalStore) else None
-        self._pinned = dataset.pinned
+        self._snapshot = dataset.snapshot
         self._format = get_format(dataset.format)
         self._options = dataset.manifest.record_options(dataset.format)
         # Only payloads of TFRecord are Examples.
@@ -77,7 +77,7 @@ class Records:
 
     def shard(self, number: int) -> bytes:
         """All bytes of one shard, in one read."""
-        return self._pinned.get(self.shard_keys[number])
+        return self._snapshot.get(self.shard_keys[number])
 
     def samples_of(self, number: int) -> range:
         """The numbers of the samples in a shard."""
@@ -92,14 +92,13 @@ class Records:
         if descriptor is None and self._root is not None and len(self._files) < _OPEN_FILES:
             descriptor = self._opened(os.path.join(self._root, key), key)  # noqa: PTH118
         if descriptor is None:
-            return self._pinned.get_range(key, offset, length)
+            return self._snapshot.get_range(key, offset, length)
         return os.pread(descriptor, length, offset)
 
     def _opened(self, path: str, key: str) -> int | None:
         """Open a shard for good: opening takes longer than reading a record.
 
-        None if it cannot be opened, or if it does not belong to the manifest: the usual way of
-        reading then raises the error.
+        None if it cannot be opened: the usual way of reading then raises the error.
         """
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -107,8 +106,8 @@ class Records:
             return None
         kept = None
         try:
-            if self._pinned.accepts(key, version_of(os.fstat(descriptor))):
-                kept = self._files.setdefault(key, descriptor)
+            self._snapshot.confirm(key, version_of(os.fstat(descriptor)))
+            kept = self._files.setdefault(key, descriptor)
         finally:
             if kept != descriptor:  # another thread was first, or the shard is another one
                 os.close(descriptor)

@@ -130,7 +130,7 @@ def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
     """A function of a shard's number to a data set of its (encoded image, label from 0)."""
     if not isinstance(dataset.store, LocalStore):
         return _generator(Records(dataset))
-    root, snapshot = dataset.store.root, dataset.pinned
+    root, snapshot = dataset.store.root, dataset.snapshot
     paths = [os.fspath(root / shard.key) for shard in dataset.shards()]
     options = dataset.manifest.record_options(dataset.format)
     image, label = options.layout.feature("encoded"), options.layout.feature("label")
