@@ -204,7 +204,7 @@ _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
         PermissionRefused,
         "{path!r}: the disk is read-only: mount it for writing, or choose another place",
     ),
-    errno.ENOENT: (ObjectNotFound, "no such file: {name!r}"),
+    errno.ENOENT: (ObjectNotFound, "no such file or directory: {name!r}"),
 }
 _NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
@@ -261,7 +261,7 @@ def _walk(
     ``parent`` is the folder's own key; ``above`` are the real paths of the root and of every
     directory down to this one.
     """
-    with translated(folder):
+    with translated(folder, reading=True):
         with os.scandir(folder) as scanned:
             entries = {entry.name: entry for entry in scanned}
         for name in by_bytes(entries):

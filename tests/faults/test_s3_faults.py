@@ -58,7 +58,7 @@ def through(proxy: FaultProxy, bucket: str, monkeypatch: pytest.MonkeyPatch) -> 
     proxy.clear()
     monkeypatch.setattr("time.sleep", lambda duration_s: None)
     return S3Store(
-        f"s3://{bucket}/p", StoreOptions(endpoint_url=proxy.url, max_attempts=3, read_timeout_s=0.5)
+        f"s3://{bucket}/p", StoreOptions(endpoint_url=proxy.url, max_attempts=3, read_timeout_s=2)
     )
 
 
