@@ -26,8 +26,8 @@ from dataprep.boxes.options import BoxOptions
 from dataprep.boxes.voc import LARGEST_BYTES
 from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
 from dataprep.ordered import in_order
+from dataprep.sources.tars import BoundedMember
 from dataprep.stores import StoreOptions, open_store
-from dataprep.tar_members import BoundedMember
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")

@@ -16,7 +16,7 @@ from typing import Any
 
 from dataprep.errors import ConfigError
 from dataprep.labelling.mat5 import Value, read_structs
-from dataprep.tar_members import BoundedMember
+from dataprep.sources.tars import BoundedMember
 
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
