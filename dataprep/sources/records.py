@@ -37,7 +37,7 @@ from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
-from dataprep.pinned import Pinned
+from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.files import list_files, read_error, split_uri
 from dataprep.sources.options import RecordsOptions
@@ -86,7 +86,7 @@ class RecordsSource:
         folder = split_uri(uri.rstrip("/"))[0] if self._prefix else uri
         self._store = open_store(folder, options)
         self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
-        self._pinned: Pinned | None = None
+        self._snapshot: Snapshot | None = None
 
     @property
     def uri(self) -> str:
@@ -112,7 +112,7 @@ class RecordsSource:
     def _image(self, item: Located) -> bytes:
         length = item.bytes + _ROOM_BYTES
         while True:
-            store = self._pinned or self._store
+            store = self._snapshot or self._store
             data = store.get_range(item.container, item.offset, length)
             recordio = data.startswith(MAGIC)
             try:
@@ -156,7 +156,7 @@ class RecordsSource:
 
     def _own(self, entries: Mapping[str, ObjectInfo], split: str) -> Listing:
         """The samples of a complete split of this program, by its tables."""
-        manifest, pinned = Pinned.open(self._store, split)
+        manifest, snapshot = Snapshot.open(self._store, split)
         wanted = self._section.format
         if wanted == "auto":
             wanted = "tfrecord" if "tfrecord" in manifest.formats else "recordio"
@@ -184,8 +184,8 @@ class RecordsSource:
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
             notes=() if manifest.config.get("boxes") is None else (_BOXES_STAY,),
         )
-        pinned.check()
-        self._pinned = pinned
+        snapshot.check()
+        self._snapshot = snapshot
         self._fields = fields_of(manifest.config.get("layout", "imagenet"))
         return listing
 
