@@ -60,16 +60,18 @@ class Archive(NamedTuple):
             SourceChanged: the archive was replaced or removed since it was indexed.
             StoreError: it could not be read this time.
         """
-        try:
+        data, version = b"", "gone"
+        with contextlib.suppress(FileNotFoundError):
             if isinstance(self.store, GetVersioned) and not isinstance(self.store, LocalStore):
                 data, version = self.store.get_versioned(self.key, offset, length)
             else:
                 data = self.store.get_range(self.key, offset, length)
                 version = _version(self.store, self.key)
-        except FileNotFoundError:
-            raise self._changed("is gone") from None
-        if self.version not in ("", version):
-            raise self._changed("was changed")
+        if version == "gone" or self.version not in ("", version):
+            raise SourceChanged(
+                f"{self.uri} was changed or removed since it was indexed: restore it, or start "
+                "anew with --overwrite"
+            )
         return data
 
     def open(self, start: int, end: int) -> BinaryIO:
@@ -80,16 +82,10 @@ class Archive(NamedTuple):
 
     def cache_name(self, *parts: object) -> str:
         """The name in a cache folder of something about this version of the archive."""
-        address = self.uri
-        if isinstance(self.store, LocalStore):
-            address = os.fspath((self.store.root / self.key).absolute())
+        is_local = isinstance(self.store, LocalStore)
+        address = os.path.abspath(self.uri) if is_local else self.uri  # noqa: PTH100
         identity = repr((_SCHEMA, address, self.size, self.version, parts))
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
-
-    def _changed(self, how: str) -> SourceChanged:
-        return SourceChanged(
-            f"{self.uri} {how} since it was indexed: restore it, or start anew with --overwrite"
-        )
 
 
 def _version(store: Store, key: str) -> str:
@@ -216,9 +212,8 @@ def inflating(uri: str) -> Iterator[None]:
 
 def cache_folder(folder: str | None) -> Path:
     """``folder``, or ``dataprep`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    default = f"{home if home.startswith('/') else '~/.cache'}/dataprep"
-    return Path(folder or default).expanduser()
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(folder or f"{home}/dataprep").expanduser()
 
 
 def keep(path: Path, write: Callable[[BinaryIO], object]) -> bool:

@@ -79,7 +79,6 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     one by one.
 
     Raises:
-        PermissionRefused: none of them may be asked for.
         StoreError: the store does not answer.
     """
     found: dict[str, int | str] = {}
@@ -87,7 +86,6 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     if on_s3 and len(keys) >= _LIST_FROM:
         found.update(_listed_sizes(store, set(keys)))
     unknown = [key for key in dict.fromkeys(keys) if key not in found]
-    refused: list[PermissionRefused] = []
 
     def size_of(key: str) -> int | str:
         if on_s3 and key.encode(errors="ignore").decode() != key:
@@ -96,13 +94,10 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
             return store.head(key).bytes
         except ObjectNotFound:
             return MISSING
-        except PermissionRefused as error:
-            refused.append(error)
+        except PermissionRefused:
             return UNREADABLE
 
     found.update(zip(unknown, in_order(size_of, unknown, _THREADS), strict=True))
-    if refused and len(refused) == len(found):
-        raise refused[0]
     return [found[key] for key in keys]
 
 

@@ -176,10 +176,10 @@ class ILSVRC:
         reasons: dict[str, str] = {}
         giving = set()
         for row, (name, tar) in enumerate(zip(listing.names, tars, strict=True)):
-            if tar:
-                reasons.setdefault(tar, "holds no images")
-                if row not in problems or problems[row].status == "failed":
-                    giving.add(TAR_ENDING.sub("", tar))
+            if tar and (row not in problems or problems[row].status == "failed"):
+                giving.add(TAR_ENDING.sub("", tar))
+            elif tar:
+                reasons.setdefault(tar, "has no images")
             elif TAR_ENDING.search(name) and not is_clutter(name):
                 known = listing.problems.get(row)
                 reasons[name] = known.reason if known else "no tar archive"
@@ -187,12 +187,9 @@ class ILSVRC:
         if not giving or not lost:
             return
         others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
-        way_out = "take it out of the archive (tar --delete)"
-        if self._place.several:
-            way_out = "move it elsewhere"
         raise SourceError(
             f"{self.uri}: {lost[0]}: {reasons[lost[0]]}{others}. A class would be missing without "
-            f"it: fetch it again, or {way_out} if it is none"
+            "it: fetch it again; if it is no class, move it elsewhere (within a tar: tar --delete)"
         )
 
     @cached_property

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceNotFound
@@ -25,15 +23,12 @@ from dataprep.sources.classes import (
 )
 from dataprep.sources.files import list_files, read_error
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
-from dataprep.stores import ObjectInfo, StoreOptions, open_store
+from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
-
-_SHOWN = 3
-_KEY = attrgetter("key")
 
 
 class ImageFolder:
-    """One folder a class, as ``ClassRule`` finds it: trees of ImageNet, Caltech-256, plain ones."""
+    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``ClassRule``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
@@ -61,19 +56,24 @@ class ImageFolder:
         entries = list_files(self._store)
         if not entries:
             raise SourceNotFound(f"no files in {self.uri!r} (check --source)")
-        ascii_only = "".join([entry.key for entry in entries]).isascii()
-        entries.sort(key=_KEY if ascii_only else lambda entry: to_bytes(entry.key))
+        entries.sort(key=lambda entry: to_bytes(entry.key))
+        names = [entry.key for entry in entries]
+        sizes = np.array([entry.bytes for entry in entries], dtype=np.int64)
         problems = {}
         for row, entry in enumerate(entries):
             if is_clutter(entry.key):
                 problems[row] = Problem("skipped", CLUTTER)
             elif entry.problem:
                 problems[row] = Problem("failed", entry.problem)
-        return self._listing(entries, problems)
+        classes, problems = self._classes(names, problems)
+        notes: tuple[str, ...] = ()
+        if isinstance(self._store, LocalStore):  # an object store has no empty folders
+            notes = _empty_folders(names, classes, self._store.root)
+        return Listing(names, sizes, classes, problems, notes=notes)
 
-    def _listing(self, entries: Sequence[ObjectInfo], problems: dict[int, Problem]) -> Listing:
-        names = [entry.key for entry in entries]
-
+    def _classes(
+        self, names: Sequence[str], problems: dict[int, Problem]
+    ) -> tuple[Sequence[str], dict[int, Problem]]:
         advise = f"--source {self.uri.rstrip('/')}/{{}}".format
         classes, found = classify(names, problems, self.uri, advise)
         if len(found) == len(names):
@@ -81,31 +81,23 @@ class ImageFolder:
                 f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
                 "it (or --kind flat, where a file gives the classes)" + commonest(problems)
             )
-        notes: tuple[str, ...] = ()
-        if isinstance(self._store, LocalStore):  # an object store has no empty folders
-            notes = _empty_folders(names, classes, found, self._store.root)
-        return Listing(names, _sizes(entries), classes, found, notes=notes)
+        return classes, found
 
 
 class FlatFolder(ImageFolder):
-    """All images below a folder, in no class: ILSVRC2012's validation images as unpacked."""
+    """All images below a folder, without classes, such as ILSVRC2012's validation images."""
 
-    def _listing(self, entries: Sequence[ObjectInfo], problems: dict[int, Problem]) -> Listing:
-        names = [entry.key for entry in entries]
+    def _classes(
+        self, names: Sequence[str], problems: dict[int, Problem]
+    ) -> tuple[Sequence[str], dict[int, Problem]]:
         for row, name in enumerate(names):
             if row not in problems and not promises_image(name):
                 problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-        return Listing(names, _sizes(entries), [""] * len(names), problems)
+        return [""] * len(names), problems
 
 
-def _sizes(entries: Sequence[ObjectInfo]) -> NDArray[np.int64]:
-    return np.array([entry.bytes for entry in entries], dtype=np.int64)
-
-
-def _empty_folders(
-    names: Sequence[str], classes: Sequence[str], problems: Mapping[int, Problem], root: Path
-) -> tuple[str, ...]:
-    """A note of folders beside those of the classes that hold no images, if there are any.
+def _empty_folders(names: Sequence[str], classes: Sequence[str], root: Path) -> tuple[str, ...]:
+    """A note of folders beside those of the classes that have no images, if there are any.
 
     A class that lost its images shifts the labels of those after it.
     """
@@ -119,5 +111,5 @@ def _empty_folders(
         empty = [*filter(is_synset, empty)]
     if not empty:
         return ()
-    shown = ", ".join(map(repr, empty[:_SHOWN])) + (", ..." if len(empty) > _SHOWN else "")
+    shown = ", ".join(map(repr, empty[:3])) + (", ..." if len(empty) > 3 else "")
     return (f"{counted(len(empty), 'folder')} without images, which make no class: {shown}",)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 import posixpath
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,7 +43,8 @@ _FORMATS = {
     "pq": "parquet",
 }
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ON_S3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL)
 # Keys may hold question marks, and names of crawled images do.
 _SIGNED = re.compile(
     r"[?&](x-amz-(signature|credential|security-token)|awsaccesskeyid)=", re.IGNORECASE
@@ -161,22 +161,17 @@ def _store(uri: str, options: StoreOptions) -> Store:
     return open_store(uri, options)
 
 
-class Listed(NamedTuple):
-    """The rows of a listing, labels as texts that are empty where one is missing.
-
-    ``numeric`` is whether labels are numbers: there are several, or all are whole.
-    """
-
-    paths: Sequence[str]
-    labels: Sequence[Sequence[str]]
-    numeric: bool
-
-
-def parse(data: bytes, name: str, options: ListingOptions) -> Listed:
+def parse(
+    data: bytes, name: str, options: ListingOptions
+) -> tuple[list[str], list[list[str]], bool]:
     """The rows of a listing that is called ``name``.
 
+    Returns:
+        The paths; the labels of each as texts, empty where one is missing; and whether labels are
+        numbers, since there are several in a row or all are whole.
+
     Raises:
-        SourceError: it is no such table, or lacks a column; the row is named.
+        SourceError: it is no such table, or lacks a column. The error names the row.
     """
     suffix = name.rpartition(".")[2].lower()
     kind = _FORMATS.get(suffix) if options.format == "auto" else options.format
@@ -197,12 +192,16 @@ def parse(data: bytes, name: str, options: ListingOptions) -> Listed:
     for number, (path, *values) in enumerate(rows, 1):
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
         if not text:
-            raise SourceError(f"{name}: the path of sample {number} is empty, or no text")
+            raise SourceError(
+                f"{name}: the path of sample {number} is empty or no text: name the column of "
+                "paths with --set listing.path=NAME. Images inside Parquet are not read: write "
+                "them to files and list those"
+            )
         paths.append(unescape(text) if escaped else text)
         labels.append([_as_text(value, name) for value in values])
     texts = {text for row in labels for text in row if text}
     several = kind == "lst" or bool(options.labels)
-    return Listed(paths, labels, several or all(map(_WHOLE.fullmatch, texts)))
+    return paths, labels, several or all(map(_WHOLE.fullmatch, texts))
 
 
 def _lst_rows(data: bytes, name: str) -> Sequence[Sequence[str]]:
@@ -249,16 +248,9 @@ def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[S
     try:
         file = pq.ParquetFile(parquet(data))
         schema = file.schema_arrow
-        fields = [schema.field(at) for at in _positions(schema.names, name, options)]
-        for field in fields:
-            if pa.types.is_nested(field.type):
-                raise SourceError(
-                    f"{name}: column {field.name!r} holds {field.type}, no paths or labels: name "
-                    "the columns with --set listing.path=NAME and listing.label=NAME. Images "
-                    "inside Parquet are not read: write them to files and list those"
-                )
-        table = file.read(columns=[field.name for field in fields])
-        return [*zip(*[table.column(field.name).to_pylist() for field in fields], strict=True)]
+        wanted = [schema.names[at] for at in _positions(schema.names, name, options)]
+        table = file.read(columns=wanted)
+        return [*zip(*[table.column(column).to_pylist() for column in wanted], strict=True)]
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError) as error:
@@ -305,15 +297,13 @@ def _as_text(value: Any, name: str) -> str:
 
 def _as_numbers(labels: Sequence[Sequence[str]], name: str) -> list[list[float]]:
     """Labels as numbers; NaN where one is missing."""
-    numbers = {"": math.nan}
-    for text in {text for row in labels for text in row if text}:
-        try:
-            numbers[text] = float(text)
-        except ValueError:
-            raise SourceError(
-                f"{name}: label {text!r} is no number; one column of names is listing.label"
-            ) from None
-    return [[numbers[text] for text in row] for row in labels]
+    try:
+        return [[float(text or "nan") for text in row] for row in labels]
+    except ValueError as error:
+        raise SourceError(
+            f"{name}: {error}, but all labels are numbers in a .lst and in listing.labels; one "
+            "column of names is listing.label"
+        ) from None
 
 
 def _by_text(
@@ -331,13 +321,13 @@ def _by_text(
             )
         return Classes(texts, given)
     odd = sorted(text for text in used if not _WHOLE.fullmatch(text))
-    if len(odd) == len(used):
-        return Classes(texts)
-    note = (
-        f"labels such as {odd[0]!r} are no whole numbers: all labels are names, in the "
-        "order of texts, where 10 comes before 9 (an empty label fails its row alone)"
-    )
-    return Classes(texts, None, (note,))
+    notes: tuple[str, ...] = ()
+    if len(odd) < len(used):
+        notes = (
+            f"labels such as {odd[0]!r} are no whole numbers: all labels are names, in the "
+            "order of texts, where 10 comes before 9 (an empty label fails its row alone)",
+        )
+    return Classes(texts, None, notes)
 
 
 def place_of(path: str, root: str) -> tuple[str, str]:
@@ -348,26 +338,18 @@ def place_of(path: str, root: str) -> tuple[str, str]:
     in class folders.
 
     Raises:
-        SourceError: an address that is neither a path nor on S3, or that carries credentials,
-            which would be stored in the table of samples.
+        SourceError: an address that is neither a path nor on S3, or that has credentials, which
+            would be stored in the table of samples.
     """
     path = path.removeprefix("file://")
-    if scheme := _SCHEME.match(path):
-        bucket, _, key = path[scheme.end() :].partition("/")
-        advice = ""
-        if scheme[1] != "s3":
-            advice = (
-                "a listing has paths and s3:// addresses; copy images that are on the web to a "
-                "disk or to S3 first"
+    if _SCHEME.match(path):
+        if not _ON_S3.fullmatch(path) or _SIGNED.search(path):
+            raise SourceError(
+                f"{without_credentials(escape(path))}: a listing has paths and addresses "
+                "s3://BUCKET/KEY without credentials; copy images that are on the web to a disk or "
+                "to S3 first"
             )
-        elif "@" in bucket or _SIGNED.search(key):
-            advice = (
-                "an address must not carry a user, password or signature: credentials come from "
-                "the environment or from a profile"
-            )
-        if advice:
-            raise SourceError(f"{without_credentials(escape(path))}: {advice}")
-        return path.removeprefix(root), "" if bucket and key else "it is not s3://BUCKET/KEY"
+        return path.removeprefix(root), ""
     name = posixpath.normpath(path)
     if "\0" in path:
         return path, "its path holds a zero byte"
@@ -388,12 +370,13 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _repeated(names: Sequence[str], classes: Sequence[str]) -> dict[int, Problem]:
-    first: dict[str, int] = {}
+    first: dict[str, str] = {}
     problems = {}
     for row, name in enumerate(names):
-        before = first.setdefault(name, row)
-        if before != row and classes[row] == classes[before]:
+        if name not in first:
+            first[name] = classes[row]
+        elif first[name] == classes[row]:
             problems[row] = Problem("skipped", "listed before")
-        elif before != row:
+        else:
             problems[row] = Problem("failed", "listed before with another label")
     return problems

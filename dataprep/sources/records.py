@@ -272,7 +272,7 @@ def form(key: str) -> str:
 
 
 def of_split(names: Iterable[str], split: str, where: str) -> list[str]:
-    """Those shards that are of ``split``, sorted; all of them where they name one split only.
+    """The shards of ``split``, sorted; all shards where their names name one split only.
 
     Raises:
         SourceError: they name several splits, and not exactly one of them is this one.
@@ -283,11 +283,9 @@ def of_split(names: Iterable[str], split: str, where: str) -> list[str]:
         groups.setdefault(re.sub(r"[-_.]\d+$", "", stem), []).append(key)
     if len(groups) <= 1:
         return [key for group in groups.values() for key in group]
-    fitting = []
-    for group in groups:
-        words = {group, *re.split(r"[-_.]", group.lower())}
-        if _ALIASES.get(split, split) in {_ALIASES.get(word, word) for word in words}:
-            fitting.append(group)
+    wanted = _ALIASES.get(split, split)
+    spellings = {wanted, *(word for word, meaning in _ALIASES.items() if meaning == wanted)}
+    fitting = [stem for stem in groups if spellings & {stem, *re.split(r"[-_.]", stem.lower())}]
     if len(fitting) == 1:
         return groups[fitting[0]]
     shown = ", ".join(repr(name) for name in sorted(groups)[:8])

@@ -313,13 +313,10 @@ def tar_kind(first: bytes) -> str:
 
 
 def _begins_tar(first: bytes) -> bool:
-    if first[257:262] == b"ustar":
-        return True
-    try:
-        tarfile.TarInfo.frombuf(first[:_BLOCK], *CODEC)
-    except tarfile.HeaderError:
-        return False
-    return True
+    if first[257:262] != b"ustar":
+        with contextlib.suppress(tarfile.HeaderError):
+            return bool(tarfile.TarInfo.frombuf(first[:_BLOCK], *CODEC))
+    return first[257:262] == b"ustar"
 
 
 def _unreadable(first: bytes) -> str | None:
@@ -335,10 +332,9 @@ def _refusal(member: tarfile.TarInfo) -> str | None:
         return "member whose path leads out of the archive"
     if member.issparse():
         return "sparse file in the archive"
-    if member.type in _KINDS:
-        return f"{_KINDS[member.type]} in the archive"
     if not member.isreg():
-        return f"member of unknown type {member.type.decode('latin-1')!r} in the archive"
+        kind = f"member of unknown type {member.type.decode('latin-1')!r}"
+        return f"{_KINDS.get(member.type, kind)} in the archive"
     return "member without a name" if member.name == "." else None
 
 
