@@ -64,31 +64,25 @@ def first_labels(
 ) -> tuple[list[int | None], NDArray[np.float32] | None]:
     """The class number of each row, and all labels where rows have several.
 
-    The class is the first label, None where a row has no label. What is no whole number, and rows
-    of another number of labels than most, join ``problems``.
+    The class is the first label, None where a row has no label. A label that is no whole number,
+    and a row of another number of labels than most, join ``problems``.
     """
-    numbers: list[int | None] = []
-    for row, labels in enumerate(rows):
-        number = None
-        if row in problems or not labels:
-            pass
-        elif any(map(math.isnan, labels)):
-            problems[row] = "no label"
-        elif math.isfinite(labels[0]) and labels[0] == int(labels[0]):
-            number = int(labels[0])
-        else:
-            problems[row] = f"label {labels[0]:g} is no whole number"
-        numbers.append(number)
     widths = Counter(len(labels) for labels in rows if labels)
-    if max(widths, default=0) < 2:
-        return numbers, None
-    width = widths.most_common(1)[0][0]
+    width = widths.most_common(1)[0][0] if widths else 0
+    numbers: list[int | None] = [None] * len(rows)
     values = np.zeros((len(rows), width), dtype=np.float32)
     for row, labels in enumerate(rows):
-        if len(labels) == width:
-            values[row] = labels
-        elif row not in problems:
+        if row in problems or not labels:
+            continue
+        if len(labels) != width:
             problems[row] = f"{len(labels)} labels, where most have {width}"
+        elif any(map(math.isnan, labels)):
+            problems[row] = "no label"
+        elif not float(labels[0]).is_integer():
+            problems[row] = f"label {labels[0]:g} is no whole number"
+        else:
+            numbers[row] = int(labels[0])
+            values[row] = labels
     return numbers, values if width > 1 else None
 
 

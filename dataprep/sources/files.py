@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
+from itertools import islice
 
 from dataprep.errors import (
     ConfigError,
@@ -23,8 +25,7 @@ MISSING = "not there"
 UNREADABLE = "it may not be read, or is not there"
 
 _LIST_FROM = 100
-_PAGE = 1000
-_WANTED_SHARE = 10
+_LISTED_FOR_ONE = 10
 _THREADS = 32
 
 
@@ -74,9 +75,8 @@ def read_error(
 def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """The size of each file in bytes, or the reason why it has none.
 
-    On S3 a hundred keys or more are looked up in a listing of their common folder, as long as a
-    tenth of what is listed is wanted: one LIST gives a thousand sizes. The others are asked for
-    one by one.
+    On S3 a hundred keys or more are looked up in a listing of their common folder, of at most ten
+    times as many objects: one LIST gives a thousand sizes. The others are asked for one by one.
 
     Raises:
         StoreError: the store does not answer.
@@ -104,12 +104,10 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 def _listed_sizes(store: Store, wanted: set[str]) -> dict[str, int]:
     folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]  # noqa: RUF071  cut at a slash
     found = {}
-    try:
-        for seen, info in enumerate(store.list(f"{folder}/" if folder else ""), 1):
+    # Who may read an object may not always list the bucket.
+    with contextlib.suppress(PermissionRefused):
+        listed = store.list(f"{folder}/" if folder else "")
+        for info in islice(listed, _LISTED_FOR_ONE * len(wanted)):
             if info.key in wanted:
                 found[info.key] = info.bytes
-            if len(found) == len(wanted) or seen > _PAGE + _WANTED_SHARE * len(found):
-                break
-    except PermissionRefused:
-        pass  # who may read an object may not always list the bucket
     return found

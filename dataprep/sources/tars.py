@@ -46,13 +46,8 @@ nothing, what its offset belongs to, and the status and reason of what is no sam
 _BLOCK = tarfile.BLOCKSIZE
 _PROBE_BYTES = 4096 - _BLOCK  # of a member, read together with its header
 _PADDING_BYTES = 2**20
-_LONGEST_NAME_BYTES = 2**20
 _THREADS = 16
 _WORTH_A_NOTE_BYTES = 10**9
-_READ_WHOLE = {
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-}
 _PASSED_OVER = {b"V", b"A", b"D", b"N"}  # volume labels, access lists, GNU's dumps and renames
 _KINDS = {
     tarfile.LNKTYPE: "hard link",
@@ -71,21 +66,6 @@ TAR_ENDING = re.compile(
     re.IGNORECASE,
 )
 """The end of a name that promises a tar, compressed or not, or a part of one."""
-
-
-class BoundedMember(tarfile.TarInfo):
-    """For ``tarfile.open(tarinfo=...)``: long names and pax records of at most 1 MiB.
-
-    In a compressed tar Python makes room for all of them before it reads the first.
-    """
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> BoundedMember:
-        """As TarInfo's. Raises ``tarfile.ReadError`` for a size that none has."""
-        found = super().frombuf(buf, encoding, errors)
-        if found.size < 0 or (found.type in _READ_WHOLE and found.size > _LONGEST_NAME_BYTES):
-            raise tarfile.ReadError(f"a name, or a pax record, of {found.size:,} bytes")
-        return found
 
 
 def members(
@@ -117,13 +97,13 @@ def members(
             return
         file.seek(at)
         try:
-            member = BoundedMember.fromtarfile(tar)
+            member = tarfile.TarInfo.fromtarfile(tar)
         except (tarfile.TarError, ValueError, LookupError) as error:
             raise CorruptArchive(
                 f"{title}: no tar header at byte {at:,}, where one should be ({error}): the "
                 "archive is damaged; compare its MD5 and fetch it again"
             ) from None
-        if tar.offset <= at or _ends_before(file, tar.offset, end):
+        if tar.offset <= at or member.size < 0 or _ends_before(file, tar.offset, end):
             where = "" if end is None else f" at byte {end:,}"
             raise TruncatedArchive(
                 f"{title}: ends{where} inside {member.name!r}, which begins at byte {at:,}: the "

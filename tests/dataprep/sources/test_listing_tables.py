@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import SourceError
-from dataprep.formats.recordio import IndexEntry, RecordIOFormat
+from dataprep.formats.protocol import IndexEntry
+from dataprep.formats.recordio import RecordIOFormat
 from dataprep.names import escape
 from dataprep.sources import open_source
 from dataprep.sources.listing import LEAVES, parse, place_of, split_name
