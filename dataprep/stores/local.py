@@ -104,7 +104,11 @@ class LocalStore(KeepsLocks):
 
     def head(self, key: str) -> ObjectInfo:
         """Return the file's size."""
-        return ObjectInfo(key, self._read(key, 0, 0)[1].st_size)
+        with translated(key, reading=True):
+            status = self._path(key).stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ObjectNotFound(f"no such file or directory: {key!r}")
+        return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
         """Remove the file, and its folder where that is empty then."""
