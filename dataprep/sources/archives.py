@@ -35,7 +35,7 @@ _OPEN_GZIP_FILES = 16
 class Archive(NamedTuple):
     """A file or object of ``size`` bytes as it was when it was indexed.
 
-    ``version`` is its modification time in ns or its ETag; empty accepts any version.
+    ``version`` is its modification time and size, or its ETag; empty accepts any version.
     """
 
     store: Store
@@ -46,7 +46,8 @@ class Archive(NamedTuple):
     @classmethod
     def of(cls, store: Store, key: str) -> Archive:
         """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
-        return cls(store, key, store.head(key).bytes, _version(store, key))
+        version = store.version(key) if isinstance(store, GetVersioned) else ""
+        return cls(store, key, store.head(key).bytes, _portable(store, version))
 
     @property
     def uri(self) -> str:
@@ -62,12 +63,12 @@ class Archive(NamedTuple):
         """
         data, version = b"", "gone"
         with contextlib.suppress(FileNotFoundError):
-            if isinstance(self.store, GetVersioned) and not isinstance(self.store, LocalStore):
-                data, version = self.store.get_versioned(self.key, offset, length)
+            if self.version:
+                store: Any = self.store  # a GetVersioned, since it gave a version
+                data, version = store.get_versioned(self.key, offset, length)
             else:
-                data = self.store.get_range(self.key, offset, length)
-                version = _version(self.store, self.key)
-        if version == "gone" or self.version not in ("", version):
+                data, version = self.store.get_range(self.key, offset, length), ""
+        if version == "gone" or self.version not in ("", _portable(self.store, version)):
             raise SourceChanged(
                 f"{self.uri} was changed or removed since it was indexed: restore it, or start "
                 "anew with --overwrite"
@@ -88,10 +89,9 @@ class Archive(NamedTuple):
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
 
 
-def _version(store: Store, key: str) -> str:
-    if isinstance(store, LocalStore):  # the same on all machines that share the file system
-        return str((store.root / key).stat().st_mtime_ns)
-    return store.version(key) if isinstance(store, GetVersioned) else ""
+def _portable(store: Store, version: str) -> str:
+    """A version without the number of the inode, which machines may see differently."""
+    return version.partition("-")[2] if isinstance(store, LocalStore) else version
 
 
 class _Part(io.RawIOBase):
