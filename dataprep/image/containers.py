@@ -97,11 +97,10 @@ warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 class Opened(NamedTuple):
-    """Pixels, turned as the policy says, and where they come from.
+    """Decoded pixels, turned as the policy says, and their source.
 
-    The source's color space is Pillow's name for its mode. Its profile is None if the pixels were
-    converted by it or it cannot describe them. ``as_stored`` says whether any other decoder would
-    get these very pixels from the file.
+    The source's colour space is Pillow's name for its mode. ``as_stored`` is true if every decoder
+    gets these pixels from the file.
     """
 
     pixels: Pixels

@@ -1,4 +1,4 @@
-"""One image in, one JPEG, PNG or WebP out, and what was done to it.
+"""Convert one image to a JPEG, PNG or WebP, and report what was done to it.
 
 JPEGs are decoded by libjpeg-turbo, at the smallest of 1, 1/2, 1/4 and 1/8 of their size that is
 not below the target: its inverse DCT makes these by vector instructions (other eighths take it
@@ -61,14 +61,14 @@ _ROOM_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A stored image and its story.
+    """A stored image, its source, and what was done to it.
 
     ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``,
     ``channels`` and ``colorspace`` (``Grayscale``, ``RGB`` or ``RGBA``) describe ``data``; the
-    ``source_`` fields the image as it was stored. ``action`` is ``passthrough``
-    (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
+    ``source_`` fields the image as it was stored. ``action`` is ``passthrough`` (byte
+    for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
     ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
-    ``geometry`` how the turned image was then scaled and cropped: what boxes must follow.
+    ``geometry`` how the turned image was then scaled and cropped; boxes are moved by both.
     ``notes`` are the kinds that the manifest counts under ``warnings``.
     """
 
@@ -99,7 +99,7 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
 
     Raises:
         ImageError: empty, unknown, broken, unsupported, refused, too large or too small.
-        MemoryError: there was too little of it.
+        MemoryError: there is too little of it.
     """
     try:
         return _converted(data, policy or ImagePolicy(), name)
@@ -114,7 +114,7 @@ def check(data: bytes) -> tuple[int, int, int]:
 
     Raises:
         ImageError: it is none of them, or not all of its pixels can be decoded.
-        MemoryError: there was too little of it.
+        MemoryError: there is too little of it.
     """
     policy = _STORED.get(data[:2])
     if policy is None:
@@ -122,7 +122,7 @@ def check(data: bytes) -> tuple[int, int, int]:
     found = convert(data, policy)
     if found.action == "reencoded":
         raise CorruptImage(
-            f"{found.container} with {found.source_colorspace}: nothing that was stored here"
+            f"{found.container} with {found.source_colorspace}: not stored by this package"
         )
     return found.width, found.height, found.channels
 
@@ -349,16 +349,14 @@ def _encode(
 def _by_pillow(pixels: Pixels, policy: ImagePolicy, profile: bytes | None) -> bytes:
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     sink = io.BytesIO()
-    if policy.encoding == "png":
-        image.save(sink, "PNG", compress_level=policy.png_compression, icc_profile=profile)
-    else:
-        image.save(
-            sink,
-            "WEBP",
-            quality=policy.quality,
-            lossless=policy.webp_lossless,
-            icc_profile=profile or b"",
-        )
+    image.save(
+        sink,
+        policy.encoding,
+        compress_level=policy.png_compression,  # for PNG; the next two are for WebP
+        quality=policy.quality,
+        lossless=policy.webp_lossless,
+        icc_profile=profile,
+    )
     return sink.getvalue()
 
 

@@ -26,12 +26,12 @@ class Geometry(NamedTuple):
 
 
 class Source(NamedTuple):
-    """An image as its file has it, and what its pixels are to become.
+    """What a file's header says of an image, and how the policy will change it.
 
-    Sizes in pixels, before it is turned. ``orientation`` is Exif's, ``applied`` the one by which
-    it is turned, 1 for none, and ``geometry`` what it is scaled and cropped to then. ``profile`` is
-    its ICC profile, None once the pixels are no longer described by it. ``subsampling`` is a
-    JPEG's, empty where it has none.
+    Sizes are in pixels, before the image is turned. ``orientation`` is Exif's. ``applied`` is the
+    orientation by which the image is turned, 1 for none. ``geometry`` is how it is scaled and
+    cropped after that. ``profile`` is its ICC profile; None if the pixels were converted by it or
+    it is not valid for them. ``subsampling`` is a JPEG's; empty for other files.
     """
 
     container: str
@@ -47,7 +47,7 @@ class Source(NamedTuple):
 
 
 def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
-    """What an image of ``width`` x ``height`` (as displayed) is scaled and cropped to."""
+    """Compute the size that an image of ``width`` x ``height`` (as displayed) gets."""
     box_width, box_height = _box(policy)
     match policy.mode:
         case "none":
@@ -91,7 +91,7 @@ def describe(
     subsampling: str = "",
     always_turned: bool = False,
 ) -> Source:
-    """What a file says, and what ``policy`` makes of that."""
+    """Compute how ``policy`` turns, scales and crops an image with this header."""
     applied = orientation if always_turned or policy.orientation == "apply" else 1
     shown = (height, width) if applied >= 5 else (width, height)
     geometry = plan_geometry(*shown, policy)

@@ -14,7 +14,7 @@ from PIL import Image, ImageCms
 
 from dataprep.image.policy import Note
 
-_MOST_BYTES = 255 * 65_519  # what a JPEG can hold
+_MOST_BYTES = 255 * 65_519  # the most that fits into a JPEG
 _HEADER_BYTES = 132
 _MODES = {b"GRAY": "L", b"RGB ": "RGB", b"CMYK": "CMYK"}
 _FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION | ImageCms.Flags.NOCACHE

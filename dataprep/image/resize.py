@@ -39,8 +39,7 @@ except ImportError:
 # One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
 cv2.setNumThreads(1)
 
-_CYKOOZ = {"bilinear": "bilinear", "bicubic": "catmull_rom"}
-REDUCIBLE = frozenset(_CYKOOZ)
+REDUCIBLE = frozenset({"bilinear", "bicubic"})
 """Filters that may be given an image that a decoder has scaled down already."""
 _BAND = 16  # target rows
 _MOST_BITS = 21
@@ -125,7 +124,7 @@ def _by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
 
 @lru_cache(maxsize=2)
 def _cykooz_options(filter: str) -> Any:
-    kernel = cykooz_resizer.FilterType[_CYKOOZ[filter]]
+    kernel = cykooz_resizer.FilterType[_KERNELS[filter][0]]
     algorithm = cykooz_resizer.ResizeAlg.convolution(kernel)
     return cykooz_resizer.ResizeOptions(resize_alg=algorithm, use_alpha=False).rust_options
 
@@ -171,7 +170,7 @@ def _weights(
     row add up to 1, and are then rounded to 16 bits with a sign. The number is less than the least
     difference of two sums.
     """
-    kernel, support = _KERNELS[filter]
+    _, kernel, support = _KERNELS[filter]
     scale = source / target
     stretch = max(scale, 1.0)
     centers = (np.arange(target) + 0.5) * scale
@@ -208,7 +207,11 @@ def _catmull_rom(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
-_KERNELS = {"bilinear": (_triangle, 1.0), "bicubic": (_catmull_rom, 2.0)}
+# The name in cykooz-resizer, the kernel, and how far it reaches.
+_KERNELS = {
+    "bilinear": ("bilinear", _triangle, 1.0),
+    "bicubic": ("catmull_rom", _catmull_rom, 2.0),
+}
 
 
 def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:

@@ -260,7 +260,7 @@ def test_limits() -> None:
 @pytest.mark.parametrize("filter", get_args(Filter))
 @pytest.mark.parametrize("encoding", ["jpeg", "png"])
 def test_what_would_become_too_large_is_not_scaled(filter: str, encoding: str) -> None:
-    """The geometry tells, whatever the filter."""
+    """The geometry decides, whatever the filter."""
     data = enc.pillow(np.zeros((5000, 1, 3), np.uint8), "PNG")
     policy = {"size": 256, "upscale": True, "filter": filter, "encoding": encoding}
     with pytest.raises(ImageTooLarge, match="256 x 1280000"):
@@ -398,7 +398,7 @@ def attempt(data: bytes, policy: ImagePolicy) -> Converted | str:
 def test_webp_has_no_alpha_that_is_opaque_everywhere(
     lossless: bool, alpha: int, channels: int
 ) -> None:
-    """What is told of the channels is what the stored file has."""
+    """The reported channels are those of the stored file."""
     image = Image.new("RGBA", (24, 16), (200, 100, 50, 255))
     image.putpixel((3, 3), (200, 100, 50, alpha))
     sink = io.BytesIO()
