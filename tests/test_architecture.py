@@ -23,18 +23,17 @@ ORDER = {
             "arrow_bytes",
             "arrow_columns",
         ),
-        "tar_members",
-        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
-        *("requests", "forecast", "shares", "execution", "cache_folder"),
-        *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
+        *("requests", "forecast", "shares", "execution"),
+        *("stores", "manifest", "sample_table", "stored_table", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
         *("examples", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("verification", "dataset"),
+        *("assign", "dataset", "verification"),
         *("inspection", "adapters", "sample"),
         *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),
@@ -67,7 +66,7 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"json_types", "yaml_text"}
 PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
