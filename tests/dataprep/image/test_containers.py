@@ -330,7 +330,7 @@ def by_opencv(kind: str, pixels: NDArray[np.uint16], *options: int) -> bytes:
         *(by_opencv(kind, DEEP) for kind in (".png", ".tiff", ".ppm")),
         *(by_opencv(kind, DEEP[..., 1]) for kind in (".png", ".tiff", ".pgm")),
         saved(Image.fromarray(DEEP[..., 1].copy()), "JPEG2000"),
-        by_opencv(".avif", DEEP >> 6, cv2.IMWRITE_AVIF_DEPTH, 10),
+        by_opencv(".avif", (DEEP >> 6).astype(np.uint16), cv2.IMWRITE_AVIF_DEPTH, 10),
         b"P5\n# drawn\n2 # two\n1\n# and\n1023\n" + sixteen(0, 1023),
     ],
     ids=["png", "tiff", "ppm", "grey png", "grey tiff", "pgm", "jpeg 2000", "avif", "comments"],
