@@ -28,7 +28,7 @@ from dataprep.errors import (
     PermissionRefused,
     RecordError,
 )
-from dataprep.formats.example import BytesList, Feature, FloatList
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.shard_records import (
@@ -46,6 +46,8 @@ from dataprep.stores.protocol import location
 IMAGES = 48
 """The number of images on a contact sheet."""
 
+_TYPES = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
+_NUMBERS = (Int64List, FloatList)
 _SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 _THUMB, _CELL, _LINE = 176, 188, 17
 _REQUESTS = 16
@@ -120,36 +122,33 @@ def inspect(
         RecordError: the record is damaged.
         StoreError: the store cannot be read.
     """
-    save, contact_sheet = _path(save), _path(contact_sheet)
+    sheet = None if contact_sheet is None else Path(contact_sheet)
     store, info = _found(target, options)
-    single = record is not None or contact_sheet is not None
     suffixes = " or ".join(_SUFFIXES)
     for refused, why in (
         (save and record is None, "--save needs --record N, the record whose image it stores"),
-        (images is not None and contact_sheet is None, "--images needs --contact-sheet FILE"),
+        (images is not None and sheet is None, "--images needs --contact-sheet FILE"),
         (images is not None and images < 1, f"--images {images}: give 1 or more"),
-        (contact_sheet and record is not None, "give --record or --contact-sheet, not both"),
+        (sheet and record is not None, "give --record or --contact-sheet, not both"),
         (
-            contact_sheet and contact_sheet.suffix.lower() not in _SUFFIXES,
-            f"--contact-sheet {contact_sheet}: give a name that ends in {suffixes}",
+            sheet and sheet.suffix.lower() not in _SUFFIXES,
+            f"--contact-sheet {sheet}: give a name that ends in {suffixes}",
         ),
         (info and split, f"--split {split}: {target} is one shard, not an output"),
         (info and format, f"--format {format}: {target} is one shard, not an output"),
-        (format and not single, f"--format {format} needs --record or --contact-sheet"),
+        (
+            format and record is None and sheet is None,
+            f"--format {format} needs --record or --contact-sheet",
+        ),
     ):
         if refused:
             raise ConfigError(why)
-    if not single:
+    if record is None and sheet is None:
         return _overview(store, split) if info is None else _table(Shard(store, info))
     records = _samples(store, split, format) if info is None else Shard(store, info)
-    if record is not None:
-        return _one(records.read(record), save)
-    assert contact_sheet is not None  # noqa: S101  for the type checker
-    return _sheet(records, contact_sheet, images or IMAGES)
-
-
-def _path(path: str | os.PathLike[str] | None) -> Path | None:
-    return None if path is None else Path(path)
+    if sheet is not None:
+        return _sheet(records, sheet, images or IMAGES)
+    return _one(records.read(record or 0), save)
 
 
 def _found(
@@ -221,9 +220,8 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
 def _spread(values: ArrayLike) -> dict[str, Any]:
     """How whole numbers, of which there is one at least, are distributed."""
     array = np.asarray(values, np.int64)
-    names = ("least", "p5", "median", "p95", "most")
     quantiles = np.quantile(array, (0, 0.05, 0.5, 0.95, 1), method="nearest").tolist()
-    found = dict(zip(names, map(int, quantiles), strict=True))
+    found = dict(zip(("least", "p5", "median", "p95", "most"), quantiles, strict=True))
     return {"count": len(array), **found, "mean": float(array.mean()), "total": int(array.sum())}
 
 
@@ -250,8 +248,10 @@ def _summary_lines(one: Mapping[str, Any]) -> Iterator[str]:
         )
     yield f"  classes: {one['classes']['count']:,} of {_range(one['classes'])} samples"
     yield f"  images: {_range(one['width'])} wide, {_range(one['height'])} high"
-    yield f"  sources: {_range(one['source_width'])} wide, {_range(one['source_height'])} high"
-    yield f"    {sources['total'] / 1e6:,.1f} MB, files of {_range(sources)} bytes"
+    yield (
+        f"  sources: {_range(one['source_width'])} wide, {_range(one['source_height'])} high, "
+        f"{sources['total'] / 1e6:,.1f} MB, files of {_range(sources)} bytes"
+    )
     for name in ("colorspaces", "actions", "quirks", "reasons"):
         if one[name]:
             pairs = [f"{what} {count:,}" for what, count in one[name].items()]
@@ -283,20 +283,26 @@ def _table(shard: Shard) -> Inspection:
         text.append(f"{place}  {labels:<8}  {line['synset']:<9}  {image:<17}  {line['filename']}")
     if fault:
         text.append(f"fault: {fault}")
-    content = {"uri": shard.uri, "format": shard.format, "bytes": shard.bytes, "records": lines}
-    content |= {"fault": fault, "fault_offset": offset}
+    content = {
+        "uri": shard.uri,
+        "format": shard.format,
+        "bytes": shard.bytes,
+        "records": lines,
+        "fault": fault,
+        "fault_offset": offset,
+    }
     sound = not fault and not any(line["damaged"] for line in lines)
     return Inspection("\n".join(map(str.rstrip, text)), content, sound)
 
 
 def _line(record: Record) -> dict[str, Any]:
     """A record in short, for the table and for ``--json``."""
-    facts = record.facts or ImageFacts("", 0, 0, "", ())
+    facts = record.facts or ImageFacts("", 0, 0, "")
     return {
         "number": record.number,
         "offset": record.offset,
         "length": record.length,
-        "labels": tuple(record.first("image/class/label", "label")),
+        "labels": tuple(record.first(_NUMBERS, "image/class/label", "label")),
         "synset": record.text("image/class/synset"),
         "filename": record.text("image/filename", "file_name"),
         "width": facts.width,
@@ -307,40 +313,38 @@ def _line(record: Record) -> dict[str, Any]:
     }
 
 
-def _one(record: Record, save: Path | None) -> Inspection:
+def _one(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
     """All of one record."""
     if record.damage:
         raise RecordError(f"{record.place}: {record.damage}")
     fields = [_field(name, record.features[name]) for name in sorted(record.features)]
-    facts = record.facts or "it cannot be read, or there is none"
-    ends = record.offset, record.offset + record.length - 1
+    image = record.facts.text if record.facts else "it cannot be read, or there is none"
+    place = f"bytes={record.offset}-{record.offset + record.length - 1}"
     lines = [
         f"record {record.number:,} of {escape(record.uri)}",
-        f"  {record.format}, {record.length:,} bytes; HTTP range: bytes={ends[0]}-{ends[1]}",
+        f"  {record.format}, {record.length:,} bytes; HTTP range: {place}",
         *(f"  {name} of sample {record.sample}: {value}" for name, value in record.known.items()),
         *(f"  {one['name']}  {one['type']} [{one['count']}]  {one['shown']}" for one in fields),
-        f"  image: {facts}",
+        f"  image: {image}",
     ]
     content = asdict(replace(record, features={}, image=b""))
-    content |= {"fields": fields, "range": f"bytes={ends[0]}-{ends[1]}"}
     del content["features"], content["image"]
+    content |= {"fields": fields, "range": place}
     if save is not None:
         if not record.image:
             raise ConfigError(f"--save: {record.place} has no image to store")
-        _write(save, record.image)
+        _write(Path(save), record.image)
         lines.append(f"  image stored as {escape(str(save))}")
         content["saved"] = str(save)
     return Inspection("\n".join(lines), content)
 
 
 def _field(name: str, feature: Feature) -> dict[str, Any]:
-    kind = "float" if isinstance(feature, FloatList) else "int64"
-    kind = "bytes" if isinstance(feature, BytesList) else kind
     shown = [_value(value) for value in feature.values[:_VALUES]]
     shown += ["…"] if len(feature.values) > _VALUES else []
     return {
         "name": escape(name),
-        "type": kind,
+        "type": _TYPES[type(feature)],
         "count": len(feature.values),
         "shown": ", ".join(shown),
     }

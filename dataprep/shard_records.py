@@ -30,17 +30,12 @@ _IMAGES = ("image/encoded", "image")
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """The header of an encoded image; ``details`` are words such as ``progressive``."""
+    """The header of an encoded image; ``text`` also has its mode, and whether it is progressive."""
 
     container: str
     width: int
     height: int
-    mode: str
-    details: tuple[str, ...]
-
-    def __str__(self) -> str:
-        words = [f"{self.container} of {self.width} x {self.height}", self.mode, *self.details]
-        return ", ".join(words)
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +72,14 @@ class Record:
         """Shard, record and byte in words."""
         return f"{self.uri}: record {self.number} at byte {self.offset}"
 
-    def first(self, *names: str) -> Sequence[Any]:
-        """The values of the first of these features that the record has."""
-        return next((self.features[name].values for name in names if name in self.features), ())
+    def first(self, kinds: tuple[type[Feature], ...], *names: str) -> Sequence[Any]:
+        """The values of the first of these features that has one of these types."""
+        found = (self.features[name] for name in names if name in self.features)
+        return next((one.values for one in found if isinstance(one, kinds)), ())
 
     def text(self, *names: str) -> str:
-        """``first`` as escaped text."""
-        data = b" ".join(map(bytes, self.first(*names)))
+        """``first`` of byte strings, as escaped text."""
+        data = b" ".join(map(bytes, self.first((BytesList,), *names)))
         return escape(data.decode("utf-8", "surrogateescape"))
 
 
@@ -210,8 +206,9 @@ def image_facts(image: bytes) -> ImageFacts | None:
                 f"orientation {orientation}": orientation != 1,
                 f"{frames} frames": frames > 1,
             }
-            words = tuple(word for word, present in details.items() if present)
-            return ImageFacts(opened.format or "", *opened.size, opened.mode, words)
+            words = [f"{opened.format} of {opened.width} x {opened.height}", opened.mode]
+            words += [word for word, present in details.items() if present]
+            return ImageFacts(opened.format or "", *opened.size, ", ".join(words))
     except Exception:  # noqa: BLE001  decoders raise errors of all kinds
         return None
 

@@ -255,6 +255,15 @@ class TestShard:
             "no image that can be read"
         ] * 2
 
+    def test_features_of_other_types(self, tmp_path: Path) -> None:
+        """A label that is text, or a name that is a number, is left out of the table."""
+        path = example(
+            tmp_path / "x", label=BytesList([b"cat"]), image__filename=Int64List([10**15, -1])
+        )
+        code, out, _ = run(path, "--json")
+        (line,) = json.loads(out)["records"]
+        assert (code, line["labels"], line["filename"]) == (0, [], "")
+
     @pytest.mark.parametrize("content", [b"", b"hello, world, this is text", b"0 28952\n"])
     def test_no_shard(self, tmp_path: Path, content: bytes) -> None:
         """For any other file the exit code is 2 and the error shows how it begins."""
