@@ -282,7 +282,7 @@ def _table(shard: Shard) -> Inspection:
         image = line["problem"] or f"{line['format']} {line['width']} x {line['height']}"
         text.append(f"{place}  {labels:<8}  {line['synset']:<9}  {image:<17}  {line['filename']}")
     if fault:
-        text.append(f"fault: {fault}")
+        text.append(f"fault: {escape(fault)}")
     content = {
         "uri": shard.uri,
         "format": shard.format,
@@ -385,8 +385,8 @@ def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
     faults = [f"{record.place}: {record.damage}" for record in found if record.damage]
     faults += [records.fault] if records.fault else []
     content = {"contact_sheet": str(path), "records": numbers, "of": count, "faults": faults}
-    text = "\n  fault: ".join([f"{path}: {shown} of {records.uri}", *faults])
-    return Inspection(text, content, not faults)
+    lines = [f"{path}: {shown} of {records.uri}", *faults]
+    return Inspection("\n  fault: ".join(map(escape, lines)), content, not faults)
 
 
 def _drawn(records: Sequence[Record], title: str) -> Image.Image:

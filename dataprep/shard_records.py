@@ -20,11 +20,9 @@ from dataprep.formats.records import Buffer, without_place
 from dataprep.image.containers import FORMATS
 from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store
-from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import location
 
-_HEADERS_BYTES = 4096
-_REMOTE_BYTES = 4 * 2**20
+_BLOCK_BYTES = 4 * 2**20
 _IMAGES = ("image/encoded", "image")
 
 
@@ -167,8 +165,7 @@ class Shard:
         """Bytes by rising offset, several reads in one request."""
         begin = offset - self._start
         if not 0 <= begin <= begin + length <= len(self._block):
-            least = _HEADERS_BYTES if isinstance(self._store, LocalStore) else _REMOTE_BYTES
-            wanted = min(max(length, least), self.bytes - offset)
+            wanted = min(max(length, _BLOCK_BYTES), self.bytes - offset)
             self._start, self._block = offset, self._store.get_range(self._key, offset, wanted)
             begin = 0
         return self._block[begin : begin + length]

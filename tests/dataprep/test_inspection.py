@@ -277,10 +277,11 @@ class TestShard:
         """Control characters and undecodable bytes of a path are printed escaped."""
         path = tmp_path / "x\x1b[31m\udcff.rec"
         shutil.copy(shard, path)
-        code, out, _ = run(path)
-        assert code == 0
-        assert "\\x1b[31m" in out
-        assert "\x1b" not in out
+        flip(path, places(shard)[2][0])
+        for options in ([], ["--record", 1], ["--contact-sheet", tmp_path / "a.png"]):
+            _, out, _ = run(path, *options)
+            assert "\\x1b[31m" in out
+            assert "\x1b" not in out
 
     @given(st.lists(mutated(examples.map(encode_example)), max_size=3), st.sampled_from(FORMATS))
     def test_any_payload(self, payloads: list[bytes], form: str) -> None:
