@@ -52,7 +52,7 @@ _SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 _THUMB, _CELL, _LINE = 176, 188, 17
 _REQUESTS = 16
 _VALUES = 8
-_TEXT = 60
+_TEXT_BYTES = 60
 _SIDES = ("width", "height", "source_width", "source_height", "source_bytes")
 _COLUMNS = ("label", "synset", "status", "reason", "action", "colorspace", *_SIDES)
 
@@ -357,9 +357,8 @@ def _value(value: Any) -> str:
     facts = image_facts(data)
     if facts:
         return f"{facts.container}, {len(data):,} bytes"
-    text = escape(data[: 4 * _TEXT].decode("utf-8", "surrogateescape"))
-    short = len(data) <= _TEXT and len(text) <= _TEXT
-    return f"'{text}'" if short else f"'{text[:_TEXT]}…', {len(data):,} bytes"
+    text = escape(data[:_TEXT_BYTES].decode("utf-8", "surrogateescape"))
+    return f"'{text}'" if len(data) <= _TEXT_BYTES else f"'{text}…', {len(data):,} bytes"
 
 
 def _write(path: Path, data: bytes) -> None:
