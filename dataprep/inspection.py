@@ -17,7 +17,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw, ImageFont
 
-from dataprep.augment.decode import decode_whole
 from dataprep.counted import counted
 from dataprep.dataset import Dataset, open_split, splits_in, why_missing
 from dataprep.errors import (
@@ -29,6 +28,7 @@ from dataprep.errors import (
     RecordError,
 )
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
+from dataprep.image.rgb import decode_whole
 from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.shard_records import (
