@@ -62,10 +62,6 @@ class LocalStore(KeepsLocks):
         data, status = self._read(key, offset, length)
         return Versioned(data, version_of(status))
 
-    def version(self, key: str) -> str:
-        """Return the file's; it is opened, since network file systems ask their server then."""
-        return version_of(self._read(key, 0, 0)[1])
-
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Write under a temporary name, fsync, rename, fsync the directory."""
         self._write(key, data, os.replace)

@@ -44,10 +44,6 @@ class MemoryStore(KeepsLocks):
         end = None if length is None else offset + length
         return Versioned(found.data[offset:end], found.version)
 
-    def version(self, key: str) -> str:
-        """Return the number of its version."""
-        return self._stored(key).version
-
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Keep a copy."""
         self._objects[key] = _kept(data)

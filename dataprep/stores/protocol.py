@@ -58,6 +58,7 @@ class GetVersioned(Protocol):
 
     def version(self, key: str) -> str:
         """Return the version of the object that is there now. Raises ObjectNotFound."""
+        return self.get_versioned(key, 0, 0).version
 
     def get(self, key: str) -> bytes:
         """Return the object's bytes."""

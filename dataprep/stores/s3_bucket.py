@@ -186,8 +186,14 @@ def is_passing(error: BaseException) -> bool:
 
     if isinstance(error, boto.ClientError):
         return error_code(error) in (*_NOT_AS_SENT, "RequestTimeout")
-    broken = boto.ConnectionError | boto.HTTPClientError | boto.IncompleteReadError
-    return isinstance(error, broken | boto.FlexibleChecksumError | OSError)
+    return isinstance(
+        error,
+        boto.ConnectionError
+        | boto.HTTPClientError
+        | boto.IncompleteReadError
+        | boto.FlexibleChecksumError
+        | OSError,
+    )
 
 
 @contextlib.contextmanager

@@ -60,12 +60,6 @@ def test_paths_and_file_uris_are_the_same_place(tmp_path: Path) -> None:
     assert (folder / "key").read_bytes() == b"data"
 
 
-def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leading ~ is the home directory."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert LocalStore("~/photos").root == tmp_path / "photos"
-
-
 @pytest.mark.parametrize("where", [".", "./", "sub/.."])
 def test_the_working_directory_has_plain_keys(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, where: str
@@ -203,22 +197,6 @@ def test_a_file_that_cannot_get_its_name_leaves_nothing(store: LocalStore, metho
     with pytest.raises(StoreError, match="a/b"):
         getattr(store, method)("a/b", b"data")
     assert files_below(store.root) == {"a"}
-
-
-def test_a_folder_is_not_overwritten(store: LocalStore) -> None:
-    """A key that is a folder cannot be put, and what lies in it stays."""
-    store.put("a/b", b"data")
-    with pytest.raises(StoreError, match="'a'"):
-        store.put("a", b"file")
-    assert files_below(store.root) == {"a/b"}
-
-
-@pytest.mark.parametrize("method", ["put", "create"])
-def test_a_name_that_is_too_long_is_a_store_error(store: LocalStore, method: str) -> None:
-    """A name longer than the file system takes is refused and leaves nothing."""
-    with pytest.raises(StoreError, match="too long"):
-        getattr(store, method)("x" * 300, b"data")
-    assert files_below(store.root) == set()
 
 
 def test_an_interrupted_write_is_cleaned_up(
@@ -377,111 +355,72 @@ def test_space_of_a_directory_that_is_not_there_yet(tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
-class TestSymlinks:
-    """What a listing makes of symbolic links."""
-
-    def test_links_within_the_root_are_followed(self, store: LocalStore) -> None:
-        """A link to a file or folder within the root lists as what it points to."""
-        store.put("real/a", b"data")
-        (store.root / "folder").symlink_to("real")
-        (store.root / "file").symlink_to(store.root / "real" / "a")
-        assert entries(store) == {"file": None, "folder/a": None, "real/a": None}
-        assert {info.bytes for info in store.list()} == {4}
-        assert store.get("folder/a") == store.get("file") == b"data"
-
-    def test_links_out_of_the_root_are_not_followed(self, store: LocalStore) -> None:
-        """A link that leaves the root is listed once, as a problem, with nothing behind it."""
-        outside = store.root.parent / "store-outside"
-        outside.mkdir()
-        (outside / "secret").write_bytes(b"secret")
-        (store.root / "folder").symlink_to(outside)
-        (store.root / "file").symlink_to("../store-outside/secret")
-        (store.root / "parent").symlink_to("..")
-        problem = "symlink that leaves the source"
-        assert entries(store) == {"folder": problem, "file": problem, "parent": problem}
-        assert list(store.list("folder/")) == []
-
-    def test_links_to_links_are_judged_by_their_end(self, store: LocalStore) -> None:
-        """A link within the root to a link out of it leaves the root."""
-        (store.root / "first").symlink_to("second")
-        (store.root / "second").symlink_to("/")
-        assert set(entries(store).values()) == {"symlink that leaves the source"}
-
-    def test_broken_links_are_problems(self, store: LocalStore) -> None:
-        """A link to nothing within the root is listed as broken."""
-        (store.root / "broken").symlink_to("missing")
-        assert entries(store) == {"broken": "broken symlink"}
-
-    def test_a_link_to_itself_is_a_problem(self, store: LocalStore) -> None:
-        """A link to itself, and two to each other, are listed as problems and end."""
-        (store.root / "self").symlink_to("self")
-        (store.root / "one").symlink_to("two")
-        (store.root / "two").symlink_to("one")
-        found = entries(store)
-        assert set(found) == {"self", "one", "two"}
-        assert all(found.values())
-
-    def test_links_to_a_folder_above_are_problems(self, store: LocalStore) -> None:
-        """A link to its own folder or to one above is listed once and not entered."""
-        store.put("a/b/file", b"data")
-        for name, target in {"here": ".", "up": "..", "top": str(store.root)}.items():
-            (store.root / "a" / "b" / name).symlink_to(target)
-        circle = "symlink to a folder that contains it"
-        assert entries(store) == {
-            "a/b/file": None,
-            "a/b/here": circle,
-            "a/b/up": circle,
-            "a/b/top": circle,
-        }
-
-    def test_a_circle_of_two_links_ends(self, store: LocalStore) -> None:
-        """Two folders that link to each other are each entered once through the other."""
-        store.put("a/one", b"1")
-        store.put("b/two", b"2")
-        (store.root / "a" / "to-b").symlink_to("../b")
-        (store.root / "b" / "to-a").symlink_to("../a")
-        circle = "symlink to a folder that contains it"
-        assert entries(store) == {
+CIRCLE = "symlink to a folder that contains it"
+LEAVES = "symlink that leaves the source"
+LINKS: dict[str, tuple[list[str], dict[str, str], dict[str, str | None]]] = {
+    "within the root": (
+        ["real/a"],
+        {"folder": "real", "file": "real/a"},
+        {"file": None, "folder/a": None, "real/a": None},
+    ),
+    "out of the root": (
+        [],
+        {"folder": "../outside", "file": "../outside/secret", "parent": "..", "absolute": "/"},
+        {"folder": LEAVES, "file": LEAVES, "parent": LEAVES, "absolute": LEAVES},
+    ),
+    "judged by the end": (
+        [],
+        {"first": "second", "second": "/"},
+        {"first": LEAVES, "second": LEAVES},
+    ),
+    "broken": (
+        [],
+        {"broken": "missing", "self": "self", "one": "two", "two": "one"},
+        dict.fromkeys(["broken", "self", "one", "two"], "broken symlink"),
+    ),
+    "a folder above": (
+        ["a/b/file"],
+        {"a/b/here": ".", "a/b/up": "..", "a/b/top": "../.."},
+        {"a/b/file": None, "a/b/here": CIRCLE, "a/b/up": CIRCLE, "a/b/top": CIRCLE},
+    ),
+    "two folders to each other": (
+        ["a/one", "b/two"],
+        {"a/to-b": "../b", "b/to-a": "../a"},
+        {
             "a/one": None,
             "a/to-b/two": None,
-            "a/to-b/to-a": circle,
+            "a/to-b/to-a": CIRCLE,
             "b/two": None,
             "b/to-a/one": None,
-            "b/to-a/to-b": circle,
-        }
+            "b/to-a/to-b": CIRCLE,
+        },
+    ),
+    "back from within the target": (
+        ["b/c/file", "b/d"],
+        {"a": "b/c", "b/c/back": ".."},
+        {"a/back": CIRCLE, "a/file": None, "b/c/back": CIRCLE, "b/c/file": None, "b/d": None},
+    ),
+}
 
-    def test_a_circle_through_a_folder_within_the_target_ends(self, store: LocalStore) -> None:
-        """A link into a folder that links back above that folder repeats nothing."""
-        store.put("b/c/file", b"data")
-        store.put("b/d", b"data")
-        (store.root / "a").symlink_to("b/c")
-        (store.root / "b" / "c" / "back").symlink_to("..")
-        circle = "symlink to a folder that contains it"
-        assert entries(store) == {
-            "a/back": circle,
-            "a/file": None,
-            "b/c/back": circle,
-            "b/c/file": None,
-            "b/d": None,
-        }
 
-    @pytest.mark.parametrize("prefix", ["a/", "a/b/", "a/b/t", "a/b/top/", "a/b/top/a"])
-    def test_a_prefix_lists_what_the_whole_listing_has(
-        self, store: LocalStore, prefix: str
-    ) -> None:
-        """Listing below a prefix gives the entries of the whole listing that begin with it."""
-        store.put("a/b/file", b"data")
-        (store.root / "a" / "b" / "top").symlink_to(store.root)
-        whole = [info for info in store.list() if info.key.startswith(prefix)]
-        assert list(store.list(prefix)) == whole
-
-    def test_a_root_that_is_a_link_is_its_target(self, store: LocalStore) -> None:
-        """A root given by a symbolic link lists what lies behind it."""
-        store.put("a/key", b"data")
-        link = store.root.parent / "link"
-        link.symlink_to(store.root)
-        (store.root / "a" / "again").symlink_to("key")
-        assert entries(LocalStore(str(link))) == {"a/key": None, "a/again": None}
+@pytest.mark.parametrize(("files", "links", "found"), LINKS.values(), ids=LINKS)
+def test_symbolic_links(
+    store: LocalStore, files: list[str], links: dict[str, str], found: dict[str, str | None]
+) -> None:
+    """Followed within the root, also where that is a link; any other is listed as a problem."""
+    outside = store.root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"secret")
+    for key in files:
+        store.put(key, b"data")
+    for name, target in links.items():
+        (store.root / name).symlink_to(target)
+    assert entries(store) == found
+    assert [info for info in store.list() if info.key.startswith("a/b")] == [*store.list("a/b")]
+    for key, problem in found.items():
+        assert problem or store.get(key) == b"data"
+    (outside / "link").symlink_to(store.root)
+    assert entries(LocalStore(str(outside / "link"))) == found
 
 
 def test_empty_folders_hold_nothing(store: LocalStore) -> None:
@@ -569,28 +508,12 @@ def test_memory_that_begins_at_no_page_is_written_all_the_same(
     assert written(store, pages[start:]) == pages[start:]
 
 
-def test_small_files_are_written_the_usual_way(
-    store: LocalStore, pages: memoryview, modes: list[tuple[bool, int]]
-) -> None:
-    """Below 4 MiB nothing else is tried."""
-    assert written(store, pages[:100_000]) == pages[:100_000]
-    assert modes == [(False, 100_000)]
-
-
 def test_a_file_system_that_takes_less_gets_the_rest_the_usual_way(
     store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is lost or written twice where only some blocks went past the cache."""
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: 2**20]))
-    assert written(store, pages) == pages
-
-
-def test_a_system_without_such_writes_uses_the_cache(
-    store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on macOS, where there is no ``O_DIRECT``."""
-    monkeypatch.delattr(os, "O_DIRECT", raising=False)
     assert written(store, pages) == pages
 
 

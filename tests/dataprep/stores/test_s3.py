@@ -215,14 +215,6 @@ def test_folder_markers_are_no_objects(open_s3: OpenS3, boto: S3Client, bucket: 
     assert sorted(info.key for info in open_s3().list()) == ["b/", "c"]
 
 
-def test_listing_gives_etags(open_s3: OpenS3) -> None:
-    """Listing and HEAD give the ETag without its quotes."""
-    store = open_s3()
-    store.put("key", DATA)
-    md5 = hashlib.md5(DATA).hexdigest()
-    assert [info.etag for info in store.list()] == [store.head("key").etag] == [md5]
-
-
 def test_a_range_is_one_range_request(open_s3: OpenS3, sent: list[Sent]) -> None:
     """A range of an object asks for these bytes and no more."""
     store = open_s3()

@@ -297,16 +297,6 @@ def test_refusals_do_not_pass(error: Exception) -> None:
     assert not is_passing(error)
 
 
-@pytest.mark.parametrize(
-    ("uri", "prefix"),
-    [("s3://name", ""), ("s3://name/", ""), ("s3://name/a", "a/"), ("s3://name/a/b/", "a/b/")],
-)
-def test_a_prefix_ends_in_one_slash_or_is_empty(uri: str, prefix: str) -> None:
-    """Keys are appended to it."""
-    bucket = S3Bucket(uri)
-    assert (bucket.name, bucket.prefix, bucket.uri) == ("name", prefix, uri.rstrip("/"))
-
-
 @pytest.mark.parametrize("uri", ["/mnt/disk", "s3://", "s3:///key", "memory://name"])
 def test_what_is_no_bucket_is_refused(uri: str) -> None:
     """The reason says what to write."""
@@ -328,18 +318,6 @@ def test_a_key_in_a_message_is_escaped() -> None:
         S3Bucket("s3://name/a").translated("b\x1b[2J"),
     ):
         raise ValueError("x")
-
-
-def test_options_become_arguments() -> None:
-    """Storage class, encryption and who pays reach every request that they belong to."""
-    options = StoreOptions(storage_class="STANDARD_IA", sse="AES256", requester_pays=True)
-    bucket = S3Bucket("s3://name", options)
-    assert bucket.put_arguments() == {
-        "StorageClass": "STANDARD_IA",
-        "ServerSideEncryption": "AES256",
-    }
-    assert bucket.payer() == {"RequestPayer": "requester"}
-    assert S3Bucket("s3://name").put_arguments() == {}
 
 
 def test_another_server_is_told_from_amazons(monkeypatch: pytest.MonkeyPatch) -> None:
