@@ -18,7 +18,7 @@ from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
-"""Where files grow before they are renamed; on the same file system, outside every data folder."""
+"""Begins the names of files that grow, at the root; earlier versions had a folder of that name."""
 
 _BLOCK_BYTES = 4096
 _PAST_CACHE_FROM_BYTES = 2**22
@@ -33,10 +33,8 @@ class LocalStore(KeepsLocks):
 
     def prepare(self) -> None:
         """Create the directory and a file in it."""
-        with self._partial() as probe:
+        with translated(self.uri), self._partial() as probe:
             probe.touch()
-        with contextlib.suppress(OSError):
-            probe.parent.rmdir()
 
     def free_bytes(self) -> int | None:
         """Return the space left on the file system of the directory, or of where it would be."""
@@ -45,13 +43,10 @@ class LocalStore(KeepsLocks):
 
     def tidy(self) -> None:
         """Remove half-written files of writers that have ended: theirs are locked no longer."""
-        folder = self.root / PARTIAL
-        for partial in folder.glob("*"):
+        for partial in self.root.glob(f"{PARTIAL}*"):
             with contextlib.suppress(OSError), partial.open("ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 partial.unlink()
-        with contextlib.suppress(OSError):
-            folder.rmdir()
 
     def get(self, key: str) -> bytes:
         """Return the file's bytes."""
@@ -86,9 +81,8 @@ class LocalStore(KeepsLocks):
 
     def age_s(self, key: str) -> float:
         """Return the seconds since the file was written; the file system dates a new one."""
-        with self._partial() as probe:
-            probe.touch()
-            now_s = probe.stat().st_mtime
+        with translated(key), self._partial() as probe, probe.open("xb") as file:
+            now_s = os.fstat(file.fileno()).st_mtime
         return now_s - self._read(key, 0, 0)[1].st_mtime
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -149,10 +143,9 @@ class LocalStore(KeepsLocks):
     @contextlib.contextmanager
     def _partial(self) -> Iterator[Path]:
         """A temporary name, and no file of that name afterwards."""
-        folder = self.root / PARTIAL
-        partial = folder / secrets.token_hex(16)
+        partial = self.root / f"{PARTIAL}-{secrets.token_hex(16)}"
         with translated(self.uri):
-            folder.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(parents=True, exist_ok=True)
         try:
             yield partial
         finally:
@@ -266,7 +259,9 @@ def _walk(
             entries = {entry.name: entry for entry in scanned}
         for name in by_bytes(entries):
             entry, key = entries[name], parent + name
-            if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key == PARTIAL:
+            if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key.startswith(
+                PARTIAL
+            ):
                 continue
             real, problem = f"{above[-1].rstrip('/')}/{name}", None
             if entry.is_symlink():

@@ -269,4 +269,4 @@ def test_nothing_to_finalize(tmp_path: Path) -> None:
     for arguments in ([], ["--split", "train"]):
         done = commandline.dataprep("finalize", tmp_path / "out", *arguments)
         assert done.code == 2
-        assert "job.json" in done.complaints[0]
+        assert "no data set in" in done.complaints[0]

@@ -144,7 +144,8 @@ def test_a_file_shows_only_when_it_is_complete(
     store.put("a/key", b"data")
     (listed, files), (afterwards, final) = during
     assert listed == {}
-    assert [name.split("/")[0] for name in files] == [PARTIAL]
+    (growing,) = files
+    assert growing.startswith(PARTIAL)
     assert afterwards == {"a/key": None}
     assert final == {"a/key"}
 
@@ -235,7 +236,7 @@ def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"half-written\n"
-        (growing,) = (store.root / PARTIAL).iterdir()
+        (growing,) = store.root.glob(f"{PARTIAL}*")
         store.tidy()
         assert growing.exists()
         writer.kill()
@@ -253,7 +254,7 @@ def test_a_folder_that_is_empty_goes_with_its_last_file(store: LocalStore) -> No
     store.delete("a/two")
     store.put("top", b"x")
     store.delete("top")
-    assert {path.name for path in store.root.iterdir()} <= {PARTIAL}
+    assert list(store.root.iterdir()) == []
 
 
 def test_replacing_needs_no_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
