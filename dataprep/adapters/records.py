@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord, TruncatedRecord
-from dataprep.formats import RecordOptions, get_format
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer, RecordOptions, get_format
 from dataprep.pinned import Pinned
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore, version_of

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from dataprep.adapters.torch_items import Located, Order
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 
 _MOST_WORKERS = 1024  # that tell how much they held; further ones share their places
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dataprep.augment import ArrayTransform, Transform, sample_rng
 from dataprep.errors import ImageError
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 
 
 class Epoch:

@@ -18,7 +18,7 @@ import simplejpeg
 
 from dataprep.augment.crops import Box
 from dataprep.augment.jpeg_rows import upper_rows
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.image.containers import open_image
 from dataprep.image.geometry import Pixels, dct_fraction
 from dataprep.image.policy import ImagePolicy

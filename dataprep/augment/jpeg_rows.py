@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataprep.errors import CorruptImage
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.image.jpeg import segments
 
 # ITU-T T.81, B.2.2: Huffman-coded, baseline, extended and progressive.

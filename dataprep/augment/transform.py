@@ -17,7 +17,7 @@ from dataprep.augment.crops import Box, centre_crop, random_crop
 from dataprep.augment.decode import decode_part
 from dataprep.augment.normalise import write_planes, write_rows
 from dataprep.errors import ConfigError
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
 
 Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]

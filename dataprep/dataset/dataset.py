@@ -21,7 +21,7 @@ from dataprep.dataset.opening import opened
 from dataprep.dataset.shards import Shard
 from dataprep.errors import CorruptRecord, DatasetError, FormatMissing
 from dataprep.formats import Sample, get_format
-from dataprep.formats.records import RawRecord
+from dataprep.formats.protocol import RawRecord
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.pinned import Pinned

@@ -6,13 +6,13 @@ read, so that of TFRecord's two checksums only the length's is held against it.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from dataprep.errors import RecordError
 from dataprep.formats import recordio, tfrecord
+from dataprep.formats.protocol import Span, Window
 
 _GZIP = b"\x1f\x8b"
 _OTHERS = (_GZIP, b"\xff\xd8\xff", b"PK", b"\x89PNG", b"PAR1", b"{")
@@ -31,18 +31,28 @@ class Readable(Protocol):
         ...
 
 
-class Span(NamedTuple):
-    """One record: where it begins, its length with framing, and where its payload lies.
+class _Sliced:
+    """``Readable`` as the ``Window`` that the formats read."""
 
-    ``parts`` is above 1 for a RecordIO record that was split; ``payload`` and
-    ``payload_bytes`` are then those of its first part.
-    """
+    def __init__(self, data: Readable) -> None:
+        self._data = data
 
-    offset: int
-    length: int
-    payload: int
-    payload_bytes: int
-    parts: int = 1
+    def __len__(self) -> int:
+        return self._data.size
+
+    def __getitem__(self, where: slice) -> bytes:
+        return self._data.read(where.start, where.stop - where.start)
+
+
+def _spans(
+    span_at: Callable[[Window, int, tuple[str, int]], Span], data: Readable, name: str
+) -> Iterator[Span]:
+    record = offset = 0
+    while offset < data.size:
+        span = span_at(_Sliced(data), offset, (name, record))
+        yield span
+        record += 1
+        offset = span.end
 
 
 def tfrecord_spans(data: Readable, name: str) -> Iterator[Span]:
@@ -52,14 +62,7 @@ def tfrecord_spans(data: Readable, name: str) -> Iterator[Span]:
         CorruptRecord: the checksum of a length does not match.
         TruncatedRecord: the file ends inside a record.
     """
-    record = offset = 0
-    while offset < data.size:
-        header = data.read(offset, tfrecord.HEADER_BYTES)
-        end = tfrecord.record_end(header, data.size, (name, record, offset))
-        payload = offset + tfrecord.HEADER_BYTES
-        yield Span(offset, end - offset, payload, end - offset - tfrecord.OVERHEAD_BYTES)
-        record += 1
-        offset = end
+    return _spans(tfrecord.span_at, data, name)
 
 
 def recordio_spans(data: Readable, name: str) -> Iterator[Span]:
@@ -69,18 +72,7 @@ def recordio_spans(data: Readable, name: str) -> Iterator[Span]:
         CorruptRecord: a magic is missing, or parts are out of order.
         TruncatedRecord: the file ends inside a record.
     """
-    record = offset = 0
-    while offset < data.size:
-        first_bytes, at, parts, cflag = 0, offset, 0, recordio.FIRST
-        while cflag in (recordio.FIRST, recordio.MIDDLE):
-            header = data.read(at, recordio.HEADER_BYTES)
-            cflag, length = recordio.part_header(header, at, data.size, (name, record, offset))
-            first_bytes = first_bytes if parts else length
-            parts += 1
-            at += recordio.HEADER_BYTES + length + -length % 4
-        yield Span(offset, at - offset, offset + recordio.HEADER_BYTES, first_bytes, parts)
-        record += 1
-        offset = at
+    return _spans(recordio.span_at, data, name)
 
 
 SPANS: dict[str, Callable[[Readable, str], Iterator[Span]]] = {
@@ -98,8 +90,8 @@ def format_of(head: bytes, name: str) -> str:
     """
     if head.startswith(recordio.MAGIC):
         return "recordio"
-    with contextlib.suppress(RecordError):
-        tfrecord.record_end(head[: tfrecord.HEADER_BYTES], 2**64, (name, 0, 0))
+    checksum = int.from_bytes(head[8:12], "little")
+    if len(head) >= tfrecord.HEADER_BYTES and tfrecord.masked_crc32c(head[:8]) == checksum:
         return "tfrecord"
     if not head.startswith(_OTHERS) and not _TEXT.fullmatch(head):
         for sign, form in _NAMED:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dataprep.errors import CorruptRecord
-from dataprep.formats.example import Feature, assemble, decode_example
+from dataprep.formats.example import Feature, decode_example, example_head
 from dataprep.inspection.framing import Readable
 
 SMALL_BYTES = 2048
@@ -50,7 +50,8 @@ def read_partial(data: Readable, offset: int, size: int) -> PartialExample:
             elif entry_tag == _FIRST:
                 large.update(_large(data, first, last))
             at = last
-    return PartialExample(decode_example(b"".join(map(bytes, assemble(entries)))), large)
+    content = b"".join(entries)
+    return PartialExample(decode_example(example_head(len(content)) + content), large)
 
 
 def _large(data: Readable, start: int, stop: int) -> dict[str, Large]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from dataprep.errors import ImageError, RecordError
 from dataprep.formats import get_format
 from dataprep.formats.example import BytesList, Feature, FloatList, decode_example
+from dataprep.formats.protocol import Buffer, without_place
 from dataprep.formats.recordio import unpack_image_record
-from dataprep.formats.records import Buffer, without_place
 from dataprep.inspection.image_facts import ImageFacts, container_of, image_facts
 from dataprep.names import escape
 

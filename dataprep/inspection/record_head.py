@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from dataprep.errors import RecordError
 from dataprep.formats.example import BytesList, Feature, Int64List
+from dataprep.formats.protocol import Span
 from dataprep.formats.recordio import read_recordio, unpack_image_record
-from dataprep.inspection.framing import Readable, Span
+from dataprep.inspection.framing import Readable
 from dataprep.inspection.image_facts import container_of, size_of
 from dataprep.inspection.partial_example import Large, read_partial
 

@@ -12,7 +12,8 @@ import pandas as pd
 from dataprep.counted import counted
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError, RecordError
-from dataprep.inspection.framing import SPANS, Span
+from dataprep.formats.protocol import Span
+from dataprep.inspection.framing import SPANS
 from dataprep.inspection.ranges import Ranges
 from dataprep.inspection.record import Place, Record, damaged, read_record
 from dataprep.inspection.table import format_at, is_near

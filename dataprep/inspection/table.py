@@ -8,7 +8,8 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from dataprep.errors import RecordError
-from dataprep.inspection.framing import SPANS, Readable, Span, format_of
+from dataprep.formats.protocol import Span
+from dataprep.inspection.framing import SPANS, Readable, format_of
 from dataprep.inspection.ranges import Ranges
 from dataprep.inspection.record_head import Head, read_head
 from dataprep.inspection.target import ShardTarget

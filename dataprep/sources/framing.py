@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from dataprep.formats.crc import mask, masked_crc32c
 from dataprep.formats.recordio import (
     FIRST,
     LAST,
@@ -21,6 +20,7 @@ from dataprep.formats.recordio import (
     WHOLE,
     resynchronise,
 )
+from dataprep.formats.tfrecord import mask, masked_crc32c
 from dataprep.sources.ranges import Readable
 
 _TF_HEADER = struct.Struct("<QI")

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dataprep.errors import CorruptRecord
+from dataprep.formats import Buffer
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
 from dataprep.formats.layout import Layout
 from dataprep.formats.recordio import unpack_image_record
-from dataprep.formats.records import Buffer
 
 Fields = Mapping[str, str]
 """Which feature of an Example holds what, as docs/layouts.md lists it."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from dataprep.errors import SourceError
-from dataprep.formats.crc import masked_crc32c
 from dataprep.formats.recordio import MAGIC
+from dataprep.formats.tfrecord import masked_crc32c
 
 Format = Literal["tfrecord", "recordio"]
 

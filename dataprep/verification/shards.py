@@ -11,7 +11,7 @@ from crc32c import crc32c
 from dataprep.counted import counted
 from dataprep.errors import ImageError, ObjectNotFound, RecordError
 from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
-from dataprep.formats.records import RawRecord, without_place
+from dataprep.formats.protocol import RawRecord, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
 from dataprep.manifest import ShardEntry

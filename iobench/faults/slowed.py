@@ -14,7 +14,7 @@ import numpy as np
 
 from dataprep.augment import Augmentation
 from dataprep.augment.crops import Box
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import Consumer

@@ -9,7 +9,7 @@ from typing import Literal
 from dataprep.augment import Augmentation
 from dataprep.augment.crops import Box
 from dataprep.augment.decode import scaled_part
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.loaders.protocol import LoaderSettings
 from iobench.pixels import unpacked

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from dataprep.augment import Augmentation
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
 from iobench.image_files import ImageFiles, image_files

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dataprep.adapters.torch_items import Items
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 
 
 class FinishedItems(Items):

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.formats.protocol import RawRecord, Span
 from dataprep.formats.recordio import RecordIOWriter, read_recordio
-from dataprep.formats.records import RawRecord
 from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
-from dataprep.inspection.framing import Span, format_of, recordio_spans, tfrecord_spans
+from dataprep.inspection.framing import format_of, recordio_spans, tfrecord_spans
 from tests.dataprep.inspection.held import Held
 from tests.strategies import magic_payloads, mutated, payloads
 

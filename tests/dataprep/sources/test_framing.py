@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.formats.protocol import RawRecord
 from dataprep.formats.recordio import RecordIOWriter, read_recordio
-from dataprep.formats.records import RawRecord
 from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
 from dataprep.sources.framing import Framed, recordio_at, tfrecord_at
 from dataprep.sources.ranges import Ranges

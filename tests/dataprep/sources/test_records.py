@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dataprep.errors import CorruptImage, SourceError, SourceNotFound
-from dataprep.formats.crc import masked_crc32c
+from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.sources import Listing, open_source
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.records import RecordsSource

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
-from dataprep.formats.crc import masked_crc32c
+from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.receipt import Receipt
 from dataprep.verification import Depth, Fault
 

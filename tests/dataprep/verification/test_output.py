@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import dataprep
 from dataprep.cli import app
 from dataprep.errors import ManifestMissing
-from dataprep.formats.crc import masked_crc32c
+from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.s3 import S3Store

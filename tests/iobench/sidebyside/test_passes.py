@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.formats.recordio import parse_mxnet_index
 from iobench.sidebyside import passes
 from iobench.sidebyside.passes import PASSES, RECORDIO, TFRECORDS, Framing
 from iobench.sidebyside.workplace import Workplace
@@ -70,7 +69,7 @@ def test_reading(shards: str, ram: Path) -> None:
 
     def everything(path: Path) -> int:
         read.append(path)
-        assert len(parse_mxnet_index(path.with_suffix(".idx").read_bytes())) == 6
+        assert len(path.with_suffix(".idx").read_text().splitlines()) == 6
         with passes.mapped(path) as view:
             return sum(len(record.payload) for record in RECORDIO.read(view))
 
