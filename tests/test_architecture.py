@@ -14,20 +14,12 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *(
-            "registry",
-            "json_types",
-            "schema",
-            "yaml_text",
-            "parquet_bounds",
-            "arrow_bytes",
-            "arrow_columns",
-        ),
+        *("registry", "schema", "yaml_text"),
         "tar_members",
-        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "manifest"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
-        *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
+        *("stores", "archives", "samples", "pinned"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
@@ -68,8 +60,16 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"json_types", "yaml_text"}
-PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE |= {"schema", "yaml_text"}
+PURE |= {
+    "credentials",
+    "manifest",
+    "config_page",
+    "config_schema",
+    "requests",
+    "forecast",
+    "shares",
+}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

@@ -25,7 +25,7 @@ from dataprep.formats.protocol import RawRecord
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.pinned import Pinned
-from dataprep.stored_table import StoredTable, stored_table
+from dataprep.samples import StoredTable, stored_table
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.protocol import Close, location
 

@@ -9,7 +9,7 @@ from dataprep.dataset.opening import opened, what_is_there
 from dataprep.errors import ManifestMissing
 from dataprep.inspection.summary import COLUMNS, SplitSummary, summarise
 from dataprep.inspection.target import splits_of
-from dataprep.stored_table import stored_table
+from dataprep.samples import stored_table
 from dataprep.stores import Store
 
 

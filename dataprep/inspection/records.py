@@ -18,9 +18,9 @@ from dataprep.inspection.ranges import Ranges
 from dataprep.inspection.record import Place, Record, damaged, read_record
 from dataprep.inspection.table import format_at, is_near
 from dataprep.inspection.target import ShardTarget
+from dataprep.manifest import Row
 from dataprep.ordered import in_order
 from dataprep.pinned import present
-from dataprep.receipt import Row
 from dataprep.stores import Store
 
 _REQUESTS = 16

@@ -13,8 +13,8 @@ from dataprep.inspection.framing import SPANS, Readable, format_of
 from dataprep.inspection.ranges import Ranges
 from dataprep.inspection.record_head import Head, read_head
 from dataprep.inspection.target import ShardTarget
+from dataprep.manifest import Row
 from dataprep.names import escape
-from dataprep.receipt import Row
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dataprep import keys
 from dataprep.errors import DataprepError, ManifestMissing, ObjectNotFound, PermissionRefused
 from dataprep.formats import format_names, get_format
-from dataprep.receipt import Receipt, Row
+from dataprep.manifest import Receipt, Row
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
 _NUMBERED = re.compile(r"(?P<split>.+)-(?P<shard>\d{5,})-of-(?P<shards>\d{5,})")

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from dataprep.arrow_bytes import parquet, readable, require_enough
 from dataprep.errors import SourceError
 from dataprep.names import unescape
-from dataprep.parquet_bounds import require_texts
+from dataprep.samples import readable
 from dataprep.sources.listed import Listed, listed, listed_values
 from dataprep.sources.options import Column, ListingOptions
 
@@ -89,23 +88,17 @@ def parse_parquet(data: bytes, name: str, options: ListingOptions) -> Listed:
         SourceError: it is no Parquet, or lacks a column; a faulty row's number is told.
     """
     try:
-        source = parquet(data)
-        file = pq.ParquetFile(source)
+        file = pq.ParquetFile(readable(data))
         names = [str(column) for column in file.schema_arrow.names]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        require_enough(error)
         raise _no_parquet(name, error) from None
     path, *labels = _wanted(names, name, options, True)
     _require_paths(file.schema_arrow.field(path), name)
     for position in labels:
         _require_label(file.schema_arrow.field(position), name)
-    fields = [file.schema_arrow.field(position) for position in (path, *labels)]
-    texts = {each.name for each in fields if str(_kind(each)).partition("[")[0] in _TEXTS}
     try:
-        require_texts(source, len(data), sorted(texts))
         table = file.read(columns=[names[position] for position in dict.fromkeys((path, *labels))])
     except (pa.ArrowException, OSError) as error:
-        require_enough(error)
         raise _no_parquet(name, error) from None
     columns = [_column(table, names, position) for position in (path, *labels)]
     try:

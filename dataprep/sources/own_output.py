@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import keys
-from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.names import unescape
 from dataprep.pinned import Pinned
+from dataprep.samples import read_table, stored_table
 from dataprep.sources.protocol import Problem
 from dataprep.sources.record_content import Fields, fields_of
 from dataprep.sources.record_files import Format
-from dataprep.stored_table import stored_table
 from dataprep.stores import ObjectInfo, Store
 
 _MANIFEST = ".manifest.json"
@@ -170,14 +167,9 @@ def _column(table: Any, name: str) -> NDArray[np.int64]:
 
 def _values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as the plan has them."""
-    try:
-        file = pq.ParquetFile(parquet(plan))
-    except (pa.ArrowException, OSError) as error:
-        require_enough(error)
-        raise ValueError(f"the plan: {error}") from None
-    if "values" not in file.schema_arrow.names:
+    table = read_table(plan)
+    if "values" not in table.column_names:
         return None
-    table = file.read(columns=["source", "values"])
     sources = [unescape(name) for name in table["source"].to_pylist()]
     found = dict(zip(sources, table["values"].to_pylist(), strict=True))
     return np.array([found[name] for name in names], dtype=np.float32)

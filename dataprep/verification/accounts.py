@@ -15,8 +15,8 @@ from dataprep.counted import counted
 from dataprep.job.jobfile import JobFile
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Receipt, Row
 from dataprep.names import escape
-from dataprep.receipt import Receipt, Row
 from dataprep.verification.faults import Fault
 
 _MOST_FAULTS = 20

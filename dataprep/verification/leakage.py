@@ -8,7 +8,7 @@ import pandas as pd
 
 from dataprep import keys
 from dataprep.errors import ConfigError, ManifestMissing, ObjectNotFound
-from dataprep.stored_table import StoredTable
+from dataprep.samples import StoredTable
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.duplicates import COLUMNS, Duplicates, between
 from dataprep.verification.output import splits_in

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dataprep import keys
-from dataprep.manifest import ShardEntry
-from dataprep.receipt import Receipt, StoredFile
+from dataprep.manifest import Receipt, ShardEntry, StoredFile
 from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
 

@@ -23,10 +23,10 @@ from dataprep.job.jobfile import JobFile
 from dataprep.job.retry import noted
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Receipt
 from dataprep.ordered import in_order
 from dataprep.pinned import Pinned
-from dataprep.receipt import Receipt
-from dataprep.sample_table import SampleTable
+from dataprep.samples import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.accounts import Account, LabelCounts, receipt_labels
 from dataprep.verification.duplicates import COLUMNS, Duplicates, within

@@ -14,9 +14,8 @@ from dataprep.formats import IndexEntry, RecordFormat, Sample, get_format
 from dataprep.formats.protocol import RawRecord, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
-from dataprep.manifest import ShardEntry
+from dataprep.manifest import Receipt, Row, ShardEntry, StoredFile
 from dataprep.names import to_bytes, unescape
-from dataprep.receipt import Receipt, Row, StoredFile
 from dataprep.stores import Store
 from dataprep.verification.faults import Depth, Fault
 from dataprep.verification.listed import other_etag, receipt_key

@@ -11,9 +11,8 @@ from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import FormatEntry, Manifest, format_entries, in_bounds
-from dataprep.receipt import Receipt
-from dataprep.sample_table import SampleTable
+from dataprep.manifest import FormatEntry, Manifest, Receipt, format_entries, in_bounds
+from dataprep.samples import SampleTable
 from dataprep.stores import Store
 from dataprep.verification.faults import Fault
 

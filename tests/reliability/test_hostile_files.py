@@ -27,8 +27,7 @@ from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.jobfile import JobFile
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
-from dataprep.receipt import Receipt, stored_files
+from dataprep.manifest import Manifest, Receipt, stored_files
 from dataprep.sources.lst import parse_lst
 from iobench.errors import IobenchError
 from iobench.result import Result

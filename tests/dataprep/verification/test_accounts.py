@@ -10,7 +10,7 @@ import pytest
 from crc32c import crc32c
 
 from dataprep.formats.tfrecord import masked_crc32c
-from dataprep.receipt import Receipt
+from dataprep.manifest import Receipt
 from dataprep.verification import Depth, Fault
 
 if TYPE_CHECKING:

@@ -249,18 +249,28 @@ class TestAPlausibleFake:
         shard[offset + length - 4 : offset + length] = struct.pack("<I", masked_crc32c(payload))
         output.store.put(key, shard)
         sha256 = hashlib.sha256(shard).hexdigest()
+        crc = crc32c(bytes(shard[offset : offset + length]))
 
         def receipt(content: Any) -> None:
             file = content["formats"]["tfrecord"]["file"]
             file["sha256"] = sha256
             file["etag"] = output.store.head(key).etag
-            content["samples"]["records"]["tfrecord"][3][2] = crc32c(
-                bytes(shard[offset : offset + length])
-            )
+            content["samples"]["records"]["tfrecord"][3][2] = crc
+
+        rows = pq.read_table(pa.BufferReader(output.store.get(TABLE)))
+        column = rows.schema.get_field_index("tfrecord_crc32c")
+        checksums = rows[column].to_pylist()
+        checksums[len(output.receipt(0).rows) + 3] = crc
+        sink = io.BytesIO()
+        rows = rows.set_column(column, "tfrecord_crc32c", pa.array(checksums, pa.int64()))
+        pq.write_table(rows, sink, compression="zstd")
+        table = sink.getvalue()
 
         def manifest(content: Any) -> None:
             content["formats"]["tfrecord"]["shards"][1]["sha256"] = sha256
+            content["table"] = {"bytes": len(table), "sha256": hashlib.sha256(table).hexdigest()}
 
+        output.store.put(TABLE, table)
         output.change_json(receipt_key, receipt)
         output.change_json(MANIFEST, manifest)
         return offset
