@@ -19,14 +19,14 @@ ORDER = {
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "manifest"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
-        *("stores", "archives", "samples", "pinned"),
+        *("stores", "archives", "samples", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
         *("examples", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("verification", "dataset"),
+        *("dataset", "verification"),
         *("inspection", "adapters", "sample"),
         *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),
@@ -60,16 +60,8 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"schema", "yaml_text"}
-PURE |= {
-    "credentials",
-    "manifest",
-    "config_page",
-    "config_schema",
-    "requests",
-    "forecast",
-    "shares",
-}
+PURE |= {"schema", "yaml_text", "credentials", "manifest", "config_page", "config_schema"}
+PURE |= {"requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

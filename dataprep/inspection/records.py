@@ -20,7 +20,6 @@ from dataprep.inspection.table import format_at, is_near
 from dataprep.inspection.target import ShardTarget
 from dataprep.manifest import Row
 from dataprep.ordered import in_order
-from dataprep.pinned import present
 from dataprep.stores import Store
 
 _REQUESTS = 16
@@ -109,8 +108,7 @@ class ShardRecords:
 
     def read(self, key: str, offset: int, length: int) -> bytes:
         """Of the object as it is now."""
-        with present(self.store, key):
-            return self.store.get_range(key, offset, length)
+        return self.store.get_range(key, offset, length)
 
     @cached_property
     def _spans(self) -> Sequence[Span]:
