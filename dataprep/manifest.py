@@ -27,6 +27,7 @@ OUT_OF_BOUNDS = "shards_out_of_bounds"
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Small: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
+Byte: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
 
 Place: TypeAlias = tuple[Count, Count, Count]
 """Offset, length and CRC-32C of an encoded record."""
@@ -55,7 +56,7 @@ class Row(NamedTuple):
     source_bytes: Count = 0
     source_sha256: str = ""
     colorspace: str = ""
-    exif_orientation: Small = 0
+    exif_orientation: Byte = 0
     width: Small = 0
     height: Small = 0
     image_bytes: Count = 0

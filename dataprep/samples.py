@@ -59,6 +59,7 @@ _OPTIONAL = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
 # The value that stands for an unknown one. A label counts from 0; a file may have no bytes.
 _UNKNOWN = {"label": -1, "source_bytes": None}
 
+_EXAMPLES = 10
 _ROWS_A_CHUNK = 2**20
 
 
@@ -70,7 +71,7 @@ class SampleTable:
 
     Attributes:
         failures: name and reason of each sample that failed.
-        skips: name and reason of each sample that was skipped.
+        skips: name and reason of the first few that were skipped.
         skip_reasons: how many were skipped, by the listing's reason or the kind of their content.
     """
 
@@ -100,7 +101,8 @@ class SampleTable:
             elif status == "skipped":
                 listed = kind == "refused"
                 self.skip_reasons[reason if listed else kind.replace("_", " ")] += 1
-                self.skips.append((source, reason))
+                if len(self.skips) < _EXAMPLES:
+                    self.skips.append((source, reason))
 
     @property
     def counts(self) -> SampleCounts:

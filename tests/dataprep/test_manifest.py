@@ -241,7 +241,14 @@ def test_other_content_is_no_receipt(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("width", -2), ("width", 2**31), ("source_bytes", "9"), ("label", 1.5), ("source", None)],
+    [
+        ("width", -2),
+        ("width", 2**31),
+        ("exif_orientation", 128),
+        ("source_bytes", "9"),
+        ("label", 1.5),
+        ("source", None),
+    ],
 )
 def test_a_value_that_no_sample_has_is_refused(column: str, value: object) -> None:
     """A receipt with a number out of range or a value of another type is none."""
