@@ -16,7 +16,7 @@ ORDER = {
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema", "yaml_text"),
         "tar_members",
-        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "manifest"),
+        *("image", "formats", "labels", "plan", "estimate", "versions", "manifest"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
         *("stores", "archives", "samples", "snapshot"),
@@ -26,7 +26,7 @@ ORDER = {
         *("examples", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("dataset", "verification"),
+        *("assign", "dataset", "verification"),
         *("inspection", "adapters", "sample"),
         *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),
@@ -59,7 +59,7 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"schema", "yaml_text", "credentials", "manifest", "config_page", "config_schema"}
 PURE |= {"requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}

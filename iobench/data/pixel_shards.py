@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.augment.decode import decode_whole
 from dataprep.dataset import Dataset, Shard
 from dataprep.formats import Sample, get_format
+from dataprep.image.rgb import decode_whole
 from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.record_file import RecordFile
 from dataprep.samples import read_table, stored_table

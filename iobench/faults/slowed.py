@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dataprep.augment import Augmentation
-from dataprep.augment.crops import Box
-from dataprep.formats import Buffer
+from dataprep.adapters.augment import Augmentation, Box
+from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import Consumer

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from dataprep.augment import Augmentation
-from dataprep.augment.crops import Box
-from dataprep.augment.decode import scaled_part
-from dataprep.formats import Buffer
+from dataprep.adapters.augment import Augmentation, Box, scaled_part
+from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.loaders.protocol import LoaderSettings
 from iobench.pixels import unpacked
