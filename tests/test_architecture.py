@@ -15,11 +15,10 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema", "yaml_text"),
-        "tar_members",
         *("image", "formats", "labels", "plan", "estimate", "versions", "manifest"),
         "record_file",
-        *("requests", "forecast", "shares", "execution", "cache_folder"),
-        *("stores", "archives", "samples", "snapshot"),
+        *("requests", "forecast", "shares", "execution"),
+        *("stores", "samples", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
