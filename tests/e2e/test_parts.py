@@ -266,7 +266,8 @@ def test_parts_of_a_new_job_where_an_old_one_was(tree: Path, tmp_path: Path) -> 
 def test_nothing_to_finalize(tmp_path: Path) -> None:
     """Without any job, or without the split that is named, finalize says what it looked for."""
     (tmp_path / "out").mkdir()
-    for arguments in ([], ["--split", "train"]):
+    named = {"no data set in": [], "train.job.json": ["--split", "train"]}
+    for words, arguments in named.items():
         done = commandline.dataprep("finalize", tmp_path / "out", *arguments)
         assert done.code == 2
-        assert "no data set in" in done.complaints[0]
+        assert words in done.complaints[0]
