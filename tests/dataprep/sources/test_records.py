@@ -558,7 +558,8 @@ def test_names_against_numbers_are_noted(tmp_path: Path) -> None:
 
 def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:
     """One record with a bounding box is enough."""
-    rows = [customary(1), {**customary(2), "image/object/bbox/xmin": [0.25]}]
+    boxed: dict[str, Any] = {**customary(2), "image/object/bbox/xmin": [0.25]}
+    rows: list[dict[str, Any]] = [{**customary(1)}, boxed]
     for number, noted in ((1, 0), (2, 1)):
         files = {"train-00000-of-00001": examples(rows[:number])[0]}
         (tmp_path / str(number)).mkdir()
