@@ -14,19 +14,11 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *(
-            "registry",
-            "json_types",
-            "schema",
-            "yaml_text",
-            "parquet_bounds",
-            "arrow_bytes",
-            "arrow_columns",
-        ),
-        *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
+        *("registry", "schema", "yaml_text"),
+        *("image", "formats", "labels", "plan", "estimate", "versions", "manifest"),
         "record_file",
         *("requests", "forecast", "shares", "execution"),
-        *("stores", "manifest", "sample_table", "stored_table", "snapshot"),
+        *("stores", "samples", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
@@ -67,8 +59,8 @@ ORDER = {
     ),
 }
 PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"json_types", "yaml_text"}
-PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE |= {"schema", "yaml_text", "credentials", "manifest", "config_page", "config_schema"}
+PURE |= {"requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}
