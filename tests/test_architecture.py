@@ -18,7 +18,6 @@ ORDER = {
             "registry",
             "json_types",
             "schema",
-            "yaml_text",
             "parquet_bounds",
             "arrow_bytes",
             "arrow_columns",
@@ -26,17 +25,15 @@ ORDER = {
         "tar_members",
         *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
-        *("requests", "forecast", "shares", "execution", "cache_folder"),
+        *("requests", "forecast", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
         *("sources", "labelling", "boxes"),
-        *("config_errors", "config_page", "config_schema", "config_file"),
-        *("config", "config_reference"),
-        *("examples", "prices"),
+        *("config_file", "config", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
         *("verification", "dataset"),
         *("inspection", "adapters", "sample"),
-        *("standard_streams", "command_line", "commands", "cli", "__main__"),
+        *("cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "two_samples", "ladder", "several", "trial"),
@@ -47,7 +44,7 @@ ORDER = {
         *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
-        *("probes", "loops", "limits", "planning", "config", "config_reference"),
+        *("probes", "loops", "limits", "planning", "config"),
         *("others", "plan", "result", "references", "forecast"),
         *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
@@ -68,8 +65,8 @@ ORDER = {
     ),
 }
 PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"json_types", "yaml_text"}
-PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE |= {"json_types"}
+PURE |= {"credentials", "receipt", "requests", "forecast"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

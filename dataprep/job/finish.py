@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
+from dataprep.config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFailures
 from dataprep.formats import get_format
@@ -19,7 +20,6 @@ from dataprep.manifest import Manifest, TableEntry
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt, StoredFile, stored_files
 from dataprep.sample_table import SampleTable
-from dataprep.shares import allowed_failures
 from dataprep.stores import ObjectInfo, Store, leave
 from dataprep.versions import informing
 

@@ -20,9 +20,9 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, Any, Literal, NamedTuple
 
+from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
-from dataprep.execution import SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.image.out_of_memory import aborted
 from dataprep.job.worker import Outcome, Progress, Report, read_one

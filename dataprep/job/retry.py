@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dataprep import keys
+from dataprep.config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
@@ -33,7 +34,6 @@ from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
 from dataprep.receipt import Receipt, Row
 from dataprep.schema import malformed_as, parse
-from dataprep.shares import allowed_failures
 from dataprep.sources import Listing
 from dataprep.stores import Store
 

@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import ConfigError
 from dataprep.stores.memory import MemoryStore
 

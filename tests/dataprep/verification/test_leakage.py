@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import ConfigError, DatasetError, ManifestMissing
 from dataprep.stores.memory import MemoryStore
 from dataprep.verification import compare, leakage, verify

@@ -19,7 +19,7 @@ from crc32c import crc32c
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import ManifestMissing
 from dataprep.formats.crc import masked_crc32c
 from dataprep.stores import StoreOptions
