@@ -24,10 +24,10 @@ def finalize(
 ) -> None:
     """Write the manifest after --part jobs."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
+    from dataprep.dataset import splits_in
     from dataprep.errors import DataprepError, DatasetError, JobError
     from dataprep.job.finalizing import finalize as run
     from dataprep.stores import open_store
-    from dataprep.verification.output import splits_in
 
     options = store_options(endpoint_url, set_)
     note = Terminal().note

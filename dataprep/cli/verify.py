@@ -36,7 +36,7 @@ def verify(
     from dataprep.cli.output import show
     from dataprep.config import DaskOptions
     from dataprep.errors import ConfigError
-    from dataprep.verification import Verification, compare
+    from dataprep.verification import Verification, leakage
     from dataprep.verification import verify as run
 
     if quick and deep:
@@ -44,7 +44,7 @@ def verify(
     if fail_on_leakage and not against:
         raise ConfigError("--fail-on-leakage needs --against SPLIT")
     options = store_options(endpoint_url, set_)
-    leaks = compare(output, split, against, options=options) if against else ()
+    leaks = leakage(output, split, against, options=options) if against else ()
     reports: tuple[Verification, ...] = ()
     if quick or deep or not against:
         depth = "quick" if quick else "deep" if deep else "full"
@@ -58,5 +58,7 @@ def verify(
     else:
         for one in (*reports, *leaks):
             show(str(one))
-    if not all(one.ok for one in reports) or (fail_on_leakage and any(leaks)):
+    if not all(one.ok for one in reports) or (
+        fail_on_leakage and any(leak.groups for leak in leaks)
+    ):
         raise typer.Exit(1)
