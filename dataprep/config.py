@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import yaml
 from pydantic import (
@@ -25,6 +25,7 @@ from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
+from dataprep.formats import get_format
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
@@ -32,6 +33,8 @@ from dataprep.labelling.options import LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
+
+Names = TypeVar("Names", bound=Iterable[str])
 
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
@@ -50,10 +53,10 @@ def check_split(name: str) -> str:
 
 
 def parse_share(value: str) -> Fraction:
-    """``5%`` as 1/20. Raises ValueError."""
+    """``5%`` as 1/20. Raises ConfigError."""
     match = _SHARE.fullmatch(value.strip())
-    if not match:
-        raise ValueError("give a share such as 5%")
+    if not match or Fraction(match[1]) > 100:
+        raise ConfigError("give a share such as 5%, up to 100%")
     return Fraction(match[1]) / 100
 
 
@@ -64,15 +67,14 @@ def allowed_failures(limit: int | str, samples: int) -> int:
         ConfigError: not a count, a share or ``none``.
     """
     text = str(limit).strip().lower()
-    share = _SHARE.fullmatch(text)
-    if share and Fraction(share[1]) <= 100:
+    if text.endswith("%"):
         return int(samples * parse_share(text))
     if text != "none" and not re.fullmatch("[0-9]+", text):
-        raise ConfigError("give a number of failures, a share up to 100%, or none")
+        raise ConfigError("give a number of failures, a share such as 1%, or none")
     return 0 if text == "none" else int(text)
 
 
-def _path_or_address(value: Any) -> Any:
+def _place(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, str) and (not value.strip() or "\0" in value):
@@ -80,12 +82,18 @@ def _path_or_address(value: Any) -> Any:
     return value
 
 
+def _known_formats(names: Names) -> Names:
+    for name in names:
+        get_format(name)
+    return names
+
+
 def _as_share(value: Any) -> Any:
     """YAML's 0.05 is 5%."""
     return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
 
 
-Place = Annotated[str, BeforeValidator(_path_or_address), AfterValidator(check_no_credentials)]
+Place = Annotated[str, BeforeValidator(_place), AfterValidator(check_no_credentials)]
 
 
 class SampleLimit(NamedTuple):
@@ -139,11 +147,24 @@ class DaskOptions(BaseModel):
     @property
     def worker_count(self) -> int:
         """``workers``, or one for each processor that affinity and control group allow."""
-        if self.workers:
-            return self.workers
         from dask.system import CPU_COUNT
 
-        return int(CPU_COUNT)
+        return self.workers or int(CPU_COUNT)
+
+    @field_validator("scheduler")
+    @classmethod
+    def _with_certificates(cls, value: str | None) -> str | None:
+        """Refuse ``tls://`` where Dask has no certificates, since its own error names no key."""
+        from dask.config import get
+
+        needed = [f"distributed.comm.tls.{key}" for key in ("ca-file", "client.cert")]
+        if value and value.startswith("tls://") and not all(get(key, None) for key in needed):
+            raise ValueError(
+                "TLS needs certificates: name their files in DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
+            )
+        return value
 
 
 class PlanOptions(BaseModel):
@@ -179,7 +200,9 @@ class ShardConfig(BaseModel):
     split: Annotated[str, AfterValidator(check_split)] = "train"
     """Name of the split."""
 
-    format: tuple[str, ...] = ("tfrecord",)
+    format: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_known_formats)] = (
+        "tfrecord",
+    )
     """`tfrecord`, `recordio`, or both from one decode."""
 
     image: ImagePolicy = ImagePolicy()
@@ -206,7 +229,9 @@ class ShardConfig(BaseModel):
     boxes: BoxOptions | None = None
     """Bounding boxes that lie beside the images (docs/boxes.md). A path alone is their `source`."""
 
-    label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
+    label_offset: Annotated[
+        dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_known_formats)
+    ] = {}
     """What is added to the 0-based label inside records, by format. (default: 1 for TFRecord of
     synsets in the layout `imagenet`, else 0)"""
 
@@ -249,23 +274,8 @@ class ShardConfig(BaseModel):
 
     @field_validator("format")
     @classmethod
-    def _known_formats(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        from dataprep.formats import format_names, get_format
-
-        if not value:
-            raise ValueError(f"give one or more of {', '.join(format_names())}")
-        for name in value:
-            get_format(name)
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value))
-
-    @field_validator("label_offset")
-    @classmethod
-    def _offsets_of_formats(cls, value: dict[str, int]) -> dict[str, int]:
-        from dataprep.formats import get_format
-
-        for name in value:
-            get_format(name)
-        return value
 
     @field_validator("boxes", mode="before")
     @classmethod

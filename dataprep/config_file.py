@@ -9,6 +9,7 @@ import difflib
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from pathlib import Path
@@ -29,9 +30,6 @@ _PACKAGED = Path(__file__).parent / "_configs"
 EXAMPLES = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[1] / "configs"
 """The folder of the example configs."""
 
-SCHEMA_COMMENT = "# yaml-language-server: $schema=schema.json"
-"""The comment with which an editor checks a YAML file by the schema beside it."""
-
 # What pydantic adds to the place of an error for each type that a value may have.
 _UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
 
@@ -43,6 +41,7 @@ _WANTED = {
     "finite_number": "a finite number",
     "string_too_long": "at most {max_length} characters",
     "string_too_short": "at least {min_length} characters",
+    "too_short": "at least one",
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
@@ -84,31 +83,28 @@ def read_config(
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty mapping. Raises ConfigError."""
     try:
-        content = parse_yaml(path.read_bytes())
-    except FileNotFoundError:
-        raise ConfigError(f"config file not found: {path}") from None
+        content = parse_yaml(path.read_bytes(), str(path))
     except IsADirectoryError:
         raise ConfigError(
             f"{path} is a folder, not a config file: give images with --source"
         ) from None
     except OSError as error:
-        raise ConfigError(f"cannot read config {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from None
+        raise ConfigError(f"cannot read config file {path}: {error.strerror}") from None
     if not isinstance(content, dict | None):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
     return content or {}
 
 
-def parse_yaml(text: bytes | str) -> Any:
-    """The YAML document in ``text``. Raises ValueError, in one line."""
+def parse_yaml(text: bytes | str, where: str) -> Any:
+    """The YAML document in ``text``, found ``where``. Raises ConfigError, in one line."""
     try:
         return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
         # Others than YAMLError: a date such as 2024-13-01, a list as a key.
-        raise ValueError(" ".join(str(error).split())) from None
+        problem = " ".join(str(error).split())
+    except RecursionError:
+        problem = "it is nested too deeply"
+    raise ConfigError(f"{where}: not valid YAML: {problem}")
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -117,13 +113,11 @@ class _UniqueKeys(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> Any:
         """Check a mapping as it is written, before ``<<`` merges keys of others."""
         node: Any = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    problem = f"key {key.value!r} is repeated"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-                seen.add(key.value)
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
+                problem = f"key {key!r} is repeated"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node
 
 
@@ -134,10 +128,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {pair}: write KEY=VALUE")
-        try:
-            found[key] = parse_yaml(value)
-        except ValueError:
-            raise ConfigError(f"--set {pair}: the value is not valid YAML") from None
+        found[key] = parse_yaml(value, f"--set {pair}")
     return found
 
 

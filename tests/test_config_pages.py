@@ -13,7 +13,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from dataprep.config import ShardConfig
-from dataprep.config_file import SCHEMA_COMMENT
 from iobench.config import BenchConfig, dump
 from tests.commandline import iobench
 from tests.json_schema import problems
@@ -136,7 +135,7 @@ def schema_of(path: Path) -> dict[str, Any]:
 def test_examples_name_their_schema_and_keep_to_it(path: Path) -> None:
     """The first line is for editors; it finds the file wherever both are copied to."""
     text = path.read_text()
-    assert text.splitlines()[0] == SCHEMA_COMMENT
+    assert text.splitlines()[0] == "# yaml-language-server: $schema=schema.json"
     schema = schema_of(path)
     assert problems(yaml.safe_load(text), schema, schema) == []
 

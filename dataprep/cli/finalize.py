@@ -13,10 +13,14 @@ def finalize(
     output: Output,
     split: OneSplit = None,
     parts: Annotated[
-        int | None, typer.Option(min=1, help="Number of parts, to name those that are missing.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of parts, to name those that are missing."),
     ] = None,
     max_failures: Annotated[
-        str, typer.Option(help="Photos of the whole split that may fail: a number or a share.")
+        str,
+        typer.Option(
+            metavar="LIMIT", help="Photos of the whole split that may fail: a number or a share."
+        ),
     ] = "1%",
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,

@@ -16,9 +16,12 @@ def inspect(
         str,
         typer.Argument(metavar="OUTPUT_OR_SHARD", help="A path or s3:// address; any shard."),
     ],
-    split: Annotated[str | None, typer.Option(help="One split of an output.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="SPLIT", help="One split of an output.")
+    ] = None,
     format: Annotated[
-        str | None, typer.Option(help="The format to read, where an output has two.")
+        str | None,
+        typer.Option(metavar="FORMAT", help="The format to read, where an output has two."),
     ] = None,
     record: Annotated[
         int | None, typer.Option(metavar="N", help="Show one record, counted from 0.")
@@ -30,7 +33,8 @@ def inspect(
         Path | None, typer.Option(metavar="FILE", help="Draw images on a sheet: .png or .jpg.")
     ] = None,
     images: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Images on the sheet. (default: 48)")
+        int | None,
+        typer.Option(metavar="N", min=1, max=1000, help="Images on the sheet. (default: 48)"),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,

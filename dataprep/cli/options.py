@@ -17,10 +17,13 @@ MORE = "More about images, records and splits"
 RUNNING = "How the job runs"
 ANSWER = "Other"
 
-Output = Annotated[str, typer.Argument(help="A path or s3://bucket/prefix.")]
-OneSplit = Annotated[str | None, typer.Option("--split", help="One split. (default: all)")]
+Output = Annotated[str, typer.Argument(metavar="OUTPUT", help="A path or s3://bucket/prefix.")]
+OneSplit = Annotated[
+    str | None, typer.Option("--split", metavar="SPLIT", help="One split. (default: all)")
+]
 EndpointUrl = Annotated[
-    str | None, typer.Option("--endpoint-url", help="S3 endpoint other than AWS.")
+    str | None,
+    typer.Option("--endpoint-url", metavar="URL", help="S3 endpoint other than AWS."),
 ]
 StoreSettings = Annotated[
     list[str] | None,
@@ -119,10 +122,11 @@ def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOpt
 
 def _job_parameters() -> Iterator[inspect.Parameter]:
     """The config file, an option for each row of the table, and ``--set``."""
-    file = typer.Argument(help="A YAML file; the options override it.")
+    file = typer.Argument(metavar="CONFIG", help="A YAML file; the options override it.")
     yield _parameter("config", Path, file)
     for one in _JOB_OPTIONS:
-        option = typer.Option(one.flag, help=one.help, rich_help_panel=one.panel)
+        metavar = one.flag.rpartition("-")[2].upper()
+        option = typer.Option(one.flag, metavar=metavar, help=one.help, rich_help_panel=one.panel)
         yield _parameter(one.name, one.kind, option)
     any_key = typer.Option(
         "--set",

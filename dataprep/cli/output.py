@@ -150,15 +150,17 @@ def _split(summary: Summary) -> Iterator[str]:
     for name, entry in manifest.formats.items():
         mean = entry.bytes / len(entry.shards) / 1e6
         yield f"  {name:<10} {counted(len(entry.shards), 'shard')} of {mean:,.1f} MB"
-    quirks = {**manifest.warnings}
-    outside = quirks.pop(OUT_OF_BOUNDS, 0)
-    shown = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in quirks.items())
-    stored = f"{counts.passthrough:,} stored unchanged, {counts.reencoded:,} re-encoded"
-    yield f"  {stored}; {shown}" if shown else f"  {stored}"
+    quirks = [
+        f"{kind.replace('icc_', 'colour profile_').replace('_', ' ')} {count:,}"
+        for kind, count in manifest.warnings.items()
+        if kind != OUT_OF_BOUNDS and not kind.startswith("failed_")
+    ]
+    stored = f"  {counts.passthrough:,} stored unchanged, {counts.reencoded:,} re-encoded"
+    yield f"{stored}; {', '.join(quirks)}" if quirks else stored
     for reason, count in summary.skips.items():
         yield f"  skipped: {reason} {count:,}"
     yield from _failures(summary.failures, counts.failed, summary.split)
-    if outside:
+    if outside := manifest.warnings.get(OUT_OF_BOUNDS):
         several = max(len(entry.shards) for entry in manifest.formats.values()) > 1
         advice = "choose another --shard-size" if several else "the split has too few photos"
         yield f"  {counted(outside, 'shard')} outside 1 to 128 MB: {advice}"

@@ -14,10 +14,12 @@ from dataprep.cli.options import Json, takes_job
 def plan(
     config: Any,
     readers: Annotated[
-        int | None, typer.Option(min=1, help="Ranks times loader workers that read the shards.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Ranks times loader workers that read the shards."),
     ] = None,
     prices: Annotated[
-        Path | None, typer.Option(help="A file such as configs/prices.yaml, to estimate costs.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A file such as configs/prices.yaml, to estimate costs."),
     ] = None,
     as_json: Json = False,
 ) -> None:

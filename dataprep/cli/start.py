@@ -10,10 +10,10 @@ import typer
 
 
 def sample(
-    dest: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    images: Annotated[int, typer.Option(help="Number of photos.")] = 200,
-    classes: Annotated[int, typer.Option(help="Number of class folders.")] = 10,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    dest: Annotated[Path, typer.Argument(metavar="DEST", help="A new or empty folder.")],
+    images: Annotated[int, typer.Option(metavar="N", help="Number of photos.")] = 200,
+    classes: Annotated[int, typer.Option(metavar="N", help="Number of class folders.")] = 10,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same files.")] = 0,
     defects: Annotated[
         bool, typer.Option("--defects", help="Add one photo with each quirk, and broken files.")
     ] = False,
@@ -36,7 +36,9 @@ def sample(
 
 
 def init(
-    dest: Annotated[Path, typer.Argument(help="Where the folder 'configs' goes.")] = Path(),
+    dest: Annotated[
+        Path, typer.Argument(metavar="DEST", help="Where the folder 'configs' goes.")
+    ] = Path(),
 ) -> None:
     """Copy the example configs."""
     from dataprep.cli.output import show

@@ -27,7 +27,10 @@ def verify(
     fail_on_leakage: Annotated[
         bool, typer.Option("--fail-on-leakage", help="Exit with 1 if --against finds any.")
     ] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="(default: one per CPU)")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Worker processes. (default: one per CPU)"),
+    ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,

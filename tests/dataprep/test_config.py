@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -80,8 +81,8 @@ def test_missing_keys_name_their_options() -> None:
         ("output", "a\0b", "output=a\0b: give a path or an address"),
         ("split", "a-b", "split=a-b: give letters, digits and underscores only"),
         ("split", "", "split='': give letters, digits and underscores only"),
-        ("format", "tfrecords", "format=tfrecords: no format 'tfrecords': use one of recordio, "),
-        ("format", [], "format: give one or more of recordio, tfrecord"),
+        ("format", "tfrecords", "format: no format 'tfrecords': use one of recordio, "),
+        ("format", [], "format: give at least one"),
         ("shard_size", "999KB", "shard_size=999KB: shards are 1 MB to 128 MB"),
         ("shard_size", "128MiB", "shard_size=128MiB: shards are 1 MB to 128 MB"),
         ("shard_size", "big", "shard_size=big: "),
@@ -89,9 +90,9 @@ def test_missing_keys_name_their_options() -> None:
         ("validation", "0%", "validation=0%: give a share between 0% and 100%"),
         ("validation", "100%", "validation=100%: give a share between 0% and 100%"),
         ("validation", "a bit", "validation=a bit: give a share such as 5%"),
-        ("max_failures", "many", "max_failures=many: give a number of failures, a share up to"),
-        ("max_failures", -1, "max_failures=-1: give a number of failures, a share up to"),
-        ("max_failures", "101%", "max_failures=101%: give a number of failures, a share up to"),
+        ("max_failures", "many", "max_failures=many: give a number of failures, a share such as"),
+        ("max_failures", -1, "max_failures=-1: give a number of failures, a share such as"),
+        ("max_failures", "101%", "max_failures=101%: give a share such as 5%, up to 100%"),
         ("max_failures", [], "max_failures: give a whole number or text"),
         ("label_offset.tfrecord", 1001, "label_offset.tfrecord=1001: give at most 1000"),
         ("label_offset.tfrecrod", 1, "label_offset: no format 'tfrecrod': use one of recordio"),
@@ -241,7 +242,7 @@ def test_shares_are_exact(text: str, share: str) -> None:
     assert parse_share(text) == Fraction(share)
 
 
-@pytest.mark.parametrize("text", ["5", "%", "-5%", "5%%", "1e3%", ".5%", "five%", ""])
+@pytest.mark.parametrize("text", ["5", "%", "-5%", "5%%", "1e3%", ".5%", "five%", "101%", ""])
 def test_other_texts_are_no_shares(text: str) -> None:
     """A share is digits and a per cent sign."""
     with pytest.raises(ValueError, match="a share such as 5%"):
@@ -267,7 +268,7 @@ def test_allowed_failures(limit: int | str, samples: int, allowed: int) -> None:
     assert allowed_failures(limit, samples) == allowed
 
 
-@pytest.mark.parametrize("limit", ["101%", "-1", "few", "", "1.5", "²", -1])
+@pytest.mark.parametrize("limit", ["-1", "few", "", "1.5", "²", -1])
 def test_limits_that_are_none(limit: int | str) -> None:
     """Not a count, a share or none."""
     with pytest.raises(ConfigError, match="give a number of failures"):
@@ -280,6 +281,18 @@ def test_a_fraction_is_a_share(share: float) -> None:
     config = load(None, {**PLACES, "validation": share, "max_failures": share})
     assert config.validation_share == Fraction(str(share))
     assert allowed_failures(config.max_failures, 1000) == int(1000 * share)
+
+
+def test_tls_needs_certificates() -> None:
+    """A scheduler at ``tls://`` is refused unless Dask's own settings name the files."""
+    scheduler = {**PLACES, "dask.scheduler": "tls://host:8786"}
+    with pytest.raises(ConfigError, match=r"--scheduler tls://host:8786: .*TLS__CLIENT__CERT") as e:
+        load(None, scheduler, {"dask.scheduler": "--scheduler"})
+    assert "\n" not in str(e.value)
+    with dask.config.set(
+        {"distributed.comm.tls": {"ca-file": "ca.pem", "client": {"cert": "me.pem"}}}
+    ):
+        assert load(None, scheduler).dask.scheduler == "tls://host:8786"
 
 
 def test_paths_are_places() -> None:

@@ -26,7 +26,7 @@ MANIFEST = Manifest(
     versions={},
     formats={"tfrecord": FormatEntry(1, 1_900, 124_000_000, SHARDS)},
     samples=SampleCounts(1_903, 1_900, 2, 1, 400, 1_500),
-    warnings={"cmyk_converted": 1_022, "greyscale_kept": 2},
+    warnings={"failed_corrupt": 2, "icc_dropped": 1_022, "upscaled": 2},
 )
 SUMMARY = Summary(
     split="train",
@@ -173,7 +173,7 @@ class TestSummary:
         assert split_text(SUMMARY).splitlines() == [
             "train: 1,900 photos written, 2 failed, 1 skipped -> s3://bucket/out",
             "  tfrecord   2 shards of 62.0 MB",
-            "  400 stored unchanged, 1,500 re-encoded; cmyk converted 1,022, greyscale kept 2",
+            "  400 stored unchanged, 1,500 re-encoded; colour profile dropped 1,022, upscaled 2",
             "  skipped: hidden or system file 1",
             "  failed: c/a.jpg: empty file (0 bytes)",
             "  failed: c/b.jpg: truncated JPEG",
@@ -264,7 +264,7 @@ class TestJson:
             "formats": {
                 "tfrecord": {"shards": 2, "records": 1_900, "bytes": 124_000_000, "label_offset": 1}
             },
-            "warnings": {"cmyk_converted": 1_022, "greyscale_kept": 2},
+            "warnings": {"failed_corrupt": 2, "icc_dropped": 1_022, "upscaled": 2},
             "spread": 0.0323,
             "made_shards": 2,
             "kept_shards": 0,
