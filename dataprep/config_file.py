@@ -220,8 +220,10 @@ def did_you_mean(key: str, known: Iterable[str]) -> str:
     meant = meant or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     if meant:
         return f"did you mean {' or '.join(meant)}?"
-    beside = [one for one in known if one.rpartition(".")[0] == section]
-    return f"known keys: {', '.join(beside or known)}"
+    if section not in known:
+        section = ""
+    beside = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section]
+    return f"known keys{section and f' of {section}'}: {', '.join(beside)}"
 
 
 def _dotted_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:

@@ -159,7 +159,7 @@ def _split(summary: Summary) -> Iterator[str]:
     yield f"{stored}; {', '.join(quirks)}" if quirks else stored
     for reason, count in summary.skips.items():
         yield f"  skipped: {reason} {count:,}"
-    yield from _failures(summary.failures, counts.failed, summary.split)
+    yield from _failures(summary.failures, counts.failed, f"are in {summary.split}")
     if outside := manifest.warnings.get(OUT_OF_BOUNDS):
         several = max(len(entry.shards) for entry in manifest.formats.values()) > 1
         advice = "choose another --shard-size" if several else "the split has too few photos"
@@ -177,7 +177,7 @@ def _part(summary: PartSummary) -> Iterator[str]:
     kept = f", {summary.kept_shards:,} stored by an earlier run" if summary.kept_shards else ""
     failed = f", {counted(summary.failed, 'photo')} failed" if summary.failed else ""
     yield f"{summary.split}, part {summary.part}: {made}{kept}{failed} -> {summary.output}"
-    yield from _failures(summary.failures, summary.failed, summary.split)
+    yield from _failures(summary.failures, summary.failed, f"will be in {summary.split}")
     command = f"dataprep finalize {summary.output} --split {summary.split}"
     if summary.complete:
         yield "The split is complete."
@@ -188,11 +188,11 @@ def _part(summary: PartSummary) -> Iterator[str]:
         yield f"All shards are stored. Now: {command}"
 
 
-def _failures(known: Sequence[tuple[str, str]], failed: int, split: str) -> Iterator[str]:
+def _failures(known: Sequence[tuple[str, str]], failed: int, where: str) -> Iterator[str]:
     for name, reason in known[:_SHOWN_FAILURES]:
         yield f"  failed: {name}: {reason}"
     if failed > _SHOWN_FAILURES and known:
-        yield f"  all {failed:,} failures are in {split}.samples.parquet"
+        yield f"  all {failed:,} failures {where}.samples.parquet"
 
 
 def _clock(seconds: float) -> str:

@@ -60,7 +60,8 @@ def test_source_and_output_are_enough() -> None:
         ("imag.quality", "did you mean image.quality?"),
         ("size", "did you mean image.size?"),
         ("region", "did you mean store.region or source_store.region?"),
-        ("dask.xyzzy", "known keys: dask.workers, dask.processes,"),
+        ("dask.threads", "known keys of dask: workers, processes,"),
+        ("flights.numbers", "known keys: source, output, kind,"),
     ],
 )
 def test_an_unknown_key_names_the_nearest(key: str, hint: str) -> None:

@@ -236,6 +236,11 @@ class TestSummary:
             "dataprep finalize s3://bucket/out --split train",
         ]
 
+    def test_many_failures_of_a_part(self) -> None:
+        """The table that will have them is written by finalize."""
+        many = replace(PART, failed=6, failures=PART.failures * 6)
+        assert "  all 6 failures will be in train.samples.parquet" in split_text(many)
+
     def test_the_last_part(self) -> None:
         """When nothing is missing it is time to finalise; a complete split needs nothing."""
         last = replace(PART, lacking=0)
