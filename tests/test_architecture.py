@@ -23,7 +23,7 @@ ORDER = {
             "arrow_columns",
         ),
         "tar_members",
-        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
         "record_file",
         *("requests", "forecast", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "stored_table", "snapshot"),
@@ -31,7 +31,7 @@ ORDER = {
         *("config_file", "config", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("dataset", "verification"),
+        *("assign", "dataset", "verification"),
         *("inspection", "adapters", "sample"),
         *("cli", "__main__"),
     ),
@@ -64,7 +64,7 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"json_types"}
 PURE |= {"credentials", "receipt", "requests", "forecast"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
