@@ -14,7 +14,7 @@ from dataprep.job.plans import VALIDATION, sample_rows
 from dataprep.labelling import Labelling, load_labelling
 from dataprep.labels import LabelSpace
 from dataprep.sources import Announcing, Listing, Source, open_source
-from dataprep.sources.imagefolder import commonest
+from dataprep.sources.classes import commonest
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 
