@@ -39,7 +39,7 @@ def verify(
     from dataprep.cli.output import show
     from dataprep.config import DaskOptions
     from dataprep.errors import ConfigError
-    from dataprep.verification import Verification, leakage
+    from dataprep.verification import Depth, Verification, leakage
     from dataprep.verification import verify as run
 
     if quick and deep:
@@ -50,7 +50,7 @@ def verify(
     leaks = leakage(output, split, against, options=options) if against else ()
     reports: tuple[Verification, ...] = ()
     if quick or deep or not against:
-        depth = "quick" if quick else "deep" if deep else "full"
+        depth: Depth = "quick" if quick else "deep" if deep else "full"
         workers = workers or DaskOptions().worker_count
         reports = run(output, split, depth=depth, workers=workers, options=options)
     if as_json:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from dataprep.job.report import Display
 from dataprep.job.worker import Progress
 
 _EVERY_S = 0.1
@@ -17,25 +18,16 @@ _KIB = 1024
 
 
 @dataclass
-class Recorder:
+class Recorder(Display):
     """A job's display that keeps when how many samples were done, by the wall clock."""
 
     marks: list[tuple[float, int]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def start(self, split: str, samples: int, source_bytes: int, done: int) -> None:
-        """Nothing."""
-
     def advance(self, progress: Progress) -> None:
         """Keep the time of this report."""
         with self._lock:
             self.marks.append((time.time(), progress.samples))
-
-    def note(self, line: str) -> None:
-        """Nothing."""
-
-    def stop(self) -> None:
-        """Nothing."""
 
 
 def steady(
