@@ -84,6 +84,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty mapping. Raises ConfigError."""
     try:
         content = parse_yaml(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        raise ConfigError(f"config file not found: {path}") from None
     except IsADirectoryError:
         raise ConfigError(
             f"{path} is a folder, not a config file: give images with --source"

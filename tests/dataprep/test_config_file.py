@@ -133,7 +133,7 @@ class TestReadYaml:
 
     def test_no_file(self, tmp_path: Path) -> None:
         """Its name is shown, and a folder is no file."""
-        with pytest.raises(ConfigError, match=r"cannot read config file .*: No such file"):
+        with pytest.raises(ConfigError, match=r"config file not found: .*missing\.yaml"):
             read_yaml(tmp_path / "missing.yaml")
         with pytest.raises(ConfigError, match=r"is a folder, not a config file: .*--source"):
             read_yaml(tmp_path)

@@ -85,7 +85,7 @@ def test_a_key_like_no_other_comes_with_all_that_are_known() -> None:
 def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
     """There is no option for a key inside a list."""
     said = refused(loaders=[{"workers": 1}])
-    assert "'loaders.0.loader' is missing" in said
+    assert "loaders.0.loader is missing" in said
     assert "--loaders" not in said
 
 
