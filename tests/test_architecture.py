@@ -30,7 +30,7 @@ ORDER = {
         *("config_file", "config", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("assign", "dataset", "verification"),
+        *("assign", "dataset", "verification", "shard_records"),
         *("inspection", "adapters", "sample"),
         *("cli", "__main__"),
     ),
