@@ -40,6 +40,7 @@ _WANTED = {
     "less_than_equal": "at most {le}",
     "finite_number": "a finite number",
     "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": "text that matches {pattern}",
     "string_too_short": "at least {min_length} characters",
     "too_short": "at least one",
     "int": "a whole number",
@@ -218,14 +219,15 @@ def did_you_mean(key: str, known: Iterable[str]) -> str:
     known = [*known]
     name = re.sub(r"\.\d+\b", "", key)  # without places in lists
     section, _, last = name.rpartition(".")
-    meant = [one for one in known if one.rpartition(".")[2] == last]
-    meant = meant or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    if meant:
-        return f"did you mean {' or '.join(meant)}?"
     if section not in known:
         section = ""
-    beside = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section]
-    return f"known keys{section and f' of {section}'}: {', '.join(beside)}"
+    beside = [one for one in known if one.rpartition(".")[0] == section]
+    meant = [one for one in known if one.rpartition(".")[2] == last]
+    meant = meant or difflib.get_close_matches(name, beside, n=1, cutoff=0.7)
+    if meant:
+        return f"did you mean {' or '.join(meant)}?"
+    names = ", ".join(one.rpartition(".")[2] for one in beside)
+    return f"known keys{section and f' of {section}'}: {names}"
 
 
 def _dotted_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:
