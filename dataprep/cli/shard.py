@@ -27,6 +27,14 @@ def shard(
             rich_help_panel=RUNNING,
         ),
     ] = False,
+    takeover: Annotated[
+        bool,
+        typer.Option(
+            "--takeover",
+            help="Do not wait for another run of this output: take over.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = False,
     part: Annotated[
         str | None,
         typer.Option(
@@ -56,7 +64,7 @@ def shard(
     if overwrite and retry_failed:
         raise ConfigError("--overwrite and --retry-failed exclude each other: give one")
     if part is None:
-        show_splits(each_split(config, overwrite, retry_failed, Terminal()), as_json)
+        show_splits(each_split(config, overwrite, retry_failed, takeover, Terminal()), as_json)
         return
     if overwrite:
         raise ConfigError(
@@ -67,4 +75,4 @@ def shard(
         raise ConfigError(
             "--part and --retry-failed exclude each other: run --retry-failed once without --part"
         )
-    show_splits(each_part(config, Part.parse(part), Terminal()), as_json)
+    show_splits(each_part(config, Part.parse(part), takeover, Terminal()), as_json)

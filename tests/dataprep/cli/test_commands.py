@@ -38,7 +38,8 @@ def test_plan_takes_the_options_of_shard() -> None:
     """All that say what to make; each has options of its own besides."""
     of_plan, of_shard = options("plan"), options("shard")
     assert of_plan - of_shard == {"--readers", "--prices"}
-    assert of_shard - of_plan == {"--overwrite", "--retry-failed", "--part", "--print-config"}
+    extra = {"--overwrite", "--retry-failed", "--takeover", "--part", "--print-config"}
+    assert of_shard - of_plan == extra
     overrides = "source kind output split format mode size quality shard-size layout boxes seed"
     overrides += " validation workers max-failures endpoint-url set"
     assert {f"--{name}" for name in overrides.split()} <= of_plan & of_shard
