@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dataprep.counted import counted
+from dataprep.manifest import Row
 from dataprep.plan import SMALLEST_TARGET
-from dataprep.receipt import Row
 from dataprep.requests import Requests
 
 FEW_SHARDS = 8

@@ -32,6 +32,7 @@ from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.image.rgb import decode_whole
 from dataprep.names import escape
 from dataprep.ordered import in_order
+from dataprep.samples import stored_table
 from dataprep.shard_records import (
     ImageFacts,
     Record,
@@ -40,7 +41,6 @@ from dataprep.shard_records import (
     read_record,
     require_number,
 )
-from dataprep.stored_table import stored_table
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.protocol import location
 

@@ -14,18 +14,11 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *(
-            "registry",
-            "json_types",
-            "schema",
-            "parquet_bounds",
-            "arrow_bytes",
-            "arrow_columns",
-        ),
-        *("image", "formats", "labels", "plan", "estimate", "versions", "receipt"),
+        *("registry", "schema"),
+        *("image", "formats", "labels", "plan", "estimate", "versions", "manifest"),
         "record_file",
         *("requests", "forecast"),
-        *("stores", "manifest", "sample_table", "stored_table", "snapshot"),
+        *("stores", "samples", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_file", "config", "prices"),
         *("shard_buffer",),
@@ -64,8 +57,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"json_types"}
-PURE |= {"credentials", "receipt", "requests", "forecast"}
+PURE |= {"schema", "credentials", "manifest", "requests", "forecast"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

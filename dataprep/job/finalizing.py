@@ -15,7 +15,7 @@ from dataprep.job.lock import Locks
 from dataprep.job.report import Summary
 from dataprep.job.stored import stored_job, stored_labels, stored_manifest, stored_plan
 from dataprep.manifest import Manifest
-from dataprep.sample_table import SampleTable
+from dataprep.samples import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
 
 _SHOWN = 10

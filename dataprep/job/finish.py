@@ -15,10 +15,9 @@ from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, TableEntry
+from dataprep.manifest import Manifest, Receipt, StoredFile, TableEntry, stored_files
 from dataprep.ordered import in_order
-from dataprep.receipt import Receipt, StoredFile, stored_files
-from dataprep.sample_table import SampleTable
+from dataprep.samples import SampleTable
 from dataprep.stores import ObjectInfo, Store
 from dataprep.versions import informing
 

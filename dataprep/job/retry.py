@@ -28,12 +28,10 @@ from dataprep.errors import (
 )
 from dataprep.job.jobfile import JobFile
 from dataprep.job.split_plan import SplitPlan
-from dataprep.json_types import require, typed
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, Receipt, Row
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
-from dataprep.receipt import Receipt, Row
-from dataprep.schema import malformed_as, parse
+from dataprep.schema import malformed_as, parse, require, typed
 from dataprep.sources import Listing
 from dataprep.stores import Store
 

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dataprep.arrow_bytes import parquet, require_enough
-from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import BoxColumns
 from dataprep.errors import DatasetError
 from dataprep.job.worker import Item
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Row, Samples
 from dataprep.names import escape, escape_all, unescape_all
-from dataprep.receipt import Row, Samples
+from dataprep.samples import numbers, read_table, texts
 from dataprep.sources import Located
 
 
@@ -130,11 +129,9 @@ class SplitPlan:
             DatasetError: no such table, or one that is damaged.
         """
         try:
-            table = pq.read_table(parquet(data))
-            found = cls._of(table)
+            found = cls._of(read_table(data))
             found._require_sound()
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            require_enough(error)
+        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
             raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
         return found

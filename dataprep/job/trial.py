@@ -13,7 +13,7 @@ from dataprep.job.plans import label_offsets, sample_rows
 from dataprep.job.request import Request
 from dataprep.job.worker import Item, Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
-from dataprep.receipt import Receipt
+from dataprep.manifest import Receipt
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
 

@@ -30,10 +30,10 @@ from dataprep.errors import (
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
 from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
 from dataprep.plan import MAX_SHARD_BYTES
-from dataprep.receipt import Place, Receipt, Row, Samples, StoredShard
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.classes import promises_image

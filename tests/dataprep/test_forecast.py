@@ -15,7 +15,7 @@ from dataprep.forecast import (
     reader_warning,
     working_s,
 )
-from dataprep.receipt import Row
+from dataprep.manifest import Row
 
 
 def row(i: int, **more: object) -> Row:

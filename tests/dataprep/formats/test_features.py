@@ -1,13 +1,17 @@
-"""Samples of the features of an Example, in every layout."""
+"""Samples to Examples, byte for byte, and back, in every layout."""
 
 from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord
-from dataprep.formats import Box, Layout, Sample
+from dataprep.formats import IMAGENET, Box, Layout, Sample, features
 from dataprep.formats.example import (
     BytesList,
     Feature,
@@ -16,8 +20,7 @@ from dataprep.formats.example import (
     decode_example,
     encode_example,
 )
-from dataprep.formats.fields import encoding_of
-from dataprep.formats.layout import IMAGENET
+from dataprep.formats.protocol import encoding_of
 from tests.dataprep.formats.examples import EVERYTHING, SAMPLE, TFDS, encoded, read
 
 float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -44,24 +47,82 @@ samples = st.builds(
 
 def example(**changes: Feature | None) -> bytes:
     """An Example of all features, some changed or left out; ``__`` stands for a slash."""
-    features: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
+    found: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
     for name, feature in changes.items():
         key = "all/" + name.replace("__", "/")
         if feature is None:
-            del features[key]
+            del found[key]
         else:
-            features[key] = feature
-    return encode_example(features)
+            found[key] = feature
+    return encode_example(found)
+
+
+def test_tfds_byte_for_byte() -> None:
+    """Three features in the order of their names, the label without an offset of its own."""
+    assert encoded(replace(SAMPLE, image=b"JPG", filename=b"a.JPEG"), TFDS) == (
+        b"\x0a\x3b"
+        b"\x0a\x17\x0a\x09file_name\x12\x0a\x0a\x08\x0a\x06a.JPEG"
+        b"\x0a\x10\x0a\x05image\x12\x07\x0a\x05\x0a\x03JPG"
+        b"\x0a\x0e\x0a\x05label\x12\x05\x1a\x03\x0a\x01\x03"
+    )
+
+
+def test_a_mapping_byte_for_byte() -> None:
+    """Numbers, floats and bytes under names of one's own, sorted by the bytes of the names."""
+    layout = Layout.of({"é": "values", "i": "encoded", "Y": "label", "h": "height"})
+    assert encoded(replace(SAMPLE, image=b"JPG"), layout, 1) == (
+        b"\x0a\x3e"
+        b"\x0a\x0a\x0a\x01Y\x12\x05\x1a\x03\x0a\x01\x04"
+        b"\x0a\x0a\x0a\x01h\x12\x05\x1a\x03\x0a\x01\x02"
+        b"\x0a\x0c\x0a\x01i\x12\x07\x0a\x05\x0a\x03JPG"
+        b"\x0a\x16\x0a\x02\xc3\xa9\x12\x10\x12\x0e\x0a\x0c" + struct.pack("<3f", 3, 0.25, -7.5)
+    )
+
+
+def test_what_was_written_before_changes_no_byte() -> None:
+    """0.0 and -0.0 are equal, and have other bytes, whichever came first."""
+    first = replace(SAMPLE, values=(0.0,), boxes=(Box(0.0, 0.0, 0.5, 0.5),))
+    other = replace(SAMPLE, values=(-0.0,), boxes=(Box(-0.0, -0.0, 0.5, 0.5),))
+    assert len({encoded(sample, EVERYTHING) for sample in (first, other)}) == 2
+    assert struct.pack("<f", -0.0) in encoded(other, EVERYTHING)
+
+
+def test_samples_that_share_values_come_out_as_themselves() -> None:
+    """What was encoded for an earlier sample is never used for another value."""
+    plain = replace(SAMPLE, boxes=(), values=())
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"image": b"another", "filename": b"b"},
+        {"width": 5},
+        {"label": 4, "synset": b"n01443537"},
+        {},
+        {"boxes": SAMPLE.boxes[:1]},
+        {},
+    )
+    for change in changes:
+        sample = replace(plain, **change)
+        assert read(encoded(sample, IMAGENET, 1), IMAGENET, 1) == replace(
+            sample, number=0, source=b""
+        )
+
+
+def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More sizes than are remembered are still written as they are."""
+    monkeypatch.setattr(features, "_KNOWN", 3)
+    encoder = features.ExampleEncoder(IMAGENET, 0)
+    for width in (*range(1, 9), *range(1, 9)):
+        sample = replace(SAMPLE, width=width, number=0, boxes=(), values=(), source=b"")
+        assert read(b"".join(encoder.parts(sample)), IMAGENET) == sample
 
 
 def test_boxes_are_floats_and_their_labels_have_the_offset() -> None:
     """Four float lists that keep their fractions, and int64 labels that count as the image's."""
-    features = decode_example(encoded(SAMPLE, IMAGENET, 1))
-    assert features["image/object/bbox/xmin"] == FloatList([0.125, 0.0])
-    assert features["image/object/bbox/ymax"].values[0] == 0.75
-    assert features["image/object/bbox/label"] == Int64List([4, 1])
-    assert features["image/class/label"] == Int64List([4])
-    assert features["image/format"].values[0] == b"PNG"
+    found = decode_example(encoded(SAMPLE, IMAGENET, 1))
+    assert found["image/object/bbox/xmin"] == FloatList([0.125, 0.0])
+    assert found["image/object/bbox/ymax"].values[0] == 0.75
+    assert found["image/object/bbox/label"] == Int64List([4, 1])
+    assert found["image/class/label"] == Int64List([4])
+    assert found["image/format"].values[0] == b"PNG"
 
 
 @given(sample=samples, offset=st.integers(-5, 1000))
@@ -72,7 +133,7 @@ def test_everything_comes_back(sample: Sample, offset: int) -> None:
 
 @given(sample=samples, offset=st.integers(0, 9))
 def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
-    """Image, label and name come back of TFDS's layout; the encoding is told by the image."""
+    """TFDS's layout keeps image, label and name; the encoding is that of the image's bytes."""
     found = read(encoded(sample, TFDS, offset), TFDS, offset)
     assert found == Sample(
         image=sample.image,
@@ -130,6 +191,6 @@ def test_lists_may_be_missing() -> None:
         (b"", "JPEG"),
     ],
 )
-def test_the_encoding_is_told_by_the_first_bytes(head: bytes, encoding: str) -> None:
-    """Where no feature says it."""
+def test_the_first_bytes_give_the_encoding(head: bytes, encoding: str) -> None:
+    """JPEG where they say nothing."""
     assert encoding_of(memoryview(head + b"..")) == encoding
