@@ -2,7 +2,7 @@
 
 from dataprep.job.finalizing import finalize
 from dataprep.job.parts import Part
+from dataprep.job.report import PartSummary, Summary
 from dataprep.job.run import shard, shard_part
-from dataprep.job.summary import PartSummary, Summary
 
 __all__ = ["Part", "PartSummary", "Summary", "finalize", "shard", "shard_part"]

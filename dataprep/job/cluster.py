@@ -17,8 +17,8 @@ from dataclasses import replace
 from multiprocessing import util
 from typing import Any
 
+from dataprep.config import DaskOptions, SampleLimit
 from dataprep.errors import ConfigError
-from dataprep.execution import DaskOptions, SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job import dask_tasks
 from dataprep.job.custom_cluster import cluster_class, started

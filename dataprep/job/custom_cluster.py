@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError
-from dataprep.execution import DaskOptions
 
 
 def cluster_class(path: str) -> Callable[..., Any]:

@@ -18,8 +18,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar, cast
 
+from dataprep.config import SampleLimit
 from dataprep.errors import DataprepError, JobError, SampleLost
-from dataprep.execution import SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import (
     Chunk,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from dataprep.config import ShardConfig
-from dataprep.execution import DaskOptions, SampleLimit
+from dataprep.config import DaskOptions, SampleLimit, ShardConfig
 from dataprep.image import ImagePolicy
 from dataprep.job import socket_folder
 from dataprep.job.cluster import Cluster

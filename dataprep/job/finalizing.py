@@ -12,8 +12,8 @@ from dataprep.errors import ManifestMissing, ShardsMissing
 from dataprep.job.finish import finish, read_back, stored_shards
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
+from dataprep.job.report import Summary
 from dataprep.job.stored import stored_job, stored_labels, stored_manifest, stored_plan
-from dataprep.job.summary import Summary
 from dataprep.manifest import Manifest
 from dataprep.samples import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store

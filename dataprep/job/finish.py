@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
+from dataprep.config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFailures
 from dataprep.formats import get_format
@@ -17,7 +18,6 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, StoredFile, TableEntry, stored_files
 from dataprep.ordered import in_order
 from dataprep.samples import SampleTable
-from dataprep.shares import allowed_failures
 from dataprep.stores import ObjectInfo, Store
 from dataprep.versions import informing
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from dataprep import keys
 from dataprep.boxes import BoxColumns
-from dataprep.config import ShardConfig
+from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.forecast import (
@@ -43,7 +43,6 @@ from dataprep.job.worker import Progress
 from dataprep.labels import LabelSpace
 from dataprep.names import escape
 from dataprep.prices import read_prices
-from dataprep.shares import allowed_failures
 from dataprep.sources import Located
 from dataprep.stores import open_store
 

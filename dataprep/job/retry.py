@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dataprep import keys
+from dataprep.config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
@@ -31,7 +32,6 @@ from dataprep.manifest import Manifest, Receipt, Row
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
 from dataprep.schema import malformed_as, parse, require, typed
-from dataprep.shares import allowed_failures
 from dataprep.sources import Listing
 from dataprep.stores import Store
 

@@ -140,11 +140,11 @@ def require_same(
                 [] if again[split] else ["source: other classes, labels or places"]
             )
         if found:
-            more = f"; and {len(found) - 8} more" if len(found) > 8 else ""
+            more = [f"and {len(found) - 8} more"] if len(found) > 8 else []
+            lines = "".join(f"\n  {line}" for line in [*found[:8], *more])
             raise OutputConflict(
-                f"{config.output} holds another job for split {split!r}: "
-                f"{'; '.join(found[:8])}{more}. Take these back to resume it, use another "
-                "--output, or --overwrite to start anew"
+                f"{config.output} already holds split {split} with other settings:{lines}\n"
+                "Take these back to resume it, use another --output, or --overwrite to replace it"
             )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from distributed import LocalCluster, SSHCluster
 
+from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError
-from dataprep.execution import DaskOptions
 from dataprep.job.custom_cluster import cluster_class, started
 
 pytestmark = pytest.mark.process

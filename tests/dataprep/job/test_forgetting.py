@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from distributed import Semaphore
 
-from dataprep.execution import DaskOptions
+from dataprep.config import DaskOptions
 from dataprep.job.cluster import Cluster
 from dataprep.job.forgetting import forget_schedulers
 from dataprep.job.worker import ShardResult, ShardTask
