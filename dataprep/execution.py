@@ -66,6 +66,11 @@ class DaskOptions(BaseModel):
         return None if value is None else check_no_credentials(value)
 
     @property
+    def uses_workers(self) -> bool:
+        """Whether a job is done by worker processes or a cluster, not by this process."""
+        return bool(self.scheduler or self.cluster or self.processes)
+
+    @property
     def worker_count(self) -> int:
         """``workers``, or one for each processor that affinity and control group allow."""
         if self.workers:

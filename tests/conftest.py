@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dataprep.execution import DaskOptions
 from iobench.s3_server import MotoServer
 from tests.servers.radosgw import RadosGateway, missing
 
@@ -50,7 +51,14 @@ def _signals_as_they_were() -> Iterator[None]:
 def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small jobs need no worker processes, but in tests that are marked ``process``."""
     if request.node.get_closest_marker("process") is None:
-        monkeypatch.setattr("dataprep.job.engine.AUTO", False)
+        workers = property(
+            lambda dask: bool(dask.scheduler or dask.cluster or dask.processes is True)
+        )
+        monkeypatch.setattr("dataprep.execution.DaskOptions.uses_workers", workers)
+
+
+def _asks_for_workers(options: DaskOptions) -> bool:
+    return bool(options.scheduler or options.cluster or options.processes is True)
 
 
 @pytest.fixture(scope="session", autouse=True)

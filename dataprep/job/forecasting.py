@@ -30,7 +30,6 @@ from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import calibrate
 from dataprep.job.charges import cost_of, requests_of
 from dataprep.job.claims import stored_splits
-from dataprep.job.engine import uses_workers
 from dataprep.job.in_process import InProcess
 from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
@@ -219,7 +218,7 @@ def _starting_s(request: Request, remarks: _Remarks) -> float:
     dask = request.config.dask
     if dask.scheduler or dask.cluster:
         remarks.assumptions.append(f"the cluster is ready after {CLUSTER_START_S:.0f} s")
-    return CLUSTER_START_S if uses_workers(dask) else 0.0
+    return CLUSTER_START_S if dask.uses_workers else 0.0
 
 
 def _converting_s(trial: Trial, splits: Sequence[SplitForecast], machine: Machine) -> float:

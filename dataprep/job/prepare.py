@@ -13,7 +13,7 @@ from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
 from dataprep.job import claims
 from dataprep.job.calibration import Convert
-from dataprep.job.engine import Engine
+from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
 from dataprep.job.leases import Leases
 from dataprep.job.leftovers import swept_if_stopped

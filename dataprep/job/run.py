@@ -11,8 +11,7 @@ from typing import Any
 
 from dataprep.config import ShardConfig
 from dataprep.job import progress
-from dataprep.job.cluster import require_reachable
-from dataprep.job.engine import Engine, engine_of
+from dataprep.job.cluster import Engine, engine_of, require_reachable
 from dataprep.job.finish import finish, read_back, stored_shards, too_many
 from dataprep.job.parts import Part
 from dataprep.job.prepare import Prepared, prepare
