@@ -21,8 +21,8 @@ from dataprep.execution import DaskOptions, Hung, PlanOptions, SampleLimit
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labelling.options import LabelOptions
-from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions

@@ -14,7 +14,7 @@ from typing import Any
 from dataprep.errors import DatasetError
 from dataprep.formats import RecordOptions
 from dataprep.json_types import require, typed
-from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.receipt import Receipt
 from dataprep.schema import malformed_as, parse
 

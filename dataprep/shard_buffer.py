@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
-from dataprep.plan import MAX_SHARD_BYTES
+from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.receipt import StoredFile, StoredShard
 from dataprep.stores import Buffer, PutHashed, Store, leave
 

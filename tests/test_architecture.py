@@ -24,14 +24,14 @@ ORDER = {
             "arrow_columns",
         ),
         "tar_members",
-        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("image", "formats", "augment", "labels", "versions", "receipt", "estimate"),
         "record_file",
-        *("requests", "forecast", "shares", "execution", "cache_folder"),
+        *("shares", "execution", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
-        *("examples", "prices"),
+        *("examples", "prices", "plan"),
         *("shard_buffer",),
         *("job", "forked"),
         *("verification", "dataset"),
@@ -48,7 +48,7 @@ ORDER = {
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "limits", "planning", "config", "config_reference"),
-        *("others", "plan", "result", "references", "forecast"),
+        *("requests", "others", "plan", "result", "references", "forecast"),
         *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "standstill", "isolation", "s3_server", "places"),
@@ -67,9 +67,9 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "augment", "formats", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"json_types", "yaml_text"}
-PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
+PURE |= {"credentials", "receipt", "config_page", "config_schema", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

@@ -39,14 +39,13 @@ def plan(
 ) -> None:
     """Say what shard would make, meet, take and cost; write nothing."""
     from dataprep.job import progress
-    from dataprep.job.forecast_report import forecast_json, forecast_text
-    from dataprep.job.forecasting import forecast
+    from dataprep.job.forecast import forecast
 
     told = {"readers": readers, "prices": prices}
     options = {key: value for key, value in told.items() if value is not None}
     asked = config.model_copy(update={"plan": config.plan.model_copy(update=options)})
     found = forecast(asked, note=progress.choose().note)
-    typer.echo(forecast_json(found) if as_json else forecast_text(found))
+    typer.echo(found.to_json() if as_json else found.to_text())
 
 
 @takes_a_job

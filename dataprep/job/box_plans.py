@@ -16,9 +16,9 @@ from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import ConfigError, StoreError
 from dataprep.formats import get_format
-from dataprep.job.plans import labels_of, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.names import escape
+from dataprep.plan import labels_of, sample_rows
 from dataprep.sources import Listing
 
 

@@ -13,10 +13,10 @@ from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFail
 from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
 from dataprep.job.leftovers import sweep
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, TableEntry
 from dataprep.ordered import in_order
+from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt, StoredFile, stored_files
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures

@@ -10,12 +10,11 @@ from dataprep.counted import counted
 from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import Convert, calibrate
 from dataprep.job.jobfile import JobFile
-from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import oddities
 from dataprep.job.request import Request
-from dataprep.job.split_plan import SplitPlan
 from dataprep.job.stored import content_of_split
 from dataprep.labels import LabelSpace
+from dataprep.plan import SplitPlan, label_offsets, make_plans, sample_rows
 from dataprep.versions import determining
 
 

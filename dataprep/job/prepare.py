@@ -24,7 +24,6 @@ from dataprep.job.removal import note_removal, remove_split, splits_to_remove
 from dataprep.job.request import Request, requested
 from dataprep.job.retry import forget, located, require_limit, retries
 from dataprep.job.shared_labels import label_space_for, require_given
-from dataprep.job.split_plan import SplitPlan
 from dataprep.job.stored import (
     lost_plans,
     refuse_leftovers,
@@ -37,6 +36,7 @@ from dataprep.job.stored import (
 from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
+from dataprep.plan import SplitPlan
 from dataprep.sources import Located, Source
 from dataprep.stores import Store, leave, open_store
 

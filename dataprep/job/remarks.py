@@ -6,14 +6,13 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from dataprep import plan
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import StoreFull
 from dataprep.job.request import Request
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
+from dataprep.plan import SplitPlan, clamp_target
 from dataprep.sources.imagefolder import NO_CLASS, promises_image
 from dataprep.stores import Store
 
@@ -95,7 +94,7 @@ def _lookalikes(label_space: LabelSpace) -> Iterator[str]:
 
 
 def _moved(config: ShardConfig) -> Iterator[str]:
-    wanted, target = int(config.shard_size), plan.clamp_target(int(config.shard_size))
+    wanted, target = int(config.shard_size), clamp_target(int(config.shard_size))
     if wanted != target:
         yield (
             f"shard size {wanted:,} bytes moved to {target:,}: a shard that comes out 15 % off "

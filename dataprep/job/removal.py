@@ -8,8 +8,8 @@ from dataprep import keys
 from dataprep.errors import OutputConflict
 from dataprep.formats import format_names
 from dataprep.job.claims import stored_splits
-from dataprep.job.plans import VALIDATION
 from dataprep.job.stored import stored_job
+from dataprep.plan import VALIDATION
 from dataprep.stores import Store
 
 

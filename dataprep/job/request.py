@@ -10,9 +10,9 @@ from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, SourceNotFound
 from dataprep.formats import format_names
-from dataprep.job.plans import VALIDATION, sample_rows
 from dataprep.labelling import Labelling, load_labelling
 from dataprep.labels import LabelSpace
+from dataprep.plan import VALIDATION, sample_rows
 from dataprep.sources import Announcing, Listing, Source, open_source
 from dataprep.sources.imagefolder import commonest
 from dataprep.stores import open_store

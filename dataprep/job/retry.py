@@ -26,11 +26,11 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.job.jobfile import JobFile
-from dataprep.job.split_plan import SplitPlan
 from dataprep.json_types import require, typed
 from dataprep.manifest import Manifest
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
+from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt, Row
 from dataprep.schema import malformed_as, parse
 from dataprep.shares import allowed_failures

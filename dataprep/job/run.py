@@ -16,10 +16,10 @@ from dataprep.job.finish import finish, read_back, stored_shards, too_many
 from dataprep.job.parts import Part
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.request import checked
-from dataprep.job.split_plan import SplitPlan
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
+from dataprep.plan import SplitPlan
 from dataprep.shares import allowed_failures
 from dataprep.stores import leave
 

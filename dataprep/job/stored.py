@@ -19,9 +19,9 @@ from dataprep.errors import (
 from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.job.retry import Retries, retries
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
+from dataprep.plan import SplitPlan
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.versions import determining, other_resizer

@@ -26,7 +26,6 @@ from dataprep.image import ImagePolicy
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import (
     Chunk,
-    Item,
     Outcome,
     Progress,
     Report,
@@ -37,6 +36,7 @@ from dataprep.job.worker import (
     encoded,
     make_shard,
 )
+from dataprep.plan import Item
 from dataprep.sources import Located, Source
 from dataprep.stores import leave
 from dataprep.versions import require_versions

@@ -30,10 +30,11 @@ from dataprep.errors import (
 from dataprep.execution import USUAL_LIMIT, SampleLimit
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
-from dataprep.plan import MAX_SHARD_BYTES
+from dataprep.plan import Item
 from dataprep.receipt import Place, Receipt, Row, Samples, StoredShard
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
@@ -50,18 +51,6 @@ CHUNK_SAMPLES, CHUNK_BYTES = 64, 32_000_000
 _REPORT_EVERY_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
 _EXAMPLES = 3
-
-
-class Item(NamedTuple):
-    """One sample of the plan: where its bytes are, its 0-based label, all its labels, its boxes.
-
-    ``values`` is empty where a sample has one label, ``annotated`` None where a job has no boxes.
-    """
-
-    located: Located
-    label: int
-    values: tuple[float, ...] = ()
-    annotated: Annotated | None = None
 
 
 @dataclass(frozen=True, slots=True)

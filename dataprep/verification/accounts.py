@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.job.jobfile import JobFile
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.names import escape
+from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt, Row
 from dataprep.verification.faults import Fault
 

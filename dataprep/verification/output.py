@@ -21,10 +21,10 @@ from dataprep.formats import format_names
 from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
 from dataprep.job.retry import noted
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.pinned import Pinned
+from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store

@@ -9,9 +9,9 @@ from dataprep import keys
 from dataprep.errors import DataprepError, ObjectNotFound, SchemaTooNew, StoreError
 from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import FormatEntry, Manifest, format_entries, in_bounds
+from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.stores import Store

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.arrow_bytes import parquet, readable
-from dataprep.job.split_plan import SplitPlan
+from dataprep.plan import SplitPlan
 from dataprep.sample_table import SampleTable
 from dataprep.sources import own_output
 from dataprep.sources.listing_tables import parse_parquet

@@ -16,8 +16,9 @@ from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.execution import DaskOptions
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
-from dataprep.job.worker import Item, Progress, ShardTask, make_shard
+from dataprep.job.worker import Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
+from dataprep.plan import Item
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.sources import Listing, Located

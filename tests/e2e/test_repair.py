@@ -21,7 +21,7 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.job import Summary, finalize
-from dataprep.job.forecasting import forecast
+from dataprep.job.forecast import forecast
 from dataprep.stores import StoreOptions
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store

@@ -25,9 +25,9 @@ from dataprep.formats.example import decode_example
 from dataprep.formats.recordio import parse_mxnet_index, read_recordio, unpack_image_record
 from dataprep.formats.tfrecord import parse_dali_index, read_tfrecords
 from dataprep.job.jobfile import JobFile
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
+from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt, stored_files
 from dataprep.sources.lst import parse_lst
 from iobench.errors import IobenchError

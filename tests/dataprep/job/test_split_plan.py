@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dataprep.errors import DatasetError
-from dataprep.job.split_plan import SplitPlan
+from dataprep.plan import SplitPlan
 
 PLAN = SplitPlan(
     names=["a", "b", "c"],
