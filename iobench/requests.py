@@ -1,7 +1,7 @@
 """PURE. Numbers of requests to an object store.
 
 A stored object is a PUT and the HEAD that confirms it, a listing is a request for each thousand
-keys. Billing knows two prices, so HEAD counts as GET, and LIST, which is priced as PUT, is separate.
+keys. Billing knows two prices: HEAD counts as GET; LIST, which is priced as PUT, is separate.
 """
 
 from __future__ import annotations
