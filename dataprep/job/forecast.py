@@ -31,8 +31,7 @@ from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import calibrate
 from dataprep.job.claims import stored_splits
 from dataprep.job.in_process import InProcess
-from dataprep.job.remarks import lack_of_space, oddities
-from dataprep.job.request import Request, checked, requested
+from dataprep.job.request import Request, checked, lack_of_space, preflight_warnings, requested
 from dataprep.job.shared_labels import label_space_for
 from dataprep.job.worker import Outcome as Conversion
 from dataprep.job.worker import ShardTask, convert_items, encoded
@@ -83,7 +82,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     duration["converting"] = seconds_of(each_s * samples, shards, machine)
     duration["storing"] = seconds_of(stored / _upload_rate(config), shards, workers)
     requests = _requests(request, plans, there)
-    warnings += oddities(request, label_space)
+    warnings += preflight_warnings(request, label_space)
     warnings += _obstacles(config, plans, splits)
     problems = request.listing.problems.values()
     return Estimate(

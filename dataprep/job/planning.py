@@ -10,8 +10,7 @@ from dataprep.counted import counted
 from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import Convert, calibrate
 from dataprep.job.jobfile import JobFile
-from dataprep.job.remarks import oddities
-from dataprep.job.request import Request
+from dataprep.job.request import Request, preflight_warnings
 from dataprep.job.stored import content_of_split
 from dataprep.labels import LabelSpace
 from dataprep.plan import SplitPlan, label_offsets, make_plans, sample_rows
@@ -39,7 +38,7 @@ def planned(
         f"{config.source}: {counted(len(listing), 'file')}, "
         f"{counted(len(label_space.labels), 'class')}"
     )
-    for said in oddities(request, label_space):
+    for said in preflight_warnings(request, label_space):
         note(said)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
     boxes = find_boxes(config, listing, label_space, note)

@@ -19,9 +19,8 @@ from dataprep.job.leases import Leases
 from dataprep.job.leftovers import swept_if_stopped
 from dataprep.job.parts import Part
 from dataprep.job.planning import planned
-from dataprep.job.remarks import bytes_to_write, lack_of_space
 from dataprep.job.removal import note_removal, remove_split, splits_to_remove
-from dataprep.job.request import Request, requested
+from dataprep.job.request import Request, bytes_to_write, lack_of_space, requested
 from dataprep.job.retry import forget, located, require_limit, retries
 from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.stored import (

@@ -1,16 +1,14 @@
-"""Tests of dataprep.job.remarks."""
+"""What is said of a source before its job begins."""
 
 from __future__ import annotations
 
 import shutil
-import unicodedata
 from pathlib import Path
 
 import pytest
 
 from dataprep.config import ShardConfig
-from dataprep.job.remarks import oddities
-from dataprep.job.request import requested
+from dataprep.job.request import preflight_warnings, requested
 from dataprep.labels import LabelSpace
 
 
@@ -18,7 +16,7 @@ def said(source: Path, more: LabelSpace | None = None, **keys: object) -> list[s
     """What is said of class folders as they lie there."""
     config = ShardConfig.model_validate({"source": source, "output": f"{source}-out", **keys})
     request = requested(config, lambda line: None)
-    return list(oddities(request, more or request.own_labels()))
+    return list(preflight_warnings(request, more or request.own_labels()))
 
 
 @pytest.fixture
@@ -36,20 +34,6 @@ def test_nothing_of_what_is_plain(photos: Path) -> None:
     assert said(photos) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("Dog", "dog"), (unicodedata.normalize("NFD", "café"), unicodedata.normalize("NFC", "café"))],
-    ids=["case", "Unicode form"],
-)
-def test_classes_that_look_alike(photos: Path, first: str, second: str) -> None:
-    """A pair is named in a form in which they can be told apart."""
-    for name in (first, second):
-        shutil.copytree(photos / "cat", photos / name, dirs_exist_ok=True)
-    (line,) = said(photos)
-    assert line.startswith("2 classes differ by case or Unicode form alone, such as ")
-    assert f"{first!a} and {second!a}" in line
-
-
 def test_images_in_no_class(photos: Path) -> None:
     """They are counted, and one is named."""
     shutil.copy(photos / "cat" / "1.JPEG", photos / "stray.jpg")
@@ -61,7 +45,7 @@ def test_a_class_of_broken_links(photos: Path) -> None:
     (photos / "bird").mkdir()
     (photos / "bird" / "1.jpg").symlink_to("nowhere")
     (line,) = said(photos)
-    assert line == "1 class of which no file can be read gets no label: 'bird'"
+    assert line == "no file of 1 class can be read, such as 'bird'"
 
 
 def test_classes_of_other_splits(photos: Path) -> None:
@@ -73,4 +57,4 @@ def test_classes_of_other_splits(photos: Path) -> None:
 def test_a_shard_size_that_is_moved(photos: Path) -> None:
     """And why it is."""
     (line,) = said(photos, shard_size="1MB")
-    assert line.startswith("shard size 1,000,000 bytes moved to 1,176,471: ")
+    assert line.startswith("shard size 1,000,000 bytes becomes 1,176,471: ")
