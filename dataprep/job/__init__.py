@@ -1,6 +1,6 @@
 """A whole job: plan, Dask, receipts, manifest; resume, parts, retries and progress."""
 
-from dataprep.job.finalizing import finalize
+from dataprep.job.finish import finalize
 from dataprep.job.parts import Part
 from dataprep.job.run import shard, shard_part
 from dataprep.job.summary import PartSummary, Summary

@@ -13,7 +13,7 @@ import pytest
 import dataprep
 from dataprep.errors import DatasetError, OutputConflict, RecordError, SchemaTooNew
 from dataprep.inspection import inspect
-from dataprep.job.finalizing import finalize
+from dataprep.job.finish import finalize
 from dataprep.names import to_bytes
 from dataprep.verification import verify
 from tests.golden.make_datasets import CLASSES, CONFIGS, source, unpack
