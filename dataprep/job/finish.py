@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
@@ -15,68 +15,33 @@ from dataprep.errors import (
     CorruptRecord,
     JobError,
     ManifestMissing,
-    ObjectNotFound,
     ShardsMissing,
     TooManyFailures,
 )
-from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
 from dataprep.job.leases import Leases
 from dataprep.job.leftovers import sweep
-from dataprep.job.stored import stored_job, stored_labels, stored_manifest, stored_plan
+from dataprep.job.resume import (
+    stored_job,
+    stored_labels,
+    stored_manifest,
+    stored_plan,
+    stored_shards,
+)
 from dataprep.job.summary import Summary
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, TableEntry
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
-from dataprep.receipt import Receipt, StoredFile, stored_files
+from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures
-from dataprep.stores import ObjectInfo, Store, StoreOptions, leave, open_store
+from dataprep.stores import Store, StoreOptions, leave, open_store
 from dataprep.versions import informing
 
 _EXAMPLES = 3
 _SHOWN = 10
 _STORE_THREADS = 16
-
-
-def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
-    """The shards that are stored whole, with the sizes and ETags of their receipts.
-
-    A listing may lag behind the store; so of what it shows each receipt is read, and each object
-    is asked for. No shard is read.
-    """
-    listed = {info.key for info in store.list()}
-
-    def whole(shard: int) -> bool:
-        key = keys.receipt(job.split, shard, job.shards)
-        wanted = {*keys_of_shard(job, shard)}
-        if not listed >= {key, *wanted}:
-            return False
-        try:
-            files = stored_files(store.get(key), key)
-            heads = [store.head(file.key) for file in files]
-        except (ObjectNotFound, CorruptRecord):
-            return False
-        return {file.key for file in files} == wanted and all(map(_agrees, heads, files))
-
-    shards = range(job.shards) if among is None else among
-    found = in_order(lambda shard: (shard, whole(shard)), shards, _STORE_THREADS)
-    return [shard for shard, is_whole in found if is_whole]
-
-
-def _agrees(info: ObjectInfo, file: StoredFile) -> bool:
-    return info.bytes == file.bytes and not (info.etag and file.etag and info.etag != file.etag)
-
-
-def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
-    """What a finished shard leaves in the store, besides its receipt."""
-    place = (job.split, shard, job.shards)
-    for name in job.label_offsets:
-        record_format = get_format(name)
-        yield keys.data(name, record_format.extension, *place)
-        for extension in record_format.indexes([]):
-            yield keys.index(name, extension, *place)
 
 
 def read_back(

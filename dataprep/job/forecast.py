@@ -28,9 +28,9 @@ from dataprep.estimate import (
 )
 from dataprep.formats import get_format
 from dataprep.job.box_plans import find_boxes
-from dataprep.job.calibration import calibrate
 from dataprep.job.claims import stored_splits
 from dataprep.job.in_process import InProcess
+from dataprep.job.planning import calibrate
 from dataprep.job.request import Request, checked, lack_of_space, preflight_warnings, requested
 from dataprep.job.shared_labels import label_space_for
 from dataprep.job.worker import Outcome as Conversion

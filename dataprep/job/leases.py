@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from dataprep.errors import LeaseLost, OutputConflict
-from dataprep.job.parts import Part
 from dataprep.names import escape
+from dataprep.plan import Part
 from dataprep.stores import Store
 from dataprep.stores.protocol import Claim, Claimable, Holder, KeepsLeases, Lease
 

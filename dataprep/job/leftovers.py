@@ -9,7 +9,7 @@ from functools import partial
 from dataprep import keys
 from dataprep.errors import DataprepError, LeaseLost, StoreUnreachable
 from dataprep.formats import format_names
-from dataprep.job.parts import Part
+from dataprep.plan import Part
 from dataprep.stores import Store
 from dataprep.stores.protocol import AbortsUploads
 

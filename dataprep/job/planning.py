@@ -1,20 +1,35 @@
-"""A request into the plans of its splits and their job files; nothing is written."""
+"""From a request to the plans of its splits and their job files; nothing is written."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.config import ShardConfig
 from dataprep.counted import counted
+from dataprep.errors import ImageError, SourceChanged, SourceError
+from dataprep.estimate import Calibration, pick, sample_size
+from dataprep.formats import Sample, get_format
+from dataprep.image import Converted
 from dataprep.job.box_plans import find_boxes
-from dataprep.job.calibration import Convert, calibrate
 from dataprep.job.jobfile import JobFile
 from dataprep.job.request import Request, preflight_warnings
-from dataprep.job.stored import content_of_split
+from dataprep.job.resume import content_of_split
+from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
+from dataprep.names import to_bytes
 from dataprep.plan import SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.sources import Listing, Located
 from dataprep.versions import determining
+
+Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
+"""Converts samples in order."""
+
+_STEP = 16
 
 
 class Planned(NamedTuple):
@@ -64,3 +79,64 @@ def planned(
         for split, split_plan in plans.items()
     }
     return Planned(plans, jobs, labels_json, encoded)
+
+
+def calibrate(
+    listing: Listing, rows: NDArray[np.int64], config: ShardConfig, convert: Convert
+) -> Calibration:
+    """Convert a few samples to learn how large records of this source become.
+
+    A sample that cannot be converted counts as one of no bytes, whatever the reason.
+
+    Raises:
+        SourceError, StoreError: one could not be read.
+    """
+    sizes = listing.sizes[rows]
+    by_size = rows[pick(sizes, sample_size(len(rows)))].tolist()
+    # Whoever converts some in a row gets large and small ones.
+    chosen = [row for start in range(_STEP) for row in by_size[start::_STEP]]
+    measure = _Measure(listing, config)
+    try:
+        outcomes = convert([listing.located(row) for row in chosen])
+        pairs = [measure.one(row, found) for row, (found, _) in zip(chosen, outcomes, strict=True)]
+    except SourceChanged as error:
+        raise SourceError(
+            f"the source changed while the job was planned ({error}): run the same command again"
+        ) from None
+    return Calibration.fit(pairs)
+
+
+class _Measure:
+    """Bytes of a sample's file, and of its largest record in any format of the job."""
+
+    def __init__(self, listing: Listing, config: ShardConfig) -> None:
+        self._listing = listing
+        self._formats = [get_format(name) for name in config.format]
+        self._options = config.record_options
+
+    def one(self, row: int, image: Converted | ImageError) -> tuple[int, int]:
+        size = int(self._listing.sizes[row])
+        if isinstance(image, ImageError):
+            return size, 0
+        group = to_bytes(self._listing.classes[row])
+        sample = Sample(
+            image=image.data,
+            label=0,
+            width=image.width,
+            height=image.height,
+            channels=image.channels,
+            colorspace=image.colorspace,
+            encoding=image.encoding,
+            filename=to_bytes(self._listing.names[row].rpartition("/")[2]),
+            synset=group,
+            text=group,
+        )
+        writers = [form.writer(_Nowhere(), self._options) for form in self._formats]
+        return size, max(writer.write(sample)[1] for writer in writers)
+
+
+class _Nowhere:
+    """A sink that keeps nothing."""
+
+    def write(self, data: Any, /) -> None:
+        """Forget ``data``."""

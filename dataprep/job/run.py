@@ -12,14 +12,14 @@ from typing import Any
 from dataprep.config import ShardConfig
 from dataprep.job import progress
 from dataprep.job.cluster import Engine, engine_of, require_reachable
-from dataprep.job.finish import finish, read_back, stored_shards, too_many
-from dataprep.job.parts import Part
+from dataprep.job.finish import finish, read_back, too_many
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.request import checked
+from dataprep.job.resume import stored_shards
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
-from dataprep.plan import SplitPlan
+from dataprep.plan import Part, SplitPlan
 from dataprep.shares import allowed_failures
 from dataprep.stores import leave
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dataprep import manifest
-from dataprep.job.parts import Part
 from dataprep.manifest import Manifest
+from dataprep.plan import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from dataprep.errors import (
     StoreError,
 )
 from dataprep.formats import format_names
-from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
-from dataprep.job.retry import noted
+from dataprep.job.resume import keys_of_shard, noted
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.pinned import Pinned

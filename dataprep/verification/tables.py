@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dataprep import keys
 from dataprep.errors import DataprepError, ObjectNotFound, SchemaTooNew, StoreError
-from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
+from dataprep.job.resume import keys_of_shard
 from dataprep.labels import LabelSpace
 from dataprep.manifest import FormatEntry, Manifest, format_entries, in_bounds
 from dataprep.plan import SplitPlan

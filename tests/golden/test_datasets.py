@@ -167,7 +167,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "train.job.json": lambda output: finalize(output, "train"),
     "labels.json": lambda output: dataprep.open(output).label_space,
     "receipts/train-00000-of-00001.json": lambda output: without_manifest(output),
-    "train.retried.json": lambda output: dataprep.job.retry.noted(
+    "train.retried.json": lambda output: dataprep.job.resume.noted(
         dataprep.stores.open_store(output),
         dataprep.job.jobfile.JobFile.from_json((output / "train.job.json").read_bytes(), "job"),
     ),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import LeaseLost, OutputConflict
 from dataprep.job.leases import Leases, Permit
-from dataprep.job.parts import Part
+from dataprep.plan import Part
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Holder, Lease

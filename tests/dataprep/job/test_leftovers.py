@@ -9,7 +9,7 @@ import pytest
 
 from dataprep.errors import ConfigError, DataprepError, JobError, LeaseLost, StoreUnreachable
 from dataprep.job.leftovers import sweep, swept_if_stopped
-from dataprep.job.parts import Part
+from dataprep.plan import Part
 from dataprep.stores.memory import MemoryStore
 
 KEYS = ("tfrecord/train-00000-of-00002", "train.samples.parquet", "labels.json", "other.plan")

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 from dataprep.errors import StoreError, TooManyFailures
-from dataprep.job.parts import Part
 from dataprep.job.report import part_text, stopped_json, summary_json, summary_text
 from dataprep.job.summary import PartSummary, Summary
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
+from dataprep.plan import Part
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))
 MANIFEST = Manifest(

@@ -8,7 +8,7 @@ import pytest
 
 from dataprep.config import ShardConfig
 from dataprep.job.jobfile import differences
-from dataprep.job.stored import content_of_split, with_defaults
+from dataprep.job.resume import content_of_split, with_defaults
 
 CONFIG = ShardConfig(source="in", output="out")
 OF_THE_FIRST_VERSION = {
