@@ -57,9 +57,9 @@ _DASK = {
     "distributed.worker.multiprocessing-method": "forkserver",
     "distributed.scheduler.allowed-failures": 1,  # the second death over a task ends it
     "distributed.nanny.pre-spawn-environ": {},  # see dataprep.forked
+    # Otherwise every connection keeps its last 1,000 messages in the driver's memory.
+    "distributed.admin.low-level-log-length": 10,
 }
-# Otherwise every connection keeps its last 1,000 messages in the driver's memory.
-_SHORT_LOGS = {"distributed.admin.low-level-log-length": 10}
 _GUARD = (
     "in a script, put what starts a job under if __name__ == '__main__':, since worker processes "
     "import it; or set dask.processes: false"
@@ -84,7 +84,6 @@ class Cluster:
         self.name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
         self.tally = Tally(report)
         self._client: Future[Any] | None = None
-        self._refusal: BaseException | None = None
         self._open = ExitStack()
         if not (options.scheduler or options.cluster):
             _begin_imports(modules)  # takes a second; meanwhile the caller lists the source
@@ -147,29 +146,18 @@ class Cluster:
         if self._client is not None:
             self._client.exception()  # wait until the start has ended
         self._open.close()
-        core = sys.modules.get("distributed.core")
-        if hasattr(core, "_expects_comm"):
-            core._expects_comm.cache_clear()  # type: ignore[union-attr]  # keeps each scheduler
 
     def receive(self, event: tuple[float, tuple[str, int, tuple[int, int, int]]]) -> None:
-        """Take a progress event. Runs in Dask's event loop, where an error would be lost."""
-        try:
-            shard, number, totals = event[1]
-            self.tally.add((shard, number), Progress(*totals))
-        except BaseException as error:  # noqa: BLE001  raised where the job runs
-            self._refusal = self._refusal or error
-
-    def require_heard(self) -> None:
-        """Raise what the caller's progress callback raised."""
-        if self._refusal is not None:
-            raise self._refusal
+        """Take a progress event, in Dask's event loop."""
+        shard, number, totals = event[1]
+        self.tally.add((shard, number), Progress(*totals))
 
     def _start(self) -> Any:
         import dask
         from distributed import Client
 
-        # In force as long as the cluster: a scheduler reads it whenever a worker joins.
-        self._open.enter_context(dask.config.set(_SHORT_LOGS))
+        # In force as long as the cluster: a scheduler reads some whenever a worker joins.
+        self._open.enter_context(dask.config.set(_DASK))
         if self.options.scheduler:
             client = _connected(self.options.scheduler)
         else:
@@ -186,7 +174,7 @@ class Cluster:
         if self.options.cluster:
             return _custom(self.options, self.options.cluster)
         disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
-        with dask.config.set({**_DASK, "temporary-directory": disk}):
+        with dask.config.set({"temporary-directory": disk}):
             # Otherwise Dask makes a running fork server import pandas.
             distributed.utils._forkserver_preload_set = True
             try:
@@ -248,7 +236,6 @@ class _Run:
         try:
             for future in running:
                 self._require_workers()
-                self._cluster.require_heard()
                 if future.key in self._chunks:
                     self._chunks.remove(future.key)
                 else:
@@ -262,7 +249,6 @@ class _Run:
             self._over.set()
             watch.join()
         slots.close()
-        self._cluster.require_heard()
 
     def _known(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]

@@ -154,22 +154,6 @@ class TestProcesses:
             runner.run(make_tasks(images, FolderSource(images), store, 1))
         assert objects(store) == {}
 
-    @pytest.mark.parametrize("error", [ValueError("shown"), KeyboardInterrupt("shown")])
-    def test_who_is_told_of_progress_raises(
-        self, error: BaseException, images: Path, store: LocalStore
-    ) -> None:
-        """It ends the job, as with threads, though it is Dask's loop that calls."""
-
-        def refuse(progress: Progress) -> None:
-            raise error
-
-        options = DaskOptions(workers=1)
-        with (
-            contextlib.closing(Cluster(options, refuse, print)) as engine,
-            pytest.raises(type(error), match="shown"),
-        ):
-            engine.run(make_tasks(images, FolderSource(images), store, 6), print)
-
     def test_interrupts_are_for_the_driver(self) -> None:
         """A worker never sees Ctrl-C."""
         engine = Cluster(DaskOptions(workers=1), print, print)
