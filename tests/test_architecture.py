@@ -23,18 +23,17 @@ ORDER = {
             "arrow_bytes",
             "arrow_columns",
         ),
-        "tar_members",
-        *("image", "formats", "augment", "labels", "versions", "receipt", "estimate"),
+        *("image", "formats", "labels", "versions", "receipt", "estimate"),
         "record_file",
-        *("shares", "execution", "cache_folder"),
-        *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
+        *("shares", "execution"),
+        *("stores", "manifest", "sample_table", "stored_table", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
         *("examples", "prices", "plan"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("verification", "dataset"),
+        *("assign", "dataset", "verification"),
         *("inspection", "adapters", "sample"),
         *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),
@@ -67,7 +66,7 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted", "labels"}
 PURE |= {"json_types", "yaml_text"}
 PURE |= {"credentials", "receipt", "config_page", "config_schema", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}

@@ -27,7 +27,6 @@ from dataprep.boxes.voc import LARGEST_BYTES
 from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
 from dataprep.ordered import in_order
 from dataprep.stores import StoreOptions, open_store
-from dataprep.tar_members import BoundedMember
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
@@ -102,7 +101,7 @@ def _in_tar(data: bytes, *, nested: bool = False) -> Iterator[_File]:
     Not read as a stream: tarfile would go to the end of a size that is not true block by block.
     """
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:*", tarinfo=BoundedMember) as tar:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
             while (member := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # else it keeps them all
                 inner = not nested and member.name.lower().endswith(_TARS)

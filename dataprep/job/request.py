@@ -16,7 +16,7 @@ from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
 from dataprep.plan import VALIDATION, SplitPlan, clamp_target, sample_rows
 from dataprep.sources import Announcing, Listing, Source, open_source
-from dataprep.sources.imagefolder import NO_CLASS, commonest, promises_image
+from dataprep.sources.classes import NO_CLASS, commonest, promises_image
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from dataprep.errors import ConfigError
 from dataprep.labelling.mat5 import Value, read_structs
-from dataprep.tar_members import BoundedMember
 
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
@@ -75,7 +74,7 @@ def unpack_devkit(data: bytes, name: str) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz", tarinfo=BoundedMember) as archive:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
             for member in archive:
                 base = member.name.rpartition("/")[2]
                 if base in (META, GROUND_TRUTH) and member.isfile():

@@ -10,9 +10,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dataprep import keys
-from dataprep.augment.colour import EIGENVALUES, EIGENVECTORS
-from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE, TRIES
-from dataprep.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.adapters.augment import (
+    AREA,
+    ASPECT,
+    EIGENVALUES,
+    EIGENVECTORS,
+    EVALUATION_SHARE,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    TRIES,
+)
 from dataprep.dataset import Dataset
 from dataprep.formats import RecordOptions
 from iobench.clock import Clock
@@ -72,7 +79,7 @@ class DaliLoader:
         try:
             for (batch,) in self._batches:
                 if self._dataset is not None:
-                    self._dataset.pinned.check()  # of files that DALI has read by now
+                    self._dataset.snapshot.check()  # of files that DALI has read by now
                 labels = batch["labels"].flatten() - self._offset
                 yield Batch(batch["images"], labels, len(labels))
         except RuntimeError as error:
