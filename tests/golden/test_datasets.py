@@ -129,7 +129,7 @@ def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.Mo
         assert same_everywhere
         return tuple(versions.items())
 
-    for module in ("stored", "prepare"):
+    for module in ("resume", "prepare"):
         monkeypatch.setattr(f"dataprep.job.{module}.determining", then, raising=False)
     filters = json.loads((golden / "output/train.job.json").read_bytes())["config"]["image"]
     if filters.get("filter", "bicubic") != "bicubic":
