@@ -99,12 +99,13 @@ def source_requests(entries: int, reads: int, *, listed: bool) -> Requests:
 def output_requests(shards: Sequence[int], objects_a_shard: int, keys: int) -> Requests:
     """Requests to an output that has ``keys`` already; ``shards`` are those of each split.
 
-    Each object is stored by a PUT and confirmed by a HEAD, and receipts are read back. Six more
-    objects and three listings are those of a split itself.
+    Each object is stored by a PUT and confirmed by a HEAD. For each shard the lock is read before
+    its receipt, which is read back in the end. Six more objects and three listings are those of a
+    split itself.
     """
     objects = sum(shards) * objects_a_shard + 6 * len(shards)
     lists = 3 * len(shards) * ((keys + objects) // 1_000 + 1)
-    return Requests(objects, objects + sum(shards) + 6 * len(shards), lists)
+    return Requests(objects, objects + 2 * sum(shards) + 6 * len(shards), lists)
 
 
 @dataclass(frozen=True)

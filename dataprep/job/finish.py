@@ -19,8 +19,7 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.job.jobfile import JobFile
-from dataprep.job.leases import Leases
-from dataprep.job.leftovers import sweep
+from dataprep.job.lock import Locks
 from dataprep.job.resume import (
     stored_job,
     stored_labels,
@@ -36,7 +35,7 @@ from dataprep.plan import SplitPlan
 from dataprep.receipt import Receipt
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures
-from dataprep.stores import Store, StoreOptions, leave, open_store
+from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.versions import informing
 
 _EXAMPLES = 3
@@ -81,11 +80,12 @@ def finish(
     table: SampleTable,
     max_failures: int | str,
     run: Mapping[str, Any],
+    check: Callable[[], None],
 ) -> Manifest:
     """Store the table, then the manifest; ``run`` is what it says of this run.
 
     Raises:
-        LeaseLost: another run may write there by now.
+        LeaseLost: by ``check``: another run has taken over.
         TooManyFailures: more samples failed than ``max_failures``.
         JobError: none could be written.
     """
@@ -119,10 +119,10 @@ def finish(
         warnings=table.warnings(formats),
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    leave.require()
+    check()
     store.put(keys.samples(job.split), stored_table)
-    sweep(store, [job.split])  # what is complete has nothing left to sweep, wherever it is killed
-    leave.require()
+    store.tidy()  # what is complete has nothing left to remove, wherever it is killed
+    check()
     store.put(keys.manifest(job.split), finished.to_json())
     return finished
 
@@ -150,7 +150,7 @@ def finalize(
 
     Raises:
         ManifestMissing: there is no job of this split.
-        OutputConflict: another run writes it.
+        OutputConflict: a part is under way.
         ShardsMissing: shards lack; they are named.
         TooManyFailures: more samples failed than allowed; no manifest.
     """
@@ -169,13 +169,11 @@ def finalize(
     if complete is not None:
         if note:
             note(f"{split}: complete already, nothing to do ({store.uri})")
-        store.tidy()  # of the lease of a run that was killed at its very end
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
-    with Leases(store, None, note or (lambda line: None)) as leases:
-        leases.take([split])
-        with leave.writing_while(leases.check):
-            finished, table = _finished(store, split, job, max_failures, options, started_s)
+    with Locks(store, None, note or (lambda line: None)) as locks:
+        locks.take([split])
+        finished, table = _finished(store, job, max_failures, options, started_s, locks.check)
     seconds = time.monotonic() - started_s
     failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
     return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
@@ -183,21 +181,21 @@ def finalize(
 
 def _finished(
     store: Store,
-    split: str,
     job: JobFile,
     max_failures: int | str,
     options: StoreOptions | None,
     started_s: float,
+    check: Callable[[], None],
 ) -> tuple[Manifest, SampleTable]:
-    label_space = stored_labels(store, {split: job})
-    receipts, table = read_back(store, job, stored_plan(store, split, job), label_space)
+    label_space = stored_labels(store, {job.split: job})
+    receipts, table = read_back(store, job, stored_plan(store, job.split, job), label_space)
     run = {
         "output": store.uri,
         "endpoint_url": options.endpoint_url if options else None,
         "finalized": True,
         "seconds": round(time.monotonic() - started_s, 3),
     }
-    return finish(store, job, receipts, table, max_failures, run), table
+    return finish(store, job, receipts, table, max_failures, run, check), table
 
 
 def _missing(

@@ -10,6 +10,7 @@ from itertools import chain
 
 import psutil
 
+from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
@@ -28,7 +29,6 @@ from dataprep.estimate import (
 )
 from dataprep.formats import get_format
 from dataprep.job.box_plans import find_boxes
-from dataprep.job.claims import stored_splits
 from dataprep.job.in_process import InProcess
 from dataprep.job.planning import calibrate
 from dataprep.job.request import Request, checked, lack_of_space, preflight_warnings, requested
@@ -109,8 +109,8 @@ def _output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
     config = request.config
     store = open_store(config.output, config.store)
     try:
-        there = sum(1 for _ in store.list())
-        taken = sorted(stored_splits(store) & {*request.splits})
+        stored = [info.key for info in store.list()]
+        taken = sorted(keys.splits(stored) & {*request.splits})
         label_space = label_space_for(request, store, warnings.append)
     except ObjectNotFound:
         return request.own_labels(), 0  # there is no output yet
@@ -122,7 +122,7 @@ def _output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
             f"the output holds a job of {', '.join(taken)} already: shard would resume or refuse "
             "it; the figures are those of a new one"
         )
-    return label_space, there
+    return label_space, len(stored)
 
 
 def _plans(

@@ -11,11 +11,9 @@ from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
 from dataprep.formats import format_names
-from dataprep.job import claims
 from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
-from dataprep.job.leases import Leases
-from dataprep.job.leftovers import swept_if_stopped
+from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
 from dataprep.job.planning import Convert, planned
 from dataprep.job.request import Request, bytes_to_write, lack_of_space, requested
 from dataprep.job.resume import (
@@ -36,7 +34,7 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.plan import VALIDATION, Part, SplitPlan
 from dataprep.sources import Located, Source
-from dataprep.stores import Store, leave, open_store
+from dataprep.stores import Store, open_store
 
 Note = Callable[[str], None]
 _ROUNDS = 4
@@ -53,7 +51,7 @@ class Prepared:
     jobs: Mapping[str, JobFile]
     plans: Mapping[str, SplitPlan]
     manifests: Mapping[str, Manifest]
-    leases: Leases
+    locks: Locks
 
 
 def prepare(
@@ -62,13 +60,14 @@ def prepare(
     overwrite: bool = False,
     retry_failed: bool = False,
     part: Part | None = None,
+    takeover: bool = False,
     running: ExitStack,
     note: Note,
     engine: Engine,
 ) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
 
-    The leases on its splits are held until ``running`` ends.
+    The locks on its splits are released when ``running`` ends.
 
     Raises:
         ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
@@ -76,16 +75,13 @@ def prepare(
     request = requested(config, note)
     store = open_store(config.output, config.store)
     _ready(store)
-    leases = running.enter_context(Leases(store, part, note))
-    leases.take(request.splits)
-    running.enter_context(swept_if_stopped(store, request.splits, part))
+    locks = running.enter_context(Locks(store, part, note, takeover))
+    locks.take(request.splits)
     for _ in range(_ROUNDS):
         try:
-            with leave.writing_while(leases.check):
-                return _found(
-                    request, store, leases, note, retry_failed, overwrite, engine
-                ) or _new(request, store, leases, note, overwrite, engine)
-        except claims.Overtaken:
+            found = _found(request, store, locks, note, retry_failed, overwrite, engine)
+            return found or _new(request, store, locks, note, overwrite, engine)
+        except Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
     raise OutputConflict(
@@ -97,7 +93,7 @@ def prepare(
 def _found(
     request: Request,
     store: Store,
-    leases: Leases,
+    locks: Locks,
     note: Note,
     retry_failed: bool,
     overwrite: bool,
@@ -133,7 +129,7 @@ def _found(
         forget(store, job, again[split], request.listing, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
-    return Prepared(config, request.source, store, label_space, found, plans, manifests, leases)
+    return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
 
 
 def _converting(request: Request, engine: Engine) -> Convert:
@@ -156,14 +152,14 @@ def _ready(store: Store) -> None:
 def _new(
     request: Request,
     store: Store,
-    leases: Leases,
+    locks: Locks,
     note: Note,
     overwrite: bool,
     engine: Engine,
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     remove = _splits_to_remove(store, request.splits) if overwrite else []
-    leases.take(remove)
+    locks.take(remove)
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
@@ -173,17 +169,18 @@ def _new(
     _require_space(store, made.plans, request.config, note)
     if remove:
         _note_removal(store, request.splits, remove, note)
+    locks.check()
     try:
         for split in remove:
             _remove_split(store, split)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
-        patience_s = (0.0,) if overwrite else claims.PATIENCE_S
-        claims.write_down(store, made.labels, made.encoded, job_files, patience_s)
+        patience_s = 0.0 if overwrite else PATIENCE_S
+        create_job(store, made.labels, made.encoded, job_files, patience_s)
     except StoreError as error:
         error.exit_code = 2  # the first write shows whether writing is allowed at all
         raise
     jobs, plans = made.jobs, made.plans
-    return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, leases)
+    return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, locks)
 
 
 def _require_space(
@@ -220,7 +217,7 @@ def _note_removal(
     store: Store, asked: Sequence[str], removed: Sequence[str], note: Callable[[str], None]
 ) -> None:
     """Say which splits an overwriting removes, and why one that was not asked for."""
-    there = claims.stored_splits(store)
+    there = keys.splits(info.key for info in store.list())
     gone = [split for split in removed if split in there]
     for split in gone:
         taken = "" if split in asked else ", which was taken from the same source: it would overlap"

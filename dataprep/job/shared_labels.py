@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, OutputConflict
-from dataprep.job import claims
 from dataprep.job.request import Request
 from dataprep.labels import LabelSpace
 from dataprep.stores import Store
@@ -22,7 +21,8 @@ def label_space_for(
         OutputConflict: this source has classes that the output's label space lacks, or asks for
             other labels; or labels.json is gone.
     """
-    if not claims.stored_splits(store) - {*request.splits, *remove}:
+    stored = keys.splits(info.key for info in store.list())
+    if not stored - {*request.splits, *remove}:
         return request.own_labels()
     try:
         shared = LabelSpace.from_json(store.get(keys.LABELS))

@@ -38,7 +38,6 @@ from dataprep.job.worker import (
 )
 from dataprep.plan import Item
 from dataprep.sources import Located, Source
-from dataprep.stores import leave
 from dataprep.versions import require_versions
 
 WHOLE = -1
@@ -84,7 +83,7 @@ def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chu
     """Make a shard from its chunks."""
     task = _unpacked(shard)
     require_versions(task.versions)
-    with _storing(get_worker(), topic, uploads) as storing, leave.writing_while(task.permit):
+    with _storing(get_worker(), topic, uploads) as storing:
         return assemble(task, chain.from_iterable(parts), storing)
 
 
