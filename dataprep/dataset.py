@@ -29,14 +29,14 @@ from dataprep.errors import (
     StoreError,
 )
 from dataprep.formats import Sample, get_format
-from dataprep.formats.records import RawRecord
+from dataprep.formats.protocol import RawRecord
 from dataprep.image.geometry import Pixels
 from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.ordered import in_order
+from dataprep.samples import StoredTable, stored_table
 from dataprep.snapshot import Snapshot
-from dataprep.stored_table import StoredTable, stored_table
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.protocol import Close, location
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.counted import counted
-from dataprep.receipt import Row
+from dataprep.manifest import Row
 
 MAX_SLICES = 8
 _PER_SLICE = 16

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from dataprep.counted import counted
 from dataprep.errors import DatasetError, OutputConflict
-from dataprep.json_types import require, typed
 from dataprep.names import by_bytes, escape_all, unescape
-from dataprep.schema import malformed_as, parse
+from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 _NUMBERED = re.compile(r"\d+\.(.+)")

@@ -1,26 +1,203 @@
-"""What was made: the manifest.
+"""The manifest of a split, and the receipts of its shards that it is built from.
 
-Schema history: 1, the first. ``table`` came later; manifests of before are read without it. Keys
-that a later version adds to the same schema are left aside.
+Schema history of both: 1, the first. The manifest's ``table`` and the receipts' ``image_bytes``
+came later; files of earlier versions are read without them. Unknown keys are ignored, so that a
+later version can add some. A receipt has no time stamps: the same shard gives the same receipt.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from types import GenericAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
-from dataprep.errors import DatasetError
+from pydantic import Field, PlainValidator, create_model
+
+from dataprep.errors import CorruptRecord, DatasetError
 from dataprep.formats import RecordOptions
-from dataprep.json_types import require, typed
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
-from dataprep.receipt import Receipt
-from dataprep.schema import malformed_as, parse
+from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 OUT_OF_BOUNDS = "shards_out_of_bounds"
-"""Among ``warnings``: how many shards have not 1 to 128 MB."""
+"""Among ``warnings``: how many shards are outside 1 to 128 MB."""
+
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+Small: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
+Byte: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
+
+Place: TypeAlias = tuple[Count, Count, Count]
+"""Offset, length and CRC-32C of an encoded record."""
+
+
+class Row(NamedTuple):
+    """One source sample. ``source`` is the escaped name; sizes are in pixels and bytes.
+
+    ``notes`` are comma-separated kinds; ``records`` maps a format to offset, length and CRC-32C of
+    the encoded record, of which the image has ``image_bytes``. Unknown values are 0 or empty.
+    ``boxes``, how many were written, is None where the job has none, and ``values`` where a sample
+    has one label.
+    """
+
+    number: Count
+    source: str
+    label: Small
+    synset: str
+    status: str
+    reason: str = ""
+    kind: str = ""
+    action: str = ""
+    notes: str = ""
+    source_width: Small = 0
+    source_height: Small = 0
+    source_bytes: Count = 0
+    source_sha256: str = ""
+    colorspace: str = ""
+    exif_orientation: Byte = 0
+    width: Small = 0
+    height: Small = 0
+    image_bytes: Count = 0
+    boxes: Small | None = None
+    values: tuple[float, ...] | None = None
+    records: Mapping[str, Place] | None = None
+
+
+_OPTIONAL = ("boxes", "values")
+_LATER = ("image_bytes", *_OPTIONAL)
+_HINTS = get_type_hints(Row, include_extras=True)
+_COLUMNS: dict[str, Any] = {
+    **{name: (GenericAlias(list, kind), ...) for name, kind in _HINTS.items()},
+    **{name: (GenericAlias(list, _HINTS[name]) | None, None) for name in _LATER},
+    "records": (dict[str, list[Place | None]], ...),
+}
+_Columns = create_model("_Columns", **_COLUMNS)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of the samples table as columns: by the fields of ``Row``, and places by format.
+
+    ``boxes`` and ``values`` are absent where no sample has any.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+    records: Mapping[str, Sequence[Place | None]]
+
+    def __len__(self) -> int:
+        return len(self.columns["number"])
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], formats: Iterable[str] = ()) -> Samples:
+        """The columns of some rows."""
+        every = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
+        columns = {name: list(values) for name, values in zip(Row._fields, every, strict=True)}
+        places = columns.pop("records")
+        for name in _OPTIONAL:
+            if columns[name].count(None) == len(columns[name]):
+                del columns[name]
+        return cls(columns, {name: [(one or {}).get(name) for one in places] for name in formats})
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Samples:
+        """The ``samples`` of a receipt. Raises ValueError."""
+        columns = dict(typed(_Columns, stored))
+        records = columns.pop("records")
+        count = len(columns["number"])
+        columns["image_bytes"] = columns["image_bytes"] or [0] * count
+        columns = {name: values for name, values in columns.items() if values is not None}
+        lengths = {len(values) for values in (*columns.values(), *records.values())}
+        require(lengths == {count}, "the columns of 'samples' differ in length")
+        return cls(columns, records)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """A ``Row`` for each sample."""
+        unknown = [None] * len(self)
+        columns = [self.columns.get(name, unknown) for name in Row._fields[:-1]]
+        records: list[dict[str, Place]] = [{} for _ in unknown]
+        for name, places in self.records.items():
+            for record, place in zip(records, places, strict=True):
+                if place:
+                    record[name] = place
+        return [Row(*values) for values in zip(*columns, records, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An object of the output: its size, SHA-256 and the store's ETag, if it has one."""
+
+    key: str
+    bytes: Count
+    sha256: str
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShard:
+    """A shard in one format, and the index files beside it."""
+
+    file: StoredFile
+    records: Count
+    indexes: tuple[StoredFile, ...]
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """All of them, the shard first."""
+        return self.file, *self.indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Everything known of one stored shard."""
+
+    fingerprint: str
+    split: str
+    shard: Small
+    shards: Small
+    formats: Mapping[str, StoredShard]
+    samples: Annotated[Samples, PlainValidator(Samples.from_json)]
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """A ``Row`` for each sample."""
+        return self.samples.rows
+
+    def without_rows(self) -> Receipt:
+        """The same shard with no samples, to save memory."""
+        return replace(self, samples=Samples.of([]))
+
+    def to_json(self) -> bytes:
+        """As stored."""
+        content = {
+            "schema": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "split": self.split,
+            "shard": self.shard,
+            "shards": self.shards,
+            "formats": {name: asdict(shard) for name, shard in self.formats.items()},
+            "samples": {**self.samples.columns, "records": self.samples.records},
+        }
+        return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes, name: str) -> Receipt:
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            CorruptRecord: not a receipt.
+            SchemaTooNew: written by a newer version.
+        """
+        with malformed_as(CorruptRecord, f"{name}: not a receipt"):
+            return typed(cls, parse(data, name, SCHEMA))
+
+
+def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
+    """The objects that a receipt lists. Raises as ``Receipt.from_json``."""
+    shards = Receipt.from_json(data, name).formats.values()
+    return tuple(file for shard in shards for file in shard.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +205,8 @@ class ShardEntry:
     """One shard in the manifest."""
 
     key: str
-    bytes: int
-    records: int
+    bytes: Count
+    records: Count
     sha256: str
 
 
@@ -38,8 +215,8 @@ class FormatEntry:
     """All shards of one format. ``label_offset`` is what records add to the 0-based label."""
 
     label_offset: int
-    records: int
-    bytes: int
+    records: Count
+    bytes: Count
     shards: tuple[ShardEntry, ...]
 
 
@@ -47,7 +224,7 @@ class FormatEntry:
 class TableEntry:
     """``SPLIT.samples.parquet`` in the manifest."""
 
-    bytes: int
+    bytes: Count
     sha256: str
 
 
@@ -55,12 +232,12 @@ class TableEntry:
 class SampleCounts:
     """Every sample of the source, once. ``passthrough`` includes those only retagged."""
 
-    total: int
-    written: int
-    failed: int
-    skipped: int
-    passthrough: int
-    reencoded: int
+    total: Count
+    written: Count
+    failed: Count
+    skipped: Count
+    passthrough: Count
+    reencoded: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +250,7 @@ class Manifest:
     config: Mapping[str, Any]
     run: Mapping[str, Any]
     versions: Mapping[str, str]
-    formats: Mapping[str, FormatEntry]
+    formats: Annotated[Mapping[str, FormatEntry], Field(min_length=1)]
     samples: SampleCounts
     warnings: Mapping[str, int]
     table: TableEntry | None = None
@@ -83,13 +260,13 @@ class Manifest:
         """How the records of one of its formats are read.
 
         Raises:
-            ConfigError: made with a layout that this version does not know.
+            ConfigError: its layout is not one that this version knows.
         """
         return RecordOptions.of(self.config, self.formats[format_name].label_offset)
 
     @property
     def encoding(self) -> str:
-        """What its images are stored as: ``JPEG``, ``PNG`` or ``WEBP``."""
+        """The format of its images: ``JPEG``, ``PNG`` or ``WEBP``."""
         image = self.config.get("image")
         return str(image.get("encoding", "jpeg")).upper() if isinstance(image, dict) else "JPEG"
 
@@ -107,37 +284,22 @@ class Manifest:
             SchemaTooNew: written by a newer version.
         """
         with malformed_as(DatasetError, f"{name}: not a manifest"):
-            found = typed(cls, parse(data, name, SCHEMA))
-            _require_numbers(found)
-            return found
-
-
-def _require_numbers(manifest: Manifest) -> None:
-    require(bool(manifest.formats), "it has no formats")
-    require(min(asdict(manifest.samples).values()) >= 0, "'samples' has a number below 0")
-    layout = manifest.config.get("layout", "imagenet")
-    require(isinstance(layout, str | dict), "'config.layout' is neither a name nor a mapping")
-    if isinstance(layout, dict):
-        require(all(isinstance(field, str) for field in layout.values()), "'config.layout' is none")
-    for name, entry in manifest.formats.items():
-        numbers = [number for shard in entry.shards for number in (shard.bytes, shard.records)]
-        require(min(numbers, default=0) >= 0, f"'formats.{name}' has a number below 0")
+            return typed(cls, parse(data, name, SCHEMA))
 
 
 def require_sums(manifest: Manifest, name: str) -> Manifest:
-    """The manifest, unless its totals are not those of its shards, which readers rely on.
+    """The manifest, if its totals are those of its shards, which readers rely on.
 
     Raises:
-        DatasetError: with what does not agree; ``name`` is what it is called.
+        DatasetError: they are not; ``name`` is what errors call the manifest.
     """
-    with malformed_as(DatasetError, f"{name}: does not agree with itself"):
-        for key, entry in manifest.formats.items():
-            for what in ("records", "bytes"):
-                total = sum(getattr(shard, what) for shard in entry.shards)
-                wrong = f"'formats.{key}.{what}' is not what its shards come to"
-                require(total == getattr(entry, what), wrong)
-        counts = {len(entry.shards) for entry in manifest.formats.values()}
-        require(len(counts) == 1, "its formats have not the same number of shards")
+    for key, entry in manifest.formats.items():
+        records = sum(shard.records for shard in entry.shards)
+        size = sum(shard.bytes for shard in entry.shards)
+        if (records, size) != (entry.records, entry.bytes):
+            raise DatasetError(f"{name}: 'formats.{key}' has other totals than its shards")
+    if len({len(entry.shards) for entry in manifest.formats.values()}) > 1:
+        raise DatasetError(f"{name}: its formats have different numbers of shards")
     return manifest
 
 
@@ -147,20 +309,21 @@ def in_bounds(shard_bytes: int) -> bool:
 
 
 def out_of_bounds(formats: Mapping[str, FormatEntry]) -> int:
-    """How many shards have not 1 to 128 MB, by the larger format."""
-    return sum(not in_bounds(max(sizes)) for sizes in _sizes_by_shard(formats))
+    """The number of shards outside 1 to 128 MB, by the larger format."""
+    return sum(not in_bounds(size) for size in _largest_sizes(formats))
 
 
 def spread(formats: Mapping[str, FormatEntry]) -> float:
     """Largest deviation of a shard from the mean size, as a share, by the larger format."""
-    sizes = [max(sizes) for sizes in _sizes_by_shard(formats)]
+    sizes = _largest_sizes(formats)
     mean = sum(sizes) / len(sizes) if sizes else 0
-    return max((abs(size - mean) / mean for size in sizes), default=0.0) if mean else 0.0
+    return max(abs(size - mean) / mean for size in sizes) if mean else 0.0
 
 
-def _sizes_by_shard(formats: Mapping[str, FormatEntry]) -> list[tuple[int, ...]]:
+def _largest_sizes(formats: Mapping[str, FormatEntry]) -> list[int]:
+    """The size of each shard in its larger format."""
     columns = [[shard.bytes for shard in entry.shards] for entry in formats.values()]
-    return list(zip(*columns, strict=True))
+    return [max(sizes) for sizes in zip(*columns, strict=True)]
 
 
 def format_entries(
@@ -170,13 +333,10 @@ def format_entries(
     entries = {}
     for name, offset in label_offsets.items():
         stored = [receipt.formats[name] for receipt in receipts]
-        entries[name] = FormatEntry(
-            label_offset=offset,
-            records=sum(shard.records for shard in stored),
-            bytes=sum(shard.file.bytes for shard in stored),
-            shards=tuple(
-                ShardEntry(shard.file.key, shard.file.bytes, shard.records, shard.file.sha256)
-                for shard in stored
-            ),
+        shards = tuple(
+            ShardEntry(shard.file.key, shard.file.bytes, shard.records, shard.file.sha256)
+            for shard in stored
         )
+        records = sum(shard.records for shard in shards)
+        entries[name] = FormatEntry(offset, records, sum(shard.bytes for shard in shards), shards)
     return entries

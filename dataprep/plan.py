@@ -23,8 +23,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dataprep.arrow_bytes import parquet, require_enough
-from dataprep.arrow_columns import numbers, texts
 from dataprep.boxes import Annotated, BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, DatasetError
@@ -32,8 +30,9 @@ from dataprep.estimate import Calibration
 from dataprep.formats import get_format
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Row, Samples
 from dataprep.names import CODEC, escape, escape_all, unescape_all
-from dataprep.receipt import Row, Samples
+from dataprep.samples import numbers, read_table, texts
 from dataprep.sources import Listing, Located
 
 VALIDATION = "validation"
@@ -156,7 +155,7 @@ class SplitPlan:
             DatasetError: no such table, or a damaged one.
         """
         try:
-            table = pq.read_table(parquet(data))
+            table = read_table(data)
             within: dict[str, Any] = {}
             if "container" in table.column_names:
                 within["containers"] = unescape_all(table["container"].to_pylist())
@@ -174,8 +173,7 @@ class SplitPlan:
                 boxes=BoxColumns.from_arrow(table),
                 **within,
             )
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            require_enough(error)
+        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
             raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
 

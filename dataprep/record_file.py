@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 
 _GATHERED_BYTES = 2**20
 _MOST_PARTS = 1000  # IOV_MAX is 1024

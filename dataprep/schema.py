@@ -1,14 +1,22 @@
-"""JSON files that say by which schema they were written."""
+"""PURE. JSON files with a schema number, checked against the types that they were written from."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from dataprep._version import __version__
 from dataprep.errors import DataprepError, SchemaTooNew
+
+Kind = TypeVar("Kind")
+
+MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What Python raises while it reads a file of an unexpected shape."""
 
 
 def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
@@ -16,39 +24,55 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
 
     Raises:
         SchemaTooNew: written by a newer version of this package.
-        LookupError, TypeError, ValueError: no such file at all; see ``malformed_as``.
+        LookupError, TypeError, ValueError: any other content; see ``malformed_as``.
     """
-    content = json.loads(data)
+    content = from_json(data)
     if type(content) is not dict:
-        raise TypeError("it is not keys with values")
-    if "schema" not in content:
-        raise KeyError("it has no 'schema'")
-    schema = content["schema"]
+        raise TypeError("it is not a JSON object")
+    schema = content.get("schema")
     if type(schema) is not int or schema < 1:
-        raise ValueError("its 'schema' is no number of one")
+        raise ValueError("its 'schema' is not a whole number from 1 on")
     if schema > newest:
-        shown = schema if schema < 10**9 else "beyond all numbers"
         raise SchemaTooNew(
-            f"{name}: schema {shown}; this version reads up to {newest}: upgrade "
+            f"{name}: schema {str(schema)[:10]}; this version reads up to {newest}: upgrade "
             f"dataprep-iobench, a newer one wrote this ({__version__} is here)"
         )
     return content
 
 
-_MOST_SAID = 300
+def typed(kind: type[Kind], value: Any) -> Kind:
+    """A JSON value as ``kind``: a dataclass or another annotated type. Unknown keys are ignored.
+
+    Raises:
+        ValueError: a key is missing or its value has another type; the key is named.
+    """
+    try:
+        found: Kind = _adapter(cast(Any, kind)).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{key!r}: {first['msg']}") from None
+    return found
 
 
-MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What Python raises on the way through a file that is not of the shape it should be."""
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def require(condition: bool, problem: str) -> None:
+    """Raise ValueError with the ``problem`` unless the condition holds."""
+    if not condition:
+        raise ValueError(problem)
 
 
 @contextlib.contextmanager
 def malformed_as(kind: type[DataprepError], what: str) -> Iterator[None]:
-    """Whatever a file of the wrong shape makes Python raise, as one error of this package."""
+    """Raise the errors that a file of the wrong shape causes as one of this package."""
     try:
         yield
     except DataprepError:
         raise
     except MISSHAPEN as error:
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
-        raise kind(f"{what}: {str(said)[:_MOST_SAID]}") from None
+        raise kind(f"{what}: {str(said)[:300]}") from None

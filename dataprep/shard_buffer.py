@@ -18,7 +18,7 @@ from crc32c import crc32c
 from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.keys import MAX_SHARD_BYTES
-from dataprep.receipt import StoredFile, StoredShard
+from dataprep.manifest import StoredFile, StoredShard
 from dataprep.stores import Buffer, PutHashed, Store
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23

@@ -13,10 +13,10 @@ from PIL import Image
 from dataprep.counted import counted
 from dataprep.errors import ConfigError, RecordError
 from dataprep.formats import get_format, recordio, tfrecord
-from dataprep.formats.crc import masked_crc32c
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
+from dataprep.formats.protocol import Buffer, without_place
 from dataprep.formats.recordio import unpack_image_record
-from dataprep.formats.records import Buffer, without_place
+from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.image.containers import FORMATS
 from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store
@@ -94,7 +94,7 @@ class Shard:
     def __init__(self, store: Store, info: ObjectInfo) -> None:
         self.uri, self.bytes, self.fault = location(store, info.key), info.bytes, ""
         self._store, self._key = store, info.key
-        self._start, self._block = 0, b""
+        self._window = _Window(store, info)
         self._spans: list[tuple[int, int]] = []
         self.format = self._format()
 
@@ -110,7 +110,8 @@ class Shard:
     def __iter__(self) -> Iterator[Record]:
         """Every record, also damaged ones. Raises RecordError where the framing is damaged."""
         for number, (offset, length) in enumerate(self.spans()):
-            yield read_record(self._read(offset, length), self.uri, self.format, number, offset)
+            data = self._window[offset : offset + length]
+            yield read_record(data, self.uri, self.format, number, offset)
 
     def read(self, number: int) -> Record:
         """One record.
@@ -131,27 +132,15 @@ class Shard:
         Raises:
             CorruptRecord, TruncatedRecord: the framing is damaged, or the shard is cut short.
         """
+        span_at = tfrecord.span_at if self.format == "tfrecord" else recordio.span_at
         offset = number = 0
         while offset < self.bytes:
-            where = self.uri, number, offset
-            if self.format == "tfrecord":
-                header = self._read(offset, tfrecord.HEADER_BYTES)
-                end = tfrecord.record_end(header, self.bytes, where)
-            else:
-                end = self._end_of_parts(where)
-            yield offset, end - offset
-            offset, number = end, number + 1
-
-    def _end_of_parts(self, where: tuple[str, int, int]) -> int:
-        at, cflag = where[2], recordio.FIRST
-        while cflag in (recordio.FIRST, recordio.MIDDLE):
-            header = self._read(at, recordio.HEADER_BYTES)
-            cflag, size = recordio.part_header(header, at, self.bytes, where)
-            at += recordio.HEADER_BYTES + size + -size % 4
-        return at
+            span = span_at(self._window, offset, (self.uri, number))
+            yield offset, span.length
+            offset, number = span.end, number + 1
 
     def _format(self) -> str:
-        head = self._read(0, tfrecord.HEADER_BYTES)
+        head = self._window[0 : tfrecord.HEADER_BYTES]
         if head.startswith(recordio.MAGIC):
             return "recordio"
         if int.from_bytes(head[8:], "little") == masked_crc32c(head[:8]):
@@ -161,13 +150,23 @@ class Shard:
             f"damaged: it begins with {head!r}"
         )
 
-    def _read(self, offset: int, length: int) -> bytes:
-        """Bytes by rising offset, several reads in one request."""
-        begin = offset - self._start
+
+class _Window:
+    """The bytes of an object by slices that begin ever later, several in one request."""
+
+    def __init__(self, store: Store, info: ObjectInfo) -> None:
+        self._store, self._info = store, info
+        self._start, self._block = 0, b""
+
+    def __len__(self) -> int:
+        return self._info.bytes
+
+    def __getitem__(self, where: slice) -> bytes:
+        begin, length = where.start - self._start, where.stop - where.start
         if not 0 <= begin <= begin + length <= len(self._block):
-            wanted = min(max(length, _BLOCK_BYTES), self.bytes - offset)
-            self._start, self._block = offset, self._store.get_range(self._key, offset, wanted)
-            begin = 0
+            wanted = min(max(length, _BLOCK_BYTES), len(self) - where.start)
+            self._block = self._store.get_range(self._info.key, where.start, wanted)
+            self._start, begin = where.start, 0
         return self._block[begin : begin + length]
 
 

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 
 from dataprep.errors import CorruptImage
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
 
 _HEAD = struct.Struct("<II")

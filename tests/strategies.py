@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
+from dataprep.formats import Buffer
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.recordio import MAGIC
-from dataprep.formats.records import Buffer
 from dataprep.image import ImagePolicy, Mode
 from dataprep.image.policy import Encoding
-from dataprep.receipt import Receipt, Row, Samples, StoredFile, StoredShard
+from dataprep.manifest import Receipt, Row, Samples, StoredFile, StoredShard
 
 payloads = st.binary(max_size=200)
 
@@ -68,8 +68,6 @@ features: st.SearchStrategy[Feature] = st.one_of(
 examples = st.dictionaries(st.text(max_size=8), features, max_size=5)
 
 label_lists = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=9)
-
-index_pairs = st.lists(st.tuples(st.integers(0, 2**63), st.integers(0, 2**63)), max_size=9)
 
 file_names = st.one_of(
     st.binary(min_size=1, max_size=12).map(os.fsdecode),

@@ -14,19 +14,11 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *(
-            "registry",
-            "json_types",
-            "schema",
-            "yaml_text",
-            "parquet_bounds",
-            "arrow_bytes",
-            "arrow_columns",
-        ),
-        *("image", "formats", "labels", "versions", "receipt", "estimate"),
+        *("registry", "schema", "yaml_text"),
+        *("image", "formats", "labels", "versions", "manifest", "estimate"),
         "record_file",
         *("shares", "execution"),
-        *("stores", "manifest", "sample_table", "stored_table", "snapshot"),
+        *("stores", "samples", "snapshot"),
         *("sources", "labelling", "boxes"),
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
@@ -63,12 +55,12 @@ ORDER = {
             "selftest",
         ),
         *("commands", "cli"),
-        *("__main__", "demo", "sidebyside", "bench_tars"),
+        *("__main__", "demo", "bench_tars"),
     ),
 }
 PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"json_types", "yaml_text"}
-PURE |= {"credentials", "receipt", "config_page", "config_schema", "shares"}
+PURE |= {"schema", "yaml_text", "credentials", "manifest", "config_page", "config_schema"}
+PURE |= {"shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

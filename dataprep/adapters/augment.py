@@ -23,7 +23,7 @@ import simplejpeg
 from numpy.typing import NDArray
 
 from dataprep.errors import ConfigError, CorruptImage
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels, dct_fraction
 from dataprep.image.jpeg import segments
 from dataprep.image.rgb import decode_whole

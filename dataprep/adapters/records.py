@@ -15,7 +15,7 @@ import numpy as np
 from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord
 from dataprep.formats import get_format
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from dataprep.stores.local import LocalStore, version_of
 
 _OPEN_FILES = 512

@@ -22,7 +22,7 @@ from torch.utils.data import IterableDataset, Sampler, default_collate, get_work
 from dataprep.adapters.augment import Transform, has_write, sample_rng
 from dataprep.assign import Order, epoch_order, mixed, order_within
 from dataprep.errors import ImageError
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
 
 _MOST_THREADS = 8  # by default: between images, Python runs one thread at a time

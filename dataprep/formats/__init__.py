@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
     Box,
+    Buffer,
     IndexEntry,
     RecordFormat,
     RecordOptions,
@@ -16,6 +17,7 @@ from dataprep.registry import Registry
 __all__ = [
     "IMAGENET",
     "Box",
+    "Buffer",
     "IndexEntry",
     "Layout",
     "RecordFormat",

@@ -1,4 +1,4 @@
-"""PURE. Which features a tf.train.Example has, and what each of them holds.
+"""PURE. Which features a tf.train.Example has, and which field of a sample each of them holds.
 
 ``imagenet`` has the keys of TensorFlow's ``build_imagenet_data.py`` (models/research/slim).
 ``tfds`` has those of TensorFlow Datasets' ``imagenet2012``, whose ``file_name`` is the base name
@@ -8,36 +8,28 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dataprep.errors import ConfigError
 
-_BOX_SIDES = ("bbox/xmax", "bbox/xmin", "bbox/ymax", "bbox/ymin")
+BOX_SIDES = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
+LISTS = (*BOX_SIDES, "bbox/label", "values")
+"""Fields of which a sample has any number of values; of all others it has one."""
+
 FIELDS = (
     *("encoded", "label", "synset", "text", "filename", "source", "number"),
     *("height", "width", "channels", "colorspace", "format"),
-    *(*_BOX_SIDES, "bbox/label", "values"),
+    *LISTS,
 )
-"""What a feature can hold; docs/layouts.md says what each of them is."""
+"""What a feature can hold; docs/layouts.md describes each."""
 
 _PREDEFINED: Mapping[str, Mapping[str, str]] = {
     "imagenet": {
-        "image/channels": "channels",
-        "image/class/label": "label",
-        "image/class/synset": "synset",
-        "image/class/text": "text",
-        "image/colorspace": "colorspace",
-        "image/encoded": "encoded",
-        "image/filename": "filename",
-        "image/format": "format",
-        "image/height": "height",
-        "image/object/bbox/label": "bbox/label",
-        "image/object/bbox/xmax": "bbox/xmax",
-        "image/object/bbox/xmin": "bbox/xmin",
-        "image/object/bbox/ymax": "bbox/ymax",
-        "image/object/bbox/ymin": "bbox/ymin",
-        "image/width": "width",
+        **{f"image/{field}": field for field in ("channels", "colorspace", "encoded", "filename")},
+        **{f"image/{field}": field for field in ("format", "height", "width")},
+        **{f"image/class/{field}": field for field in ("label", "synset", "text")},
+        **{f"image/object/{field}": field for field in (*BOX_SIDES, "bbox/label")},
     },
     "tfds": {"file_name": "filename", "image": "encoded", "label": "label"},
 }
@@ -62,17 +54,17 @@ class Layout:
         Raises:
             ConfigError: no such layout or field, or one that could not be read again.
         """
-        if isinstance(value, str):
-            if value not in _PREDEFINED:
-                known = [*_PREDEFINED, "a mapping of features to fields"]
-                raise ConfigError(f"no layout {value!r}: {_nearest(value, known)}")
-            return cls(_sorted(_PREDEFINED[value]), value == "imagenet")
-        _require_readable(value)
-        return cls(_sorted(value))
+        if isinstance(value, Mapping):
+            _require_readable(value)
+            return cls(_sorted(value))
+        if value not in [*_PREDEFINED]:
+            known = (*_PREDEFINED, "a mapping of features to fields")
+            raise ConfigError(f"no layout {value!r}: {_nearest(value, known)}")
+        return cls(_sorted(_PREDEFINED[value]), value == "imagenet")
 
     def feature(self, field: str) -> str | None:
-        """The feature that holds ``field``, if one does."""
-        return next((feature for feature, held in self.features if held == field), None)
+        """The feature that holds ``field``, if there is one."""
+        return next((feature for feature, found in self.features if found == field), None)
 
     @property
     def keeps_boxes(self) -> bool:
@@ -88,25 +80,23 @@ def _sorted(features: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _require_readable(features: Mapping[str, str]) -> None:
     fields = list(features.values())
     for feature, field in features.items():
-        if not feature:
-            raise ConfigError(f"a feature without a name, for {field!r}: give it one")
         if field not in FIELDS:
             raise ConfigError(f"feature {feature!r}: no field {field!r}: {_nearest(field, FIELDS)}")
         if fields.count(field) > 1:
-            raise ConfigError(f"field {field!r} stands in two features: leave one of them out")
-    for field in ("encoded", "label"):
+            raise ConfigError(f"field {field!r} is in two features: leave one of them out")
+    for field, example in (("encoded", "image"), ("label", "label")):
         if field not in fields:
             raise ConfigError(
                 f"no feature holds {field!r}, without which records cannot be read: add one, "
-                f"such as {'image' if field == 'encoded' else 'label'}: {field}"
+                f"such as {example}: {field}"
             )
-    held = {field for field in fields if field.startswith("bbox/")}
-    if held and (missing := sorted({*_BOX_SIDES} - held)):
+    missing = sorted({*BOX_SIDES}.difference(fields))
+    if missing and any(field.startswith("bbox/") for field in fields):
         raise ConfigError(f"boxes without {', '.join(missing)}: give all four sides, or none")
 
 
-def _nearest(name: str, known: tuple[str, ...] | list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+def _nearest(name: object, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
 
 

@@ -2,13 +2,65 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, CorruptRecord, TruncatedRecord
 from dataprep.formats.layout import IMAGENET, Layout
-from dataprep.formats.records import Buffer, RawRecord, Sink
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Contiguous bytes; a reader given a ``memoryview`` of a mapped file copies nothing."""
+
+_PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
+
+
+class Window(Protocol):
+    """The bytes of a shard by their place: a ``memoryview``, or ranges read when asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, where: slice, /) -> Buffer: ...
+
+
+class Sink(Protocol):
+    """Anything bytes can be written to, such as a binary file; each write takes all of them."""
+
+    def write(self, data: Buffer, /) -> object:
+        """Write all of ``data``; do not modify it later."""
+
+
+class Span(NamedTuple):
+    """The place of one encoded record in its shard, in bytes.
+
+    ``offset`` and ``length`` include framing and padding. ``payload`` is where the payload
+    begins. A RecordIO record that was split has several ``parts``; ``payload`` and
+    ``payload_bytes`` are then those of its first part.
+    """
+
+    offset: int
+    length: int
+    payload: int
+    payload_bytes: int
+    parts: int = 1
+
+    @property
+    def end(self) -> int:
+        """Where the next record begins."""
+        return self.offset + self.length
+
+
+class RawRecord(NamedTuple):
+    """One record and its place in the shard, in bytes, framing and padding included.
+
+    ``payload`` is a view of the buffer that was read, or ``bytes`` where the record was joined
+    from parts.
+    """
+
+    offset: int
+    length: int
+    payload: Buffer
 
 
 class Box(NamedTuple):
@@ -33,7 +85,7 @@ class Sample:
             not keep them.
         filename: base name of the source; empty where a format does not keep it.
         synset, text: of the class; empty where a format does not keep them.
-        encoding: what ``image`` is: ``JPEG``, ``PNG`` or ``WEBP``.
+        encoding: the format of ``image``: ``JPEG``, ``PNG`` or ``WEBP``.
         values: all labels of a sample that has several, its class first; else empty.
         boxes: objects; empty where there are none, or a format does not keep them.
         source: whole name of the source; empty where a format does not keep it.
@@ -59,8 +111,8 @@ class Sample:
 class RecordOptions:
     """How records of one data set are written and read.
 
-    ``label_offset`` is what a record adds to each 0-based label, ``layout`` which features an
-    Example has.
+    ``label_offset`` is added to each 0-based label inside records. ``layout`` names the features
+    of an Example.
     """
 
     label_offset: int = 0
@@ -68,26 +120,22 @@ class RecordOptions:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], label_offset: int) -> RecordOptions:
-        """Those of a data set, from the ``config`` of its job or manifest.
+        """The options of a data set, from the ``config`` of its job or manifest.
 
         Raises:
-            ConfigError: it has a layout that this version does not know.
+            ConfigError: its layout is not one that this version knows.
         """
-        layout = config.get("layout", "imagenet")
-        parts = layout.values() if isinstance(layout, Mapping) else [layout]
-        if not all(isinstance(part, str) for part in parts):
-            raise ConfigError("what it was made with, 'config.layout': neither a name nor features")
         try:
-            return cls(label_offset, Layout.of(layout))
+            return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
         except ConfigError as error:
-            raise ConfigError(f"what it was made with, 'config.layout': {error}") from None
+            raise ConfigError(f"'config.layout' of the data set: {error}") from None
 
 
 class IndexEntry(NamedTuple):
-    """Where a record stands. ``name`` is the escaped source name, ``length`` in bytes.
+    """A record for an index. ``name`` is the escaped source name, ``length`` in bytes.
 
-    ``label`` is what the record has: the class plus the format's offset.
-    ``values`` are all labels of a sample that has several, as ``Sample`` has them.
+    ``label`` is the class plus the format's offset. ``values`` are all labels of a sample that
+    has several, as in ``Sample``.
     """
 
     number: int
@@ -102,7 +150,7 @@ class RecordWriter(Protocol):
     """Appends samples to one shard."""
 
     def write(self, sample: Sample) -> tuple[int, int]:
-        """Offset and length of the encoded record, framing included."""
+        """Write a sample; return offset and length of the encoded record, framing included."""
         ...
 
 
@@ -134,14 +182,40 @@ class RecordFormat(Protocol):
         """
         ...
 
-    def resynchronise(self, data: Buffer, offset: int) -> int | None:
-        """Where the next whole record may begin after damage at ``offset``, if one can tell."""
-        ...
-
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
-        """What a record's payload holds. Raises CorruptRecord."""
+        """The sample in a record's payload. Raises CorruptRecord."""
         ...
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """Index files of one shard, by extension."""
         ...
+
+
+def encoding_of(image: Buffer) -> str:
+    """``JPEG``, ``PNG`` or ``WEBP`` by the first bytes; JPEG where they say nothing."""
+    head = bytes(image[:12])
+    if head.startswith(b"\x89PNG"):
+        return "PNG"
+    return "WEBP" if head[:4] == b"RIFF" and head[8:] == b"WEBP" else "JPEG"
+
+
+def corrupt(name: str, record: int, offset: int, problem: str) -> CorruptRecord:
+    """The error for a damaged record, number ``record`` of ``name``, at byte ``offset``."""
+    return CorruptRecord(_message(name, record, offset, problem), record=record, offset=offset)
+
+
+def truncated(name: str, record: int, offset: int, problem: str) -> TruncatedRecord:
+    """The error for ``name`` ending inside record ``record``, which begins at ``offset``."""
+    return TruncatedRecord(_message(name, record, offset, problem), record=record, offset=offset)
+
+
+def _message(name: str, record: int, offset: int, problem: str) -> str:
+    return f"{name}: record {record} at byte {offset}: {problem}; fetch or write the file again"
+
+
+def without_place(message: str) -> str:
+    """The message of a reader's error without name, record and offset.
+
+    For a record that was read alone: its number and offset there mean nothing to the user.
+    """
+    return _PLACE.sub("", message, count=1)

@@ -20,16 +20,18 @@ from typing import NamedTuple
 import numpy as np
 
 from dataprep.errors import CorruptRecord, RecordError
-from dataprep.formats.fields import encoding_of
 from dataprep.formats.layout import IMAGENET, Layout
-from dataprep.formats.protocol import IndexEntry, RecordOptions, Sample
-from dataprep.formats.records import (
+from dataprep.formats.protocol import (
     Buffer,
+    IndexEntry,
     RawRecord,
+    RecordOptions,
+    Sample,
     Sink,
+    Span,
+    Window,
     corrupt,
-    index_text,
-    parse_index_text,
+    encoding_of,
     truncated,
 )
 
@@ -41,11 +43,10 @@ HEADER_BYTES = 8
 """Of a part: its magic, cflag and length."""
 
 WHOLE, FIRST, MIDDLE, LAST = range(4)  # cflag
-_WORD = int.from_bytes(MAGIC, "little")
-_HEADER = struct.Struct("<II")
+_HEADER = struct.Struct("<4sI")
 _IMAGE_HEADER = struct.Struct("<IfQQ")
 _WORDS = np.dtype("<u4")
-_MAGIC_WORD = np.array(_WORD, _WORDS)  # NumPy would turn a number into an array each time
+_MAGIC_WORD = np.frombuffer(MAGIC, _WORDS)  # NumPy would turn a number into an array each time
 _SCAN_BYTES = 2**20
 
 
@@ -72,31 +73,30 @@ class RecordIOWriter:
         size = sum(sizes)
         if size >= LENGTH_LIMIT_BYTES:
             raise RecordError(f"a payload of {size} bytes; a RecordIO record is below 2^29 bytes")
-        # A magic may lie across two parts.
-        if len(parts) > 1 and any(length % 4 for length in sizes[:-1]):
-            parts, sizes = [b"".join(parts)], [size]
-        may_hold = any(MAGIC in bytes(part) for part in parts)
-        magics = _aligned_magics(b"".join(parts)) if may_hold else []
-        if magics:
-            length = self._write_split(memoryview(b"".join(parts)), magics)
+        # A magic may begin in one part and end in the next, unless all but the last are aligned.
+        if any(length % 4 for length in sizes[:-1]):
+            parts = [b"".join(parts)]
+        if any(_aligned_magics(part) for part in parts):
+            length = self._write_split(b"".join(parts))
         else:
             length = self._write_part(WHOLE, parts, size)
         offset = self.offset
         self.offset += length
         return offset, length
 
-    def _write_split(self, payload: memoryview, magics: list[int]) -> int:
-        bounds = [-len(MAGIC), *magics, len(payload)]
+    def _write_split(self, payload: bytes) -> int:
+        magics = _aligned_magics(payload)
+        bounds = pairwise([-len(MAGIC), *magics, len(payload)])
+        cflags = [FIRST, *[MIDDLE] * (len(magics) - 1), LAST]
         length = 0
-        for index, (before, end) in enumerate(pairwise(bounds)):
-            cflag = FIRST if index == 0 else LAST if index == len(magics) else MIDDLE
-            part = payload[before + len(MAGIC) : end]
+        for cflag, (magic, end) in zip(cflags, bounds, strict=True):
+            part = payload[magic + len(MAGIC) : end]
             length += self._write_part(cflag, [part], len(part))
         return length
 
     def _write_part(self, cflag: int, pieces: Sequence[Buffer], size: int) -> int:
         write = self._sink.write
-        write(_HEADER.pack(_WORD, cflag << 29 | size))
+        write(_HEADER.pack(MAGIC, cflag << 29 | size))
         for piece in pieces:
             write(piece)
         padding = -size % 4
@@ -105,9 +105,10 @@ class RecordIOWriter:
         return HEADER_BYTES + size + padding
 
 
-def _aligned_magics(payload: bytes) -> list[int]:
-    found = np.frombuffer(payload, _WORDS, len(payload) // 4) == _MAGIC_WORD
-    return [4 * index for index in np.flatnonzero(found).tolist()]
+def _aligned_magics(payload: Buffer) -> list[int]:
+    """Offsets that are multiples of 4 at which the magic stands."""
+    words = np.frombuffer(payload, _WORDS, memoryview(payload).nbytes // 4)
+    return [4 * index for index in np.flatnonzero(words == _MAGIC_WORD).tolist()]
 
 
 def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord]:
@@ -116,73 +117,79 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
     Raises ``CorruptRecord`` where a magic is missing or parts are out of order, and
     ``TruncatedRecord`` where the file ends inside a record, which includes a length that runs
     past its end; both name ``name``, the record and its byte offset. RecordIO has no checksum:
-    a change inside a payload goes unseen. Padding is not looked at.
+    a change inside a payload is not noticed. Padding is not read.
     """
     view = memoryview(data).cast("B")
     record = offset = 0
     while offset < len(view):
-        cflag, start, stop = _part(view, offset, name, record, offset)
-        payload: bytes | memoryview = view[start:stop]
-        if cflag != WHOLE:
-            pieces = [payload]
-            while cflag != LAST:
-                cflag, start, stop = _part(view, stop, name, record, offset)
-                pieces.append(view[start:stop])
-            payload = MAGIC.join(pieces)
-        end = stop + (start - stop) % 4
-        yield RawRecord(offset, end - offset, payload)
+        span = span_at(view, offset, (name, record))
+        yield RawRecord(offset, span.length, payload_at(view, span))
         record += 1
-        offset = end
+        offset = span.end
 
 
-def _part(view: memoryview, at: int, name: str, record: int, offset: int) -> tuple[int, int, int]:
-    """The cflag of the part at ``at``, and where its payload begins and ends."""
-    header = bytes(view[at : at + HEADER_BYTES])
-    cflag, length = part_header(header, at, len(view), (name, record, offset))
-    start = at + HEADER_BYTES
-    return cflag, start, start + length
+def span_at(data: Window, offset: int, where: tuple[str, int] = ("RecordIO", 0)) -> Span:
+    """The place of the record at ``offset``, all its parts together, from their headers alone.
 
-
-def part_header(header: bytes, at: int, size: int, where: tuple[str, int, int]) -> tuple[int, int]:
-    """The cflag of a part, and the length of its payload in bytes.
-
-    ``header`` is what ``HEADER_BYTES`` from byte ``at`` of a file of ``size`` bytes hold,
-    ``where`` the file's name and the number and offset of the record that the part belongs to.
-    Raises as ``read_recordio``.
+    ``where`` is the file's name and the record's number. Raises as ``read_recordio``.
     """
+    at, cflag, sizes = offset, FIRST, list[int]()
+    while cflag in (FIRST, MIDDLE):
+        cflag, size = _part_header(data, at, (*where, offset))
+        sizes.append(size)
+        at += HEADER_BYTES + size + -size % 4
+    return Span(offset, at - offset, offset + HEADER_BYTES, sizes[0], len(sizes))
+
+
+def payload_at(data: Window, span: Span) -> Buffer:
+    """The payload of the record at ``span``, the parts of a split one joined."""
+    if span.parts == 1:
+        return data[span.payload : span.payload + span.payload_bytes]
+    pieces, at = [], span.offset
+    for _ in range(span.parts):
+        _, word = _HEADER.unpack(data[at : at + HEADER_BYTES])
+        at += HEADER_BYTES
+        size = word & LENGTH_LIMIT_BYTES - 1
+        pieces.append(data[at : at + size])
+        at += size + -size % 4
+    return MAGIC.join(pieces)
+
+
+def _part_header(data: Window, at: int, where: tuple[str, int, int]) -> tuple[int, int]:
+    """The cflag of the part at byte ``at``, and the length of its payload in bytes.
+
+    ``where`` is the file's name and the number and offset of the record that has the part.
+    """
+    header, end = bytes(data[at : at + HEADER_BYTES]), len(data)
     if not MAGIC.startswith(header[: len(MAGIC)]):
         raise corrupt(*where, f"no magic at byte {at}")
     if len(header) < HEADER_BYTES:
-        raise truncated(*where, f"the file ends at byte {size}, inside it")
-    word = _HEADER.unpack(header)[1]
-    cflag, length = word >> 29, word & LENGTH_LIMIT_BYTES - 1
+        raise truncated(*where, f"the file ends at byte {end}, inside it")
+    _, word = _HEADER.unpack(header)
+    cflag, size = word >> 29, word & LENGTH_LIMIT_BYTES - 1
     if cflag not in ((WHOLE, FIRST) if at == where[2] else (MIDDLE, LAST)):
         raise corrupt(*where, f"a part of cflag {cflag} out of order at byte {at}")
-    if cflag in (FIRST, MIDDLE) and length % 4:
-        raise corrupt(*where, f"a part of {length} bytes, before its last, at {at}")
+    if cflag in (FIRST, MIDDLE) and size % 4:
+        raise corrupt(*where, f"a part of {size} bytes, before its last, at {at}")
     start = at + HEADER_BYTES
-    if start + length + -length % 4 > size:
-        problem = f"the {length} bytes from {start} run past the end of the file at {size}"
+    if start + size + -size % 4 > end:
+        problem = f"the {size} bytes from {start} run past the end of the file at {end}"
         raise truncated(*where, problem)
-    return cflag, length
+    return cflag, size
 
 
 def resynchronise(data: Buffer, start: int) -> int | None:
     """Where the next record begins at or after byte ``start``, or ``None``.
 
-    That is the next aligned magic followed by cflag 0 or 1, as dmlc-core's chunk reader looks
-    for it; ``data`` begins where the file does, or a multiple of 4 bytes later.
+    That is the next aligned magic followed by cflag 0 or 1, which dmlc-core's chunk reader
+    searches for too; ``data`` begins where the file does, or a multiple of 4 bytes later.
     """
     view = memoryview(data).cast("B")
     for base in range(start + -start % 4, len(view) - HEADER_BYTES + 1, _SCAN_BYTES):
-        count = min(_SCAN_BYTES, len(view) - base) // 4
-        words = np.frombuffer(view, _WORDS, count, base)
-        for index in np.flatnonzero(words == _MAGIC_WORD).tolist():
-            at = base + 4 * index
-            if at + HEADER_BYTES <= len(view):
-                cflag = _HEADER.unpack_from(view, at)[1] >> 29
-                if cflag in (WHOLE, FIRST):
-                    return at
+        for magic in _aligned_magics(view[base : base + _SCAN_BYTES]):
+            at = base + magic
+            if at + HEADER_BYTES <= len(view) and view[at + HEADER_BYTES - 1] >> 5 < MIDDLE:
+                return at
     return None
 
 
@@ -195,23 +202,20 @@ class ImageRecord(NamedTuple):
     labels: tuple[float, ...]
     id: int
     id2: int
-    image: bytes | memoryview
+    image: Buffer
     flag: int
 
 
-def pack_image_header(
-    labels: Sequence[float], id: int, id2: int = 0, *, as_list: bool = False
-) -> bytes:
-    """What stands before the image in an image record; its length is a multiple of 4.
+def pack_image_header(labels: Sequence[float], id: int, id2: int = 0) -> bytes:
+    """The header of an image record, which precedes the image; its length is a multiple of 4.
 
-    One label goes into the header (flag 0); several, or one with ``as_list``, follow it as
-    float32, the header's own label then being 0, as ``mxnet.recordio.pack`` has it. Raises
-    ``RecordError`` for no label, or a number that does not fit.
+    One label goes into the header (flag 0); several follow it as float32, the header's own label
+    then being 0, as ``mxnet.recordio.pack`` writes it. Raises ``RecordError`` for no label, or a
+    number that does not fit.
     """
     if not labels:
         raise RecordError("an image record without a label; give it at least one")
-    listed = as_list or len(labels) > 1
-    flag, label = (len(labels), 0.0) if listed else (0, labels[0])
+    flag, label = (len(labels), 0.0) if len(labels) > 1 else (0, labels[0])
     try:
         header = _IMAGE_HEADER.pack(flag, label, id, id2)
         return header + struct.pack(f"<{flag}f", *labels[:flag])
@@ -238,7 +242,7 @@ def unpack_image_record(payload: Buffer) -> ImageRecord:
 
 
 def label_count(record: Buffer) -> int:
-    """How many labels an encoded image record has, from its first 32 bytes.
+    """The number of labels of an encoded image record, from its first 32 bytes.
 
     Raises ``CorruptRecord`` where no record with an image header begins there.
     """
@@ -251,12 +255,7 @@ def label_count(record: Buffer) -> int:
 
 def mxnet_index(pairs: Iterable[tuple[int, int]]) -> bytes:
     """MXNet's ``.idx`` file of ``(key, offset)``: a line ``key TAB offset``, offset in bytes."""
-    return index_text(pairs, b"\t")
-
-
-def parse_mxnet_index(data: Buffer, *, name: str = "MXNet index") -> list[tuple[int, int]]:
-    """The ``(key, offset)`` of each line; ``CorruptRecord`` or ``TruncatedRecord`` by line."""
-    return parse_index_text(data, b"\t", name)
+    return b"".join([b"%d\t%d\n" % pair for pair in pairs])
 
 
 class RecordIOFormat:
@@ -281,14 +280,10 @@ class RecordIOFormat:
         """Records, the parts of split ones joined."""
         return read_recordio(data, name=name)
 
-    def resynchronise(self, data: Buffer, offset: int) -> int | None:
-        """The next magic that begins a record."""
-        return resynchronise(data, offset)
-
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
         """The sample of one image record; its first label must be a whole number."""
         record = unpack_image_record(payload)
-        if not record.labels or not float(record.labels[0]).is_integer():
+        if not record.labels[0].is_integer():
             raise CorruptRecord(f"labels {record.labels!r} do not begin with a class index")
         label = int(record.labels[0]) - options.label_offset
         return Sample(
@@ -300,21 +295,13 @@ class RecordIOFormat:
         )
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """MXNet's ``.idx`` and im2rec's ``.lst``."""
-        rows = [
-            f"{entry.number}\t{entry.label:.6f}{_others(entry.values)}\t{entry.name}\n"
-            if entry.values
-            else f"{entry.number}\t{entry.label:.6f}\t{entry.name}\n"
-            for entry in entries
-        ]
-        return {
-            ".idx": mxnet_index([(entry.number, entry.offset) for entry in entries]),
-            ".lst": "".join(rows).encode(),
-        }
-
-
-def _others(values: Sequence[float]) -> str:
-    return "".join([f"\t{label:.6f}" for label in values[1:]])
+        """MXNet's ``.idx`` and im2rec's ``.lst``: ``number TAB label[ TAB label…] TAB name``."""
+        rows = []
+        for entry in entries:
+            labels = [f"{label:.6f}" for label in (entry.label, *entry.values[1:])]
+            rows.append("\t".join([str(entry.number), *labels, entry.name]) + "\n")
+        pairs = [(entry.number, entry.offset) for entry in entries]
+        return {".idx": mxnet_index(pairs), ".lst": "".join(rows).encode()}
 
 
 class ImageRecordWriter:

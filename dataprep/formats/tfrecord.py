@@ -1,41 +1,56 @@
-"""TFRecord: records framed by their length and two checksums, and DALI's index of them.
+"""TFRecord: records framed by their length and two checksums, each a tf.train.Example.
 
 ``u64 length | u32 masked CRC of the length | payload | u32 masked CRC of the payload``, all
-little-endian. Source: TensorFlow, ``tensorflow/core/lib/io/record_writer.h``. The index is
-that of DALI's ``tools/tfrecord2idx``.
+little-endian. Sources: TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` and
+``tensorflow/core/lib/hash/crc32c.h``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
-from dataprep.formats.crc import MASK_DELTA, masked_crc32c
-from dataprep.formats.records import (
+from dataprep.formats.example import decode_example
+from dataprep.formats.features import ExampleEncoder, example_encoder, sample_of
+from dataprep.formats.layout import IMAGENET, Layout
+from dataprep.formats.protocol import (
     Buffer,
+    IndexEntry,
     RawRecord,
+    RecordOptions,
+    Sample,
     Sink,
+    Span,
+    Window,
     corrupt,
-    index_text,
-    parse_index_text,
     truncated,
 )
+
+HEADER_BYTES = 12
+"""A record's length and that length's checksum."""
+
+OVERHEAD_BYTES = 16
+"""What the framing adds to each payload."""
 
 _LENGTH = struct.Struct("<Q")
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
 
-HEADER_BYTES = 12
-"""A record's length and that length's checksum."""
 
-OVERHEAD_BYTES = HEADER_BYTES + _FOOTER.size
-"""What the framing adds to each payload."""
+def mask(crc: int) -> int:
+    """A CRC-32C as it is stored: rotated right by 15 bits, plus a constant, modulo 2^32."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def masked_crc32c(data: Buffer) -> int:
+    """Masked CRC-32C (Castagnoli) of the bytes of ``data``."""
+    return mask(crc32c(data))
 
 
 class TFRecordWriter:
-    """Writes records to a sink, copying no payload.
+    """Writes records to a sink without copying payloads.
 
     ``offset`` is where the next record begins, in bytes; give one to append to a file.
     """
@@ -54,13 +69,11 @@ class TFRecordWriter:
         for part in parts:
             size += memoryview(part).nbytes
             crc = crc32c(part, crc)
-        length_crc = crc32c(_LENGTH.pack(size))
-        # Masked as ``crc.mask`` does it, inline.
         write = self._sink.write
-        write(_HEADER.pack(size, ((length_crc >> 15 | length_crc << 17) + MASK_DELTA) & 0xFFFFFFFF))
+        write(_HEADER.pack(size, masked_crc32c(_LENGTH.pack(size))))
         for part in parts:
             write(part)
-        write(_FOOTER.pack(((crc >> 15 | crc << 17) + MASK_DELTA) & 0xFFFFFFFF))
+        write(_FOOTER.pack(mask(crc)))
         offset, length = self.offset, size + OVERHEAD_BYTES
         self.offset += length
         return offset, length
@@ -76,45 +89,83 @@ def read_tfrecords(
     a length that runs past its end; both name ``name``, the record and its byte offset.
     """
     view = memoryview(data).cast("B")
-    size = len(view)
     record = offset = 0
-    while offset < size:
-        header = view[offset : offset + HEADER_BYTES]
-        end = record_end(header, size, (name, record, offset), check=check)
-        footer = end - _FOOTER.size
-        payload = view[offset + HEADER_BYTES : footer]
-        if check and masked_crc32c(payload) != _FOOTER.unpack_from(view, footer)[0]:
-            raise corrupt(name, record, offset, "the checksum of the payload does not match")
-        yield RawRecord(offset, end - offset, payload)
+    while offset < len(view):
+        span = span_at(view, offset, (name, record), check=check)
+        payload = payload_at(view, span, (name, record), check=check)
+        yield RawRecord(offset, span.length, payload)
         record += 1
-        offset = end
+        offset = span.end
 
 
-def record_end(
-    header: Buffer, size: int, where: tuple[str, int, int], *, check: bool = True
-) -> int:
-    """Where a record ends, framing included, in bytes from the file's beginning.
+def span_at(
+    data: Window, offset: int, where: tuple[str, int] = ("TFRecord", 0), *, check: bool = True
+) -> Span:
+    """The place of the record at ``offset``, from its header alone.
 
-    ``header`` is what ``HEADER_BYTES`` from its offset in a file of ``size`` bytes hold,
-    ``where`` the file's name and the record's number and offset. Raises as ``read_tfrecords``.
+    ``where`` is the file's name and the record's number. Raises as ``read_tfrecords``.
     """
-    if len(memoryview(header)) < HEADER_BYTES:
-        raise truncated(*where, "the file ends inside the record's header")
-    length, crc = _HEADER.unpack(header)
-    if check and masked_crc32c(_LENGTH.pack(length)) != crc:
-        raise corrupt(*where, "the checksum of the length does not match")
-    end: int = where[2] + length + OVERHEAD_BYTES
-    if end > size:
-        problem = f"its {length} payload bytes run past the end of the file at byte {size}"
-        raise truncated(*where, problem)
-    return end
+    header = data[offset : offset + HEADER_BYTES]
+    if len(header) < HEADER_BYTES:
+        raise truncated(*where, offset, "the file ends inside the record's header")
+    size, crc = _HEADER.unpack(header)
+    if check and masked_crc32c(header[: _LENGTH.size]) != crc:
+        raise corrupt(*where, offset, "the checksum of the length does not match")
+    if offset + size + OVERHEAD_BYTES > len(data):
+        problem = f"its {size} payload bytes run past the end of the file at byte {len(data)}"
+        raise truncated(*where, offset, problem)
+    return Span(offset, size + OVERHEAD_BYTES, offset + HEADER_BYTES, size)
 
 
-def dali_index(spans: Iterable[tuple[int, int]]) -> bytes:
-    """DALI's index file: a line ``offset size`` a record, in bytes, framing included."""
-    return index_text(spans, b" ")
+def payload_at(
+    data: Window, span: Span, where: tuple[str, int] = ("TFRecord", 0), *, check: bool = True
+) -> Buffer:
+    """The payload of the record at ``span``; parameters and errors as of ``span_at``."""
+    content = data[span.payload : span.end]
+    payload = content[: span.payload_bytes]
+    if check and content[span.payload_bytes :] != _FOOTER.pack(masked_crc32c(payload)):
+        raise corrupt(*where, span.offset, "the checksum of the payload does not match")
+    return payload
 
 
-def parse_dali_index(data: Buffer, *, name: str = "DALI index") -> list[tuple[int, int]]:
-    """The ``(offset, size)`` of each record; ``CorruptRecord`` or ``TruncatedRecord`` by line."""
-    return parse_index_text(data, b" ", name)
+class TFRecordFormat:
+    """``tfrecord``: in the customary layout labels count from 1 when the classes are synsets."""
+
+    name = "tfrecord"
+    extension = ""
+
+    def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
+        """1 for synsets where the layout has 0 for background, otherwise 0."""
+        return 1 if are_synsets and layout.counts_from_background else 0
+
+    def keeps_boxes(self, options: RecordOptions) -> bool:
+        """Whether the layout has features for them."""
+        return options.layout.keeps_boxes
+
+    def writer(self, sink: Sink, options: RecordOptions) -> ExampleWriter:
+        """A writer of one shard."""
+        return ExampleWriter(sink, example_encoder(options.layout, options.label_offset))
+
+    def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
+        """Records with both CRCs checked."""
+        return read_tfrecords(data, name=name)
+
+    def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
+        """The sample of one Example."""
+        return sample_of(decode_example(payload), options.layout, options.label_offset)
+
+    def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
+        """DALI's index, as its ``tools/tfrecord2idx`` writes it: ``offset length`` a record."""
+        return {".idx": b"".join([b"%d %d\n" % (entry.offset, entry.length) for entry in entries])}
+
+
+class ExampleWriter:
+    """Writes one Example a record."""
+
+    def __init__(self, sink: Sink, encoder: ExampleEncoder) -> None:
+        self._records = TFRecordWriter(sink)
+        self._encoder = encoder
+
+    def write(self, sample: Sample) -> tuple[int, int]:
+        """Append one Example; the image is not copied on its way to the sink."""
+        return self._records.write_parts(self._encoder.parts(sample))

@@ -29,11 +29,10 @@ from dataprep.job.resume import (
 )
 from dataprep.job.summary import Summary
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, TableEntry
+from dataprep.manifest import Manifest, Receipt, TableEntry
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
-from dataprep.receipt import Receipt
-from dataprep.sample_table import SampleTable
+from dataprep.samples import SampleTable
 from dataprep.shares import allowed_failures
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.versions import informing

@@ -36,9 +36,9 @@ from dataprep.job.shared_labels import label_space_for
 from dataprep.job.worker import Outcome as Conversion
 from dataprep.job.worker import ShardTask, convert_items, encoded
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Row
 from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
 from dataprep.prices import Prices, price_at, read_prices
-from dataprep.receipt import Row
 from dataprep.shares import allowed_failures
 from dataprep.sources import Located
 from dataprep.stores import open_store

@@ -13,8 +13,7 @@ from typing import Any
 
 from dataprep.errors import DatasetError
 from dataprep.formats import RecordOptions
-from dataprep.json_types import require, typed
-from dataprep.schema import malformed_as, parse
+from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 

@@ -30,10 +30,9 @@ from dataprep.errors import (
     OutputConflict,
     PermissionRefused,
 )
-from dataprep.json_types import typed
 from dataprep.names import escape
 from dataprep.plan import Part
-from dataprep.schema import MISSHAPEN
+from dataprep.schema import MISSHAPEN, typed
 from dataprep.stores import Store
 from dataprep.stores.protocol import KeepsLocks
 

@@ -35,14 +35,12 @@ from dataprep.errors import (
 )
 from dataprep.formats import format_names, get_format
 from dataprep.job.jobfile import JobFile, differences
-from dataprep.json_types import typed
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, require_sums
+from dataprep.manifest import Manifest, Receipt, Row, StoredFile, require_sums, stored_files
 from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
-from dataprep.receipt import Receipt, Row, StoredFile, stored_files
-from dataprep.schema import malformed_as, parse
+from dataprep.schema import malformed_as, parse, typed
 from dataprep.shares import allowed_failures
 from dataprep.sources import Listing
 from dataprep.stores import ObjectInfo, Store

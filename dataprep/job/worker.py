@@ -31,10 +31,10 @@ from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, S
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
 from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
 from dataprep.plan import Item
-from dataprep.receipt import Place, Receipt, Row, Samples, StoredShard
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.classes import promises_image

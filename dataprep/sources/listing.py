@@ -21,11 +21,11 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.credentials import without_credentials
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import LabelSpace
 from dataprep.names import by_bytes, escape, unescape
+from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
 from dataprep.sources.files import MISSING, read_error, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
@@ -246,7 +246,7 @@ def _text_rows(
 
 def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:
     try:
-        file = pq.ParquetFile(parquet(data))
+        file = pq.ParquetFile(readable(data))
         schema = file.schema_arrow
         wanted = [schema.names[at] for at in _positions(schema.names, name, options)]
         table = file.read(columns=wanted)
@@ -254,7 +254,6 @@ def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[S
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError) as error:
-        require_enough(error)
         raise SourceError(f"{name} cannot be read as Parquet: {error}") from None
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
 from dataprep.formats.layout import Layout
+from dataprep.formats.protocol import Buffer, RawRecord, without_place
 from dataprep.formats.recordio import MAGIC, read_recordio, resynchronise, unpack_image_record
-from dataprep.formats.records import Buffer, RawRecord, without_place
-from dataprep.formats.tfrecord import HEADER_BYTES, read_tfrecords, record_end
+from dataprep.formats.tfrecord import read_tfrecords, span_at
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import by_bytes
 from dataprep.sources.class_names import Classes, by_number, first_labels, gaps
@@ -171,9 +171,8 @@ def _following(data: bytes, damaged: int, recordio: bool) -> int | None:
     """Where the record after a damaged one begins in ``data``, if that can be found."""
     if recordio:
         return resynchronise(data, damaged + len(MAGIC))
-    header = data[damaged : damaged + HEADER_BYTES]
     try:
-        return record_end(header, len(data), ("", 0, damaged))
+        return span_at(data, damaged).end
     except RecordError:
         return None  # the length itself is damaged
 

@@ -13,12 +13,9 @@ from functools import partial
 from itertools import chain, count
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dataprep import keys
-from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.errors import (
     CorruptImage,
     DatasetChanged,
@@ -31,12 +28,13 @@ from dataprep.errors import (
     SourceNotFound,
     TruncatedRecord,
 )
+from dataprep.formats.protocol import without_place
 from dataprep.formats.recordio import MAGIC, read_recordio
-from dataprep.formats.records import without_place
 from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
+from dataprep.samples import read_table, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.files import list_files, read_error, split_uri
@@ -50,7 +48,6 @@ from dataprep.sources.record_scan import (
     sample_names,
     scan,
 )
-from dataprep.stored_table import stored_table
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
@@ -240,14 +237,9 @@ class RecordsSource:
 
 def planned_values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
     """All labels of samples that have several, as a job's plan has them; raises ValueError."""
-    try:
-        file = pq.ParquetFile(parquet(plan))
-    except (pa.ArrowException, OSError) as error:
-        require_enough(error)
-        raise ValueError(f"the plan: {error}") from None
-    if "values" not in file.schema_arrow.names:
+    table = read_table(plan)
+    if "values" not in table.column_names:
         return None
-    table = file.read(columns=["source", "values"])
     sources = unescape_all(table["source"].to_pylist())
     found = dict(zip(sources, table["values"].to_pylist(), strict=True))
     return np.array([found[name] for name in names], dtype=np.float32)

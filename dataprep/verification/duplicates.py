@@ -13,7 +13,7 @@ from dataprep import keys
 from dataprep.counted import counted
 from dataprep.dataset import splits_in
 from dataprep.errors import ConfigError, ManifestMissing, ObjectNotFound
-from dataprep.stored_table import StoredTable
+from dataprep.samples import StoredTable
 from dataprep.stores import Store, StoreOptions, open_store
 
 COLUMNS = ("source", "label", "status", "source_sha256")

@@ -21,12 +21,11 @@ from dataprep.formats import format_names
 from dataprep.job.jobfile import JobFile
 from dataprep.job.resume import keys_of_shard, noted
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, format_entries
+from dataprep.manifest import Manifest, Receipt, Row, StoredFile, format_entries
 from dataprep.names import escape, escape_all
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
-from dataprep.receipt import Receipt, Row, StoredFile
-from dataprep.sample_table import SampleTable
+from dataprep.samples import SampleTable
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.duplicates import COLUMNS, Duplicates, within

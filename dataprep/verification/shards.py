@@ -10,11 +10,11 @@ from crc32c import crc32c
 
 from dataprep.errors import DataprepError, ObjectNotFound
 from dataprep.formats import IndexEntry, Sample, get_format
-from dataprep.formats.records import without_place
+from dataprep.formats.protocol import without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
+from dataprep.manifest import Place, Receipt, Row, StoredFile
 from dataprep.names import to_bytes, unescape
-from dataprep.receipt import Place, Receipt, Row, StoredFile
 from dataprep.stores import Store
 from dataprep.verification.result import Fault, limited
 

@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep import keys
-from dataprep.arrow_bytes import parquet
 from dataprep.dataset import Dataset, Shard
 from dataprep.formats import Sample, get_format
 from dataprep.image.rgb import decode_whole
 from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.record_file import RecordFile
-from dataprep.stored_table import stored_table
+from dataprep.samples import read_table, stored_table
 from iobench.pixels import packed
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -46,7 +45,7 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
             places += _written(dataset, shard, dest / shard.key)
             entries.append(_entry(dest, shard))
         (dest / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))
-        table = pq.read_table(parquet(stored_table(dataset.store, dataset.manifest).content))
+        table = read_table(stored_table(dataset.store, dataset.manifest).content)
         others = [name for name in dataset.manifest.formats if name != _FORMAT]
         pq.write_table(_placed(table, places, others), dest / keys.samples(source.split))
         entry = FormatEntry(
@@ -81,7 +80,10 @@ def _entry(dest: Path, shard: Shard) -> ShardEntry:
 
 
 def _placed(table: pa.Table, places: Sequence[tuple[int, int]], others: Sequence[str]) -> pa.Table:
-    """The table of samples with the places of their new records, and none of ``others``."""
+    """The table of samples with the places of their new records, and none of ``others``.
+
+    It has no checksums of records: those of the old ones are not true any more.
+    """
     written = np.array(table["status"].to_pylist()) == "written"
     for what, values in zip(("offset", "length"), np.array(places, np.int64).T, strict=True):
         column = np.zeros(len(table), np.int64)
@@ -89,6 +91,6 @@ def _placed(table: pa.Table, places: Sequence[tuple[int, int]], others: Sequence
         name = f"{_FORMAT}_{what}"
         made = pa.array(column, mask=~written)
         table = table.set_column(table.schema.get_field_index(name), name, made)
-    return table.drop_columns(
-        [f"{name}_{what}" for name in others for what in ("offset", "length")]
-    )
+    of_others = [f"{name}_{what}" for name in others for what in ("offset", "length")]
+    checksums = [name for name in table.column_names if name.endswith("_crc32c")]
+    return table.drop_columns([*of_others, *checksums])

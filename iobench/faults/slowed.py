@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dataprep.adapters.augment import Augmentation, Box
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import Consumer

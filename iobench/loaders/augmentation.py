@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.adapters.augment import Augmentation, Box, scaled_part
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.loaders.protocol import LoaderSettings
 from iobench.pixels import unpacked

@@ -10,7 +10,7 @@ import numpy as np
 from dataprep.adapters.records import Records
 from dataprep.dataset import open_dataset
 from dataprep.errors import ConfigError
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.ordered import in_order
 from dataprep.sources import open_source
 from iobench.clock import Clock

@@ -11,7 +11,7 @@ import numpy as np
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from dataprep.adapters.augment import Transform
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from iobench.clock import Clock
 from iobench.loaders.protocol import FirstBatch
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dataprep.adapters.augment import Augmentation
 from dataprep.assign import Order
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
 from iobench.image_files import ImageFiles, image_files

@@ -22,8 +22,7 @@ from dataprep.formats import (
     format_names,
     get_format,
 )
-from dataprep.formats.fields import encoding_of
-from dataprep.formats.records import RawRecord
+from dataprep.formats.protocol import RawRecord, encoding_of
 from tests.strategies import buffers, magic_payloads, mutated, payloads
 
 CHECKSUMMED = {"tfrecord"}
@@ -271,17 +270,3 @@ def test_any_payload_decodes_or_raises(fmt: RecordFormat, payload: bytes) -> Non
     """An arbitrary payload decodes to a sample or raises a RecordError."""
     with contextlib.suppress(RecordError):
         assert isinstance(fmt.decode(payload, RecordOptions(0)), Sample)
-
-
-def test_reading_goes_on_after_damage_where_it_can(fmt: RecordFormat) -> None:
-    """After damage a format finds the next whole record, or says that it cannot tell."""
-    data, spans = write(fmt, FEW)
-    damaged = bytes(spans[0][1]) + data[spans[1][0] :]
-    at = fmt.resynchronise(damaged, 1)
-    if fmt.name == "recordio":
-        assert at == spans[1][0]
-    if at is not None:
-        rest = [
-            plain(fmt.decode(r.payload, RecordOptions(0))) for r in fmt.read(damaged[at:], "rest")
-        ]
-        assert [sample.label for sample in rest] == [1, 2]

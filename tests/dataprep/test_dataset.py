@@ -231,7 +231,7 @@ class TestOpening:
         [
             (lambda s: rewrite(s, schema=2), SchemaTooNew, "upgrade dataprep-iobench"),
             (lambda s: s.put(MANIFEST, b"{}"), DatasetError, "manifest.json: not a manifest"),
-            (lambda s: rewrite(s, formats={}), DatasetError, "not a manifest.*no formats"),
+            (lambda s: rewrite(s, formats={}), DatasetError, "not a manifest.*formats"),
         ],
     )
     def test_a_manifest_that_cannot_be_read(

@@ -19,7 +19,7 @@ from dataprep.estimate import (
     seconds_of,
 )
 from dataprep.image import ImagePolicy, convert
-from dataprep.receipt import Row
+from dataprep.manifest import Row
 from dataprep.sample.drawing import draw_image
 from dataprep.sample.shots import draw_shot, encode_shot
 

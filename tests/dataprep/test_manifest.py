@@ -1,28 +1,35 @@
-"""Tests of dataprep.manifest."""
+"""Manifests, and the receipts that they are built from."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.errors import DatasetError, SchemaTooNew
+from dataprep.errors import CorruptRecord, DatasetError, SchemaTooNew
 from dataprep.manifest import (
     FormatEntry,
     Manifest,
+    Receipt,
+    Row,
     SampleCounts,
+    Samples,
     ShardEntry,
+    StoredFile,
+    StoredShard,
     TableEntry,
     format_entries,
     in_bounds,
     out_of_bounds,
+    require_sums,
     spread,
+    stored_files,
 )
-from dataprep.receipt import Receipt, Row, Samples, StoredFile, StoredShard
-from tests.strategies import json_values, mutated
+from tests.strategies import json_values, mutated, receipt_rows, receipts
 
 MB = 1_000_000
 
@@ -123,18 +130,36 @@ def test_spread_goes_by_the_larger_format() -> None:
     assert spread({}) == 0
 
 
-def receipt(shard: int, rows: list[Row]) -> Receipt:
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"records": 21}, "'formats.tfrecord' has other totals"),
+        ({"bytes": 1}, "'formats.tfrecord' has other totals"),
+        ({"shards": (), "records": 0, "bytes": 0}, "different numbers of shards"),
+    ],
+)
+def test_totals_that_are_not_those_of_the_shards(change: dict[str, Any], problem: str) -> None:
+    """A manifest that contradicts itself is refused; a sound one is given back."""
+    formats = {"tfrecord": entry(MB, 2 * MB), "recordio": entry(MB, MB, name="recordio")}
+    sound = dataclasses.replace(MANIFEST, formats=formats)
+    assert require_sums(sound, "m") == sound
+    wrong = {**formats, "tfrecord": dataclasses.replace(formats["tfrecord"], **change)}
+    with pytest.raises(DatasetError, match=f"m: .*{problem}"):
+        require_sums(dataclasses.replace(MANIFEST, formats=wrong), "m")
+
+
+def receipt(shard: int) -> Receipt:
     """A receipt of one shard in two formats."""
     formats = {
         name: StoredShard(StoredFile(f"{name}/{shard}", 100 + shard, f"h{shard}"), 2 + shard, ())
         for name in ("tfrecord", "recordio")
     }
-    return Receipt("f1", "train", shard, 2, formats, Samples.of(rows, formats))
+    return Receipt("f1", "train", shard, 2, formats, Samples.of([], formats))
 
 
 def test_entries_are_made_of_receipts() -> None:
     """A format's entry adds up the receipts, in shard order, with its label offset."""
-    entries = format_entries([receipt(0, []), receipt(1, [])], {"tfrecord": 1, "recordio": 0})
+    entries = format_entries([receipt(0), receipt(1)], {"tfrecord": 1, "recordio": 0})
     assert entries["tfrecord"] == FormatEntry(
         1,
         5,
@@ -149,3 +174,106 @@ def test_shards_have_1_to_128_mb() -> None:
     sizes = (MB - 1, MB, 128 * MB, 128 * MB + 1)
     assert [in_bounds(size) for size in sizes] == [False, True, True, False]
     assert out_of_bounds({"a": entry(*sizes), "b": entry(MB, 0, 0, 0)}) == 1
+
+
+PLACED = Row(0, "a.jpg", 1, "cats", "written", width=8, records={"tfrecord": (0, 90, 7)})
+RECEIPT = Receipt(
+    "f1",
+    "train",
+    0,
+    3,
+    {"tfrecord": StoredShard(StoredFile("tfrecord/x", 90, "aa", '"e"'), 1, ())},
+    Samples.of(
+        [PLACED, Row(1, r"b\x09.jpg", 0, "dogs", "failed", "broken", "corrupt")], ["tfrecord"]
+    ),
+)
+
+
+@given(receipt=receipts())
+def test_receipts_come_back(receipt: Receipt) -> None:
+    """A receipt comes back from JSON as it was, and makes the same bytes again."""
+    data = receipt.to_json()
+    assert Receipt.from_json(data, "r") == receipt
+    assert Receipt.from_json(data, "r").to_json() == data
+    expected = [f for shard in receipt.formats.values() for f in (shard.file, *shard.indexes)]
+    assert stored_files(data, "r") == tuple(expected)
+
+
+@given(rows=st.lists(receipt_rows(["tfrecord", "recordio"]), max_size=5))
+def test_rows_are_columns_and_back(rows: list[Row]) -> None:
+    """A row is the same after it was part of columns, with places in the formats it has."""
+    assert Samples.of(rows, ["tfrecord", "recordio"]).rows == rows
+
+
+def test_rows_are_stored_as_columns() -> None:
+    """The stored form has a column for each field, and null where there is no record."""
+    content = json.loads(RECEIPT.to_json())
+    assert content["schema"] == 1
+    assert content["samples"]["source"] == ["a.jpg", r"b\x09.jpg"]
+    assert content["samples"]["records"] == {"tfrecord": [[0, 90, 7], None]}
+    assert content["samples"].keys() == set(Row._fields) - {"boxes", "values"}
+
+
+def test_a_newer_receipt_is_refused() -> None:
+    """A newer schema is refused by name, whatever else it holds."""
+    with pytest.raises(SchemaTooNew, match=r"receipts/x: schema 2; .* up to 1: upgrade"):
+        Receipt.from_json(b'{"schema": 2}', "receipts/x")
+
+
+@given(
+    data=st.binary()
+    | json_values.map(json.dumps).map(str.encode)
+    | mutated(st.just(RECEIPT.to_json()))
+    | st.integers(0, len(RECEIPT.to_json()) - 2).map(lambda size: RECEIPT.to_json()[:size])
+)
+def test_other_content_is_no_receipt(data: bytes) -> None:
+    """Arbitrary bytes, JSON and damaged receipts read or raise a CorruptRecord, nothing else."""
+    try:
+        Receipt.from_json(data, "receipts/x")
+    except SchemaTooNew:
+        return
+    except CorruptRecord as error:
+        message = str(error)
+    else:
+        return
+    assert message.startswith("receipts/x: not a receipt: ")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("width", -2),
+        ("width", 2**31),
+        ("exif_orientation", 128),
+        ("source_bytes", "9"),
+        ("label", 1.5),
+        ("source", None),
+    ],
+)
+def test_a_value_that_no_sample_has_is_refused(column: str, value: object) -> None:
+    """A receipt with a number out of range or a value of another type is none."""
+    content = json.loads(RECEIPT.to_json())
+    content["samples"][column][1] = value
+    with pytest.raises(CorruptRecord, match=rf"not a receipt: .*{column}"):
+        Receipt.from_json(json.dumps(content).encode(), "r")
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    """A receipt whose columns differ in length is none, the records' column included."""
+    content = json.loads(RECEIPT.to_json())
+    for column in (content["samples"]["source"], content["samples"]["records"]["tfrecord"]):
+        kept = column.pop()
+        with pytest.raises(CorruptRecord, match="not a receipt"):
+            Receipt.from_json(json.dumps(content).encode(), "r")
+        column.append(kept)
+    assert Receipt.from_json(json.dumps(content).encode(), "r") == RECEIPT
+
+
+def test_receipts_of_before_do_not_know_how_large_images_are() -> None:
+    """A receipt without that column reads as if it were zero everywhere."""
+    row = Row(0, "a", 0, "c", "written", image_bytes=7)
+    receipt = Receipt("f", "train", 0, 1, {}, Samples.of([row]))
+    content = json.loads(receipt.to_json())
+    assert content["samples"].pop("image_bytes") == [7]
+    (found,) = Receipt.from_json(json.dumps(content).encode(), "x").rows
+    assert found.image_bytes == 0

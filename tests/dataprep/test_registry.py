@@ -8,7 +8,7 @@ import pytest
 
 from dataprep.errors import ConfigError
 from dataprep.formats import RecordFormat
-from dataprep.formats.imagenet import TFRecordFormat
+from dataprep.formats.tfrecord import TFRecordFormat
 from dataprep.registry import Registry
 from tests.installed import Package, pyproject
 
@@ -39,7 +39,7 @@ def test_what_is_installed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     metadata = folder / "later-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: later\nVersion: 1.0\n")
-    entry = "dataprep.formats.imagenet:TFRecordFormat"
+    entry = "dataprep.formats.tfrecord:TFRecordFormat"
     (metadata / "entry_points.txt").write_text(f"[dataprep.formats]\nlmdb = {entry}\n")
     assert FORMATS.load("lmdb") is TFRecordFormat
     monkeypatch.undo()

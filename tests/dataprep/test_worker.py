@@ -18,9 +18,9 @@ from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.job.worker import Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Receipt
 from dataprep.plan import Item
-from dataprep.receipt import Receipt
-from dataprep.sample_table import SampleTable
+from dataprep.samples import SampleTable
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo
 from dataprep.stores.memory import MemoryStore

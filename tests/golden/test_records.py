@@ -20,7 +20,6 @@ from dataprep.formats.recordio import (
     RecordIOWriter,
     mxnet_index,
     pack_image_header,
-    parse_mxnet_index,
     read_recordio,
     unpack_image_record,
 )
@@ -31,6 +30,12 @@ HERE = Path(__file__).parent
 TFRECORD = HERE / "tensorflow-2.21.tfrecord"
 RECORDIO = HERE / "mxnet-1.9.1.rec"
 INDEX = HERE / "mxnet-1.9.1.idx"
+
+
+def index() -> list[tuple[int, int]]:
+    """Key and offset of each record, as MXNet's index has them."""
+    rows = [line.split("\t") for line in INDEX.read_text().splitlines()]
+    return [(int(key), int(offset)) for key, offset in rows]
 
 
 def features(number: int) -> dict[str, Feature]:
@@ -78,7 +83,7 @@ def test_mxnets_file_is_read() -> None:
     """Each record of MXNet's file has its labels, id and image, where the index says."""
     records = list(read_recordio(RECORDIO.read_bytes()))
     offsets = [(number, record.offset) for number, record in enumerate(records)]
-    assert parse_mxnet_index(INDEX.read_bytes()) == offsets
+    assert index() == offsets
     found = [unpack_image_record(record.payload) for record in records]
     assert [list(record.labels) for record in found] == LABELS
     assert [record.flag for record in found] == [0, 3, 0]
@@ -102,6 +107,6 @@ def test_mxnets_file_is_written_again() -> None:
 def test_the_third_image_alone_is_split(number: int) -> None:
     """Two magics of the third image are aligned and left out of the file; its third is not."""
     assert image(number).count(MAGIC) == (0, 0, 3)[number]
-    offsets = [*dict(parse_mxnet_index(INDEX.read_bytes())).values(), None]
+    offsets = [*dict(index()).values(), None]
     record = RECORDIO.read_bytes()[offsets[number] : offsets[number + 1]]
     assert record.count(MAGIC) == (1, 1, 4)[number]

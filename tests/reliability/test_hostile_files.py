@@ -22,13 +22,12 @@ from dataprep.config_file import read_yaml
 from dataprep.errors import CorruptRecord, DataprepError, TruncatedRecord
 from dataprep.formats import RecordOptions, Sample, get_format
 from dataprep.formats.example import decode_example
-from dataprep.formats.recordio import parse_mxnet_index, read_recordio, unpack_image_record
-from dataprep.formats.tfrecord import parse_dali_index, read_tfrecords
+from dataprep.formats.recordio import read_recordio, unpack_image_record
+from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.jobfile import JobFile
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.manifest import Manifest, Receipt, stored_files
 from dataprep.plan import SplitPlan
-from dataprep.receipt import Receipt, stored_files
 from dataprep.sources.listing import parse
 from dataprep.sources.options import ListingOptions
 from iobench.errors import IobenchError
@@ -115,8 +114,6 @@ READERS = {
         unpack_image_record,
         lambda: [bytes(record.payload) for record in read_recordio(shard("recordio"))],
     ),
-    "dali index": Reader(parse_dali_index, lambda: stored("index/tfrecord/*.idx")),
-    "mxnet index": Reader(parse_mxnet_index, lambda: stored("index/recordio/*.idx")),
     "lst": Reader(
         lambda data: parse(data, "x.lst", ListingOptions()), lambda: stored("index/*/*.lst")
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dataprep.adapters.torch import Items
-from dataprep.formats.records import Buffer
+from dataprep.formats.protocol import Buffer
 
 
 class FinishedItems(Items):

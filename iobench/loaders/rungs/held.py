@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from iobench.loaders.protocol import MemoryRung
 
 _LYING = {"decode": "encoded", "augment": "decoded", "collate": "decoded and augmented"}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
-from dataprep.formats import Box, Layout, Sample
-from dataprep.formats.example import decode_example
-from dataprep.formats.fields import sample_of
-from dataprep.formats.imagenet import example_encoder
+from dataprep.formats import Box, Layout, RecordOptions, Sample, get_format
 from dataprep.formats.layout import FIELDS
 
 EVERYTHING = Layout.of({f"all/{field}": field for field in FIELDS})
@@ -31,11 +29,15 @@ SAMPLE = Sample(
 
 
 def encoded(sample: Sample, layout: Layout, offset: int = 0) -> bytes:
-    """A whole Example."""
-    return b"".join(bytes(part) for part in example_encoder(layout, offset).parts(sample))
+    """The Example of a sample, as the TFRecord format writes it, without its framing."""
+    sink = io.BytesIO()
+    form = get_format("tfrecord")
+    form.writer(sink, RecordOptions(offset, layout)).write(sample)
+    (record,) = form.read(sink.getvalue(), "record")
+    return bytes(record.payload)
 
 
 def read(payload: bytes, layout: Layout, offset: int = 0) -> Sample:
-    """The sample of a whole Example."""
-    found = sample_of(decode_example(payload), layout, offset)
+    """The sample of an Example."""
+    found = get_format("tfrecord").decode(payload, RecordOptions(offset, layout))
     return replace(found, image=bytes(found.image))

@@ -12,20 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.formats import Buffer, IndexEntry, RecordOptions, Sample, get_format
 from dataprep.formats.recordio import (
     MAGIC,
     ImageRecord,
     RecordIOWriter,
+    label_count,
     mxnet_index,
     pack_image_header,
-    parse_mxnet_index,
+    payload_at,
     read_recordio,
     resynchronise,
+    span_at,
     unpack_image_record,
 )
-from dataprep.formats.records import Buffer
-from tests.strategies import buffers, chopped, index_pairs, label_lists, magic_payloads, mutated
+from tests.strategies import buffers, chopped, label_lists, magic_payloads, mutated
 
+FORM = get_format("recordio")
 SPLIT = bytes.fromhex("0a23d7ce 04000020 61626364 0a23d7ce 02000060 78790000")
 
 
@@ -201,6 +204,18 @@ def test_what_is_not_a_record_is_corrupt(data: bytes, problem: str) -> None:
     assert (caught.value.record, caught.value.offset) == (1, 16)
 
 
+@given(contents=st.lists(magic_payloads, max_size=4))
+def test_headers_alone_give_the_place_of_each_record(contents: list[bytes]) -> None:
+    """Walking from span to span finds what reading finds, the parts of split records joined."""
+    data, offset = encode(contents), 0
+    for record in read_recordio(data):
+        span = span_at(memoryview(data), offset)
+        assert (span.offset, span.length) == record[:2]
+        assert payload_at(memoryview(data), span) == record.payload
+        offset = span.end
+    assert offset == len(data)
+
+
 @given(data=st.binary() | mutated(files))
 def test_any_bytes_are_records_or_a_record_error(data: bytes) -> None:
     """Arbitrary bytes read or raise a RecordError that lies in the file, nothing else."""
@@ -242,9 +257,8 @@ def test_resynchronising_searches_far() -> None:
 
 
 def test_known_image_headers() -> None:
-    """One label stands in the header; several, or one as a list, follow it."""
+    """One label stands in the header; several follow it."""
     assert pack_image_header([7.0], 5) == struct.pack("<IfQQ", 0, 7.0, 5, 0)
-    assert pack_image_header([7.0], 5, 6, as_list=True) == struct.pack("<IfQQf", 1, 0, 5, 6, 7.0)
     assert pack_image_header([1.0, 2.0], 5) == struct.pack("<IfQQff", 2, 0, 5, 0, 1.0, 2.0)
 
 
@@ -252,16 +266,13 @@ def test_known_image_headers() -> None:
     labels=label_lists,
     number=st.integers(0, 2**64 - 1),
     id2=st.integers(0, 2**64 - 1),
-    as_list=st.booleans(),
     image=buffers,
 )
-def test_image_records_come_back(
-    labels: list[float], number: int, id2: int, as_list: bool, image: Buffer
-) -> None:
+def test_image_records_come_back(labels: list[float], number: int, id2: int, image: Buffer) -> None:
     """Labels, ids and image come back; flag counts the labels that follow the header."""
-    header = pack_image_header(labels, number, id2, as_list=as_list)
+    header = pack_image_header(labels, number, id2)
     assert len(header) % 4 == 0
-    flag = len(labels) if as_list or len(labels) > 1 else 0
+    flag = len(labels) if len(labels) > 1 else 0
     record = unpack_image_record(header + bytes(image))
     assert record == ImageRecord(tuple(labels), number, id2, bytes(image), flag)
 
@@ -304,18 +315,78 @@ def test_any_bytes_are_an_image_record_or_corrupt(data: bytes) -> None:
     assert 24 + 4 * record.flag + len(record.image) == len(data)
 
 
-def test_mxnet_index_of_known_offsets() -> None:
+def test_the_mxnet_index_of_known_offsets() -> None:
     """A line a record: key, a tab, offset of its first magic, past 4 GiB too."""
     assert mxnet_index([(0, 0), (7, 2**33)]) == b"0\t0\n7\t8589934592\n"
 
 
-@given(pairs=index_pairs)
-def test_mxnet_index_reads_as_it_was_written(pairs: list[tuple[int, int]]) -> None:
-    """Keys and offsets come back from MXNet's index."""
-    assert parse_mxnet_index(mxnet_index(pairs)) == pairs
+def written(sample: Sample, offset: int = 0) -> bytes:
+    """One encoded record."""
+    sink = io.BytesIO()
+    FORM.writer(sink, RecordOptions(offset)).write(sample)
+    return sink.getvalue()
 
 
-def test_a_broken_mxnet_index_is_named() -> None:
-    """The error of an index names it."""
-    with pytest.raises(CorruptRecord, match=r"train\.idx: record 0 at byte 0"):
-        parse_mxnet_index(b"0 21\n", name="train.idx")
+def decoded(record: bytes, offset: int = 0) -> Sample:
+    """The sample of one encoded record."""
+    (raw,) = FORM.read(record, "record")
+    return FORM.decode(raw.payload, RecordOptions(offset))
+
+
+def test_several_labels_byte_for_byte() -> None:
+    """The flag is their number, the class is the first with its offset, the header's label 0."""
+    record = written(Sample(image=b"JPEG", label=2, number=5, values=(2.0, 0.5, 7.0)), 1)
+    assert record == struct.pack("<II", 0xCED7230A, 40) + struct.pack(
+        "<IfQQ3f4s", 3, 0.0, 5, 0, 3.0, 0.5, 7.0, b"JPEG"
+    )
+
+
+@given(
+    label=st.integers(0, 2**20),
+    others=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=5),
+    offset=st.integers(0, 9),
+)
+def test_labels_come_back(label: int, others: list[float], offset: int) -> None:
+    """The class without its offset, then the other labels as they were."""
+    values = (float(label), *others)
+    record = written(Sample(image=b"x", label=label, values=values), offset)
+    found = decoded(record, offset)
+    assert (found.label, found.values) == (label, values)
+    assert label_count(record) == len(values)
+
+
+def test_the_class_is_that_of_labels_json() -> None:
+    """A listing's own number of a class gives way to the label of this output."""
+    found = decoded(written(Sample(image=b"x", label=4, values=(281.0, 0.5))))
+    assert (found.label, found.values) == (4, (4.0, 0.5))
+
+
+def test_one_label_is_in_the_header() -> None:
+    """A sample with one label has it in the image header, with flag 0."""
+    record = written(Sample(image=b"x", label=4))
+    assert struct.unpack_from("<If", record, 8) == (0, 4.0)
+    assert decoded(record).values == ()
+    assert label_count(record) == 1
+
+
+@pytest.mark.parametrize("label", [0.5, float("nan"), float("inf")])
+def test_labels_that_begin_with_no_class(label: float) -> None:
+    """A first label that is no whole number is an error."""
+    payload = pack_image_header([label, 1.0], 0) + b"x"
+    with pytest.raises(CorruptRecord, match="do not begin with a class index"):
+        FORM.decode(payload, RecordOptions())
+
+
+@pytest.mark.parametrize("start", [b"", b"\x0a\x23\xd7\xce", bytes(40)])
+def test_no_record_has_no_labels(start: bytes) -> None:
+    """Where no image record begins there are no labels to count."""
+    with pytest.raises(CorruptRecord, match="no image record"):
+        label_count(start)
+
+
+def test_the_list_has_all_labels() -> None:
+    """``.lst`` has a column for each, so that im2rec can pack it again."""
+    entries = [IndexEntry(7, 3, 0, 36, "a/x.jpg", (9.0, 0.5)), IndexEntry(8, 2, 36, 40, "b.jpg")]
+    assert FORM.indexes(entries)[".lst"] == (
+        b"7\t3.000000\t0.500000\ta/x.jpg\n8\t2.000000\tb.jpg\n"
+    )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import io
+import pickle
 from collections.abc import Sequence
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
-from dataprep.formats.records import Buffer
+from dataprep.formats import Buffer
 from dataprep.formats.tfrecord import (
     OVERHEAD_BYTES,
     TFRecordWriter,
-    dali_index,
-    parse_dali_index,
+    mask,
+    masked_crc32c,
+    payload_at,
     read_tfrecords,
+    span_at,
 )
-from tests.strategies import buffers, chopped, index_pairs, mutated, payloads
+from tests.strategies import buffers, chopped, mutated, payloads
 
 EMPTY = bytes.fromhex("0000000000000000 29039807 d8ea82a2")
 HELLO = bytes.fromhex("0500000000000000 eab2043e 68656c6c6f bb1f1c19")
@@ -134,18 +138,33 @@ def test_any_bytes_are_records_or_a_record_error(data: bytes, check: bool) -> No
     assert problem_at == end
 
 
-def test_dali_index_of_known_spans() -> None:
-    """A line a record: offset, a space, size with framing, in bytes."""
-    assert dali_index([(0, 21), (21, 16), (2**33, 5)]) == b"0 21\n21 16\n8589934592 5\n"
+@given(contents=st.lists(payloads, max_size=4))
+def test_headers_alone_give_the_place_of_each_record(contents: list[bytes]) -> None:
+    """Walking from span to span finds what reading finds, and no payload is looked at."""
+    data, offset = encode(contents), 0
+    for record in read_tfrecords(data):
+        span = span_at(memoryview(data), offset)
+        assert (span.offset, span.length) == record[:2]
+        assert payload_at(memoryview(data), span) == record.payload
+        offset = span.end
+    assert offset == len(data)
+    if contents:
+        zeroed = memoryview(data[:12] + bytes(len(data)))
+        assert span_at(zeroed, 0).payload_bytes == len(contents[0])
 
 
-@given(spans=index_pairs)
-def test_dali_index_reads_as_it_was_written(spans: list[tuple[int, int]]) -> None:
-    """Spans come back from DALI's index."""
-    assert parse_dali_index(dali_index(spans)) == spans
+def test_an_error_survives_pickling() -> None:
+    """A truncated file is an EOFError, and crosses from one process to another whole."""
+    with pytest.raises(TruncatedRecord) as caught:
+        next(read_tfrecords(HELLO[:-1], name="a"))
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(error, TruncatedRecord)
+    assert isinstance(error, EOFError)
+    assert (error.record, error.offset) == (0, 0)
 
 
-def test_a_broken_dali_index_is_named() -> None:
-    """The error of an index names it."""
-    with pytest.raises(CorruptRecord, match=r"train\.idx: record 0 at byte 0"):
-        parse_dali_index(b"0\t21\n", name="train.idx")
+def test_the_checksum() -> None:
+    """CRC-32C has the check value of RFC 3720; masking rotates by 15 bits and adds a constant."""
+    assert crc32c(b"123456789") == 0xE3069283
+    assert (mask(0), mask(1), mask(0x8000)) == (0xA282EAD8, 0xA284EAD8, 0xA282EAD9)
+    assert masked_crc32c(memoryview(b"hello")).to_bytes(4, "little").hex() == "bb1f1c19"

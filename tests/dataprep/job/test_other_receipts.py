@@ -11,7 +11,7 @@ from dataprep.errors import JobError
 from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
 from dataprep.job.resume import stored_labels, stored_plan
-from dataprep.receipt import Receipt
+from dataprep.manifest import Receipt
 from dataprep.stores.memory import MemoryStore
 
 

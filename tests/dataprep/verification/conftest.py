@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.receipt import Receipt, Row
+from dataprep.manifest import Receipt, Row
 from dataprep.stores.memory import MemoryStore
 from dataprep.verification import Depth, Fault, Verification, verify
 

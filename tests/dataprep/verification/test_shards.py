@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
 import struct
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from crc32c import crc32c
 
-from dataprep.formats.crc import masked_crc32c
+from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.verification import Fault
-from tests.dataprep.verification.conftest import DEPTHS, MANIFEST, RECEIPT, SHARDS, Output, flip
+from tests.dataprep.verification.conftest import (
+    DEPTHS,
+    MANIFEST,
+    RECEIPT,
+    SHARDS,
+    TABLE,
+    Output,
+    flip,
+)
 
 each_format = pytest.mark.parametrize("form", SHARDS)
 
@@ -182,19 +193,34 @@ class TestForgedRecords:
         data[offset + length - 4 : offset + length] = struct.pack("<I", masked_crc32c(payload))
         output.store.put(key, data)
         sha256 = hashlib.sha256(data).hexdigest()
+        checksum = crc32c(bytes(data[offset : offset + length]))
+        table = self.retabled(output, shard, record, checksum)
 
         def receipt(content: Any) -> None:
             file = content["formats"]["tfrecord"]["file"]
             file.update(sha256=sha256, etag=output.store.head(key).etag)
-            checksum = crc32c(bytes(data[offset : offset + length]))
             content["samples"]["records"]["tfrecord"][record][2] = checksum
 
+        def manifest(content: Any) -> None:
+            content["formats"]["tfrecord"]["shards"][shard]["sha256"] = sha256
+            content["table"] = {"bytes": len(table), "sha256": hashlib.sha256(table).hexdigest()}
+
         output.change_json(RECEIPT.format(shard), receipt)
-        output.change_json(
-            MANIFEST,
-            lambda c: c["formats"]["tfrecord"]["shards"][shard].update(sha256=sha256),
-        )
+        output.change_json(MANIFEST, manifest)
         return key, record, offset
+
+    def retabled(self, output: Output, shard: int, record: int, checksum: int) -> bytes:
+        """Store the table of samples with another checksum of one TFRecord; its bytes."""
+        table = pq.read_table(pa.BufferReader(output.store.get(TABLE)))
+        column = table.schema.get_field_index("tfrecord_crc32c")
+        checksums = table[column].to_pylist()
+        before = sum(len(output.receipt(number).rows) for number in range(shard))
+        checksums[before + record] = checksum
+        sink = io.BytesIO()
+        changed = table.set_column(column, "tfrecord_crc32c", pa.array(checksums, pa.int64()))
+        pq.write_table(changed, sink)
+        output.store.put(TABLE, sink.getvalue())
+        return sink.getvalue()
 
     @pytest.mark.parametrize(
         ("feature", "said"),

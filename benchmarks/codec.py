@@ -1,0 +1,130 @@
+"""One core, one image: ``convert`` beside the codec alone and beside other ways to resize."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import cv2
+import numpy as np
+import simplejpeg
+from PIL import Image
+
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.workplace import Workplace, photographs
+from dataprep.image import ImagePolicy, convert
+
+SIZE = 256
+QUALITY = 95
+_MOST = 400
+_WARM_UP = 20
+FLOOR = "codec floor"
+AREA = "OpenCV area"
+PILLOW = "Pillow bilinear"
+
+
+Work = Callable[[bytes], object]
+
+
+def contests(place: Workplace) -> Iterator[Contest]:
+    """What ``convert`` takes for one image."""
+    run, photos = f"{__name__}:timed", str(place.photos)
+    yield Contest(
+        name="convert",
+        title="One core: short side 256, q95, 4:2:0",
+        unit="img",
+        contenders=tuple(Contender(name, run, {"photos": photos, "way": name}) for name in WAYS),
+        notes=(
+            f"{FLOOR}: simplejpeg decodes in full and encodes the resized image, nothing between. ",
+        ),
+    )
+
+
+def timed(photos: str, way: str) -> Measured:
+    """One way over the photographs."""
+    found = _read(photos)
+    work = WAYS[way](found)
+    for data in found[:_WARM_UP]:
+        work(data)
+    started_s = time.perf_counter()
+    for data in found:
+        work(data)
+    return Measured(len(found), time.perf_counter() - started_s)
+
+
+def ours(found: list[bytes]) -> Work:
+    """``dataprep.convert``."""
+    policy = ImagePolicy(size=SIZE)
+    return lambda data: convert(data, policy)
+
+
+def codec_alone(found: list[bytes]) -> Work:
+    """Decodes one of these images in full and encodes it at its target size."""
+    policy = ImagePolicy(size=SIZE)
+    small = {data: simplejpeg.decode_jpeg(convert(data, policy).data, "RGB") for data in found}
+
+    def both(data: bytes) -> None:
+        simplejpeg.decode_jpeg(data, "RGB")
+        simplejpeg.encode_jpeg(small[data], quality=QUALITY, colorsubsampling="420")
+
+    return both
+
+
+def linear(found: list[bytes]) -> Work:
+    """What is fastest where neither aliasing nor the processor's rounding matters."""
+    cv2.setNumThreads(1)
+
+    def resize(data: bytes) -> None:
+        pixels = simplejpeg.decode_jpeg(data, "BGR")
+        _encode(cv2.resize(pixels, _target(*pixels.shape[1::-1])))
+
+    return resize
+
+
+def area(found: list[bytes]) -> Work:
+    """OpenCV throughout, as img2dataset resizes."""
+    cv2.setNumThreads(1)
+
+    def resize(data: bytes) -> None:
+        pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
+        size = _target(*pixels.shape[1::-1])
+        _encode(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
+
+    return resize
+
+
+def pillow_bilinear(found: list[bytes]) -> Work:
+    """Pillow throughout."""
+    return lambda data: _by_pillow(data, Image.Resampling.BILINEAR)
+
+
+def _by_pillow(data: bytes, filter: Image.Resampling) -> None:
+    image = Image.open(io.BytesIO(data)).convert("RGB")
+    small = image.resize(_target(*image.size), filter)
+    small.save(io.BytesIO(), "JPEG", quality=QUALITY, subsampling="4:2:0")
+
+
+def _encode(pixels: np.ndarray) -> None:
+    cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+
+
+def _target(width: int, height: int) -> tuple[int, int]:
+    scale = SIZE / min(width, height)
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _read(photos: str) -> list[bytes]:
+    files = photographs(Path(photos))
+    return [path.read_bytes() for path in files[:: max(1, len(files) // _MOST)]]
+
+
+WAYS: Mapping[str, Callable[[list[bytes]], Work]] = {
+    "dataprep.convert": ours,
+    FLOOR: codec_alone,
+    "linear, aliasing, inexact": linear,
+    AREA: area,
+    PILLOW: pillow_bilinear,
+}
+"""Each is given the photographs, and gives what is done to one of them."""

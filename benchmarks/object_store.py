@@ -1,0 +1,196 @@
+"""S3: sharding to and from a store limited in rate and latency, and reading shards from it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.limited_store import Limits, limited_store, s5cmd_copy, store_share
+from benchmarks.workplace import Workplace, photographs
+
+SIZE = 256
+WORKERS = 2
+LATENCY_S = 0.02
+READ_BYTES_PER_S = 200e6
+_SHARD_BYTES = 8_000_000
+_OURS = "dataprep shard"
+_ALONE = "the slower of the two alone"
+_S5CMD = "s5cmd cp"
+_STORE = (
+    "store cpu share: processors that the limited store took, which runs on the same ones: the "
+    "proxy of iobench.faults with objects in its memory."
+)
+
+
+def contests(place: Workplace) -> Iterator[Contest]:
+    """Overlap at two rates, reading, many small objects."""
+    yield _overlap(place, 1.0, "overlap", "uploading alone takes as long as encoding alone")
+    yield _overlap(place, 2.0, "overlap-slow", "uploading alone takes twice as long")
+    yield _reading(place)
+    yield _small_objects(place)
+
+
+def _overlap(place: Workplace, times: float, name: str, when: str) -> Contest:
+    arguments = {
+        "root": str(place.root),
+        "source": str(place.repeated()),
+        "shard_bytes": _SHARD_BYTES,
+        "times": times,
+    }
+    return Contest(
+        name=name,
+        title=f"Sharding to S3, where {when}",
+        unit="img",
+        contenders=(
+            Contender(_OURS, f"{__name__}:to_store", arguments),
+            Contender(_ALONE, f"{__name__}:slower_alone", arguments),
+        ),
+        cores=WORKERS,
+        notes=(
+            f"{_ALONE}: the same job to the local disk, and putting its shards into the same "
+            f"limited store from {WORKERS} threads.",
+            _STORE,
+        ),
+    )
+
+
+def _reading(place: Workplace) -> Contest:
+    folder = str(place.sharded(place.images))
+    arguments = {"folder": folder}
+    return Contest(
+        name="read-s3",
+        title=f"Reading shards of 16 MiB from S3 at {READ_BYTES_PER_S / 1e6:.0f} MB/s and "
+        f"{LATENCY_S * 1e3:.0f} ms a request",
+        unit="MB",
+        contenders=(
+            Contender("dataprep.open", f"{__name__}:read", arguments),
+            Contender(_S5CMD, f"{__name__}:s5cmd", arguments, ("s5cmd",)),
+        ),
+        cores=WORKERS,
+        notes=(
+            "dataprep.open: every sample in order, checksums checked, labels and images taken "
+            f"out; {_S5CMD}: the same objects into files, nothing checked.",
+            _STORE,
+        ),
+    )
+
+
+def _small_objects(place: Workplace) -> Contest:
+    def contender(name: str, latency_s: float) -> Contender:
+        source = str(place.repeated())
+        return Contender(name, f"{__name__}:from_store", {"source": source, "latency_s": latency_s})
+
+    return Contest(
+        name="small-objects",
+        title=f"Sharding many small objects of S3, {LATENCY_S * 1e3:.0f} ms a request",
+        unit="img",
+        contenders=(
+            contender(f"with {LATENCY_S * 1e3:.0f} ms", LATENCY_S),
+            contender("without latency", 0.0),
+        ),
+        cores=WORKERS,
+        notes=(_STORE,),
+    )
+
+
+def to_store(root: str, source: str, shard_bytes: int, times: float) -> Measured:
+    """``dataprep shard`` from local files to the limited store, from start to manifest."""
+    _, rate = _encoded(Path(root), source, shard_bytes)
+    with limited_store(Limits(rate / times)) as store, store_share(store) as share:
+        samples, seconds = _shard(source, f"{store.uri}/out", shard_bytes, store.url)
+    return Measured(samples, seconds, share)
+
+
+def slower_alone(root: str, source: str, shard_bytes: int, times: float) -> Measured:
+    """The same job to the local disk; its shards put into the limited store; the slower of both."""
+    from dataprep.stores import open_store
+
+    folder, rate = _encoded(Path(root), source, shard_bytes)
+    with tempfile.TemporaryDirectory(dir=root) as other:
+        samples, encode_s = _shard(source, other, shard_bytes)
+    shards = photographs(folder / "tfrecord")
+    with limited_store(Limits(rate / times)) as limited, store_share(limited) as share:
+        store = open_store(limited.uri, limited.options())
+        started_s = time.perf_counter()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(lambda path: store.put(path.name, path.read_bytes()), shards))
+        upload_s = time.perf_counter() - started_s
+    others = {"encoding_alone_s": encode_s, "uploading_alone_s": upload_s, **share}
+    return Measured(samples, max(encode_s, upload_s), others)
+
+
+def read(folder: str) -> Measured:
+    """Every sample of an opened data set, from one end to the other."""
+    import dataprep
+
+    limits = Limits(READ_BYTES_PER_S, LATENCY_S)
+    with (
+        limited_store(limits, Path(folder)) as store,
+        dataprep.open(store.uri, options=store.options()) as dataset,
+        store_share(store) as share,
+    ):
+        started_s = time.perf_counter()
+        image_bytes = sum(len(sample.image) for sample in dataset)
+        seconds = time.perf_counter() - started_s
+        size = sum(shard.bytes for shard in dataset.shards())
+    if image_bytes == 0:
+        raise RuntimeError("no sample was read")
+    return Measured(size / 1e6, seconds, share)
+
+
+def s5cmd(folder: str) -> Measured:
+    """``s5cmd cp`` of the shards into a folder of the same disk."""
+    limits = Limits(READ_BYTES_PER_S, LATENCY_S)
+    with (
+        tempfile.TemporaryDirectory(dir=Path(folder).parent) as target,
+        limited_store(limits, Path(folder)) as store,
+        store_share(store) as share,
+    ):
+        seconds = s5cmd_copy(store, "tfrecord/*", Path(target))
+        size = sum(path.stat().st_size for path in photographs(Path(target)))
+    return Measured(size / 1e6, seconds, share)
+
+
+def from_store(source: str, latency_s: float) -> Measured:
+    """``dataprep shard`` from objects of the limited store to the local disk."""
+    with (
+        limited_store(Limits(latency_s=latency_s), Path(source)) as store,
+        tempfile.TemporaryDirectory(dir=Path(source).parent) as target,
+        store_share(store) as share,
+    ):
+        samples, seconds = _shard(store.uri, target, 16 * 2**20, store.url)
+    return Measured(samples, seconds, share)
+
+
+def _encoded(root: Path, source: str, shard_bytes: int) -> tuple[Path, float]:
+    """The job's shards on the local disk, and bytes a second at which they were made; once."""
+    folder, told = root / f"encoded-{shard_bytes}", root / f"encoded-{shard_bytes}.json"
+    if not told.exists():
+        _, seconds = _shard(source, str(folder), shard_bytes)
+        size = sum(path.stat().st_size for path in photographs(folder / "tfrecord"))
+        told.write_text(json.dumps({"bytes_per_s": size / seconds}))
+    return folder, json.loads(told.read_text())["bytes_per_s"]
+
+
+def _shard(source: str, output: str, shard_bytes: int, endpoint: str = "") -> tuple[int, float]:
+    """Samples written, and seconds."""
+    import dataprep
+
+    config: Mapping[str, Any] = {
+        "source": source,
+        "output": output,
+        "image": {"size": SIZE},
+        "shard_size": shard_bytes,
+        "dask": {"workers": WORKERS},
+        "store": {"endpoint_url": endpoint or None},
+    }
+    started_s = time.perf_counter()
+    summaries = dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    seconds = time.perf_counter() - started_s
+    return sum(summary.manifest.samples.written for summary in summaries), seconds

@@ -1,0 +1,135 @@
+"""The probes beside the tools that everybody knows: disks beside fio, stores beside s5cmd."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.limited_store import Limits, limited_store, s5cmd_copy, store_share
+from benchmarks.workplace import Workplace
+from iobench.clock import SystemClock
+from iobench.probes import disk
+from iobench.probes.object_store import pool
+from iobench.probes.object_store import probe as objects
+from iobench.trial import Context, Outcome, Place, TrialSpec
+
+_FIO = "fio"
+_S5CMD = "s5cmd cp"
+_CORES = 2
+_FILE_BYTES = 2**31
+_SECONDS = 2.0
+_BLOCKS = {"128K": 2**17, "1M": 2**20}
+_PARALLEL = (1, 8)
+_KINDS = (("read", "direct"), ("read", "cold"), ("read", "warm"), ("write", "direct"))
+_OBJECT_BYTES = 16 * 2**20
+_POOL_BYTES = 400 * 10**6
+_CONNECTIONS = 8
+_LIMITS = Limits(bytes_per_s=200e6, latency_s=0.02)
+
+
+def contests(place: Workplace) -> Iterator[Contest]:
+    """Reads and writes of blocks by processes side by side, and reads of objects."""
+    for (operation, cache), block, parallelism in itertools.product(_KINDS, _BLOCKS, _PARALLEL):
+        yield _disk(str(place.root), operation, cache, block, parallelism)
+    yield _objects(str(place.root))
+
+
+def _disk(root: str, operation: str, cache: str, block: str, parallelism: int) -> Contest:
+    params = {
+        "target": "here",
+        "operation": operation,
+        "pattern": "sequential",
+        "block_bytes": _BLOCKS[block],
+        "parallelism": parallelism,
+        "cache": cache,
+        "file_bytes": _FILE_BYTES,
+        "seconds": _SECONDS,
+    }
+    arguments = {"root": root, "params": params}
+    by_fio = {"root": root, "params": {**params, "engine": "fio"}}
+    return Contest(
+        name=f"disk-{operation}-{cache}-{block}-{parallelism}",
+        title=f"Disk probe, {cache} {operation}s of {block}iB, {parallelism} in parallel",
+        unit="MB",
+        contenders=(
+            Contender("iobench", f"{__name__}:on_disk", arguments),
+            Contender(_FIO, f"{__name__}:on_disk", by_fio, (_FIO,)),
+        ),
+        cores=_CORES,
+    )
+
+
+def _objects(root: str) -> Contest:
+    clients = ("boto3", "obstore")
+    return Contest(
+        name="object-probe",
+        title=f"Object probe, objects of {_OBJECT_BYTES // 2**20} MiB at "
+        f"{_LIMITS.bytes_per_s / 1e6:.0f} MB/s and {_LIMITS.latency_s * 1e3:.0f} ms a request",
+        unit="MB",
+        contenders=(
+            *(
+                Contender(f"iobench, {client}", f"{__name__}:on_store", {"client": client}, needs)
+                for client, needs in zip(clients, ((), ("obstore",)), strict=True)
+            ),
+            Contender(_S5CMD, f"{__name__}:by_s5cmd", {"root": root}, ("s5cmd",)),
+        ),
+        cores=_CORES,
+        notes=(
+            f"iobench: {_CONNECTIONS} connections, each object once, dropped as it comes. "
+            f"{_S5CMD}: as many at once as it likes, the same objects into files, with its start.",
+        ),
+    )
+
+
+def on_disk(root: str, params: Mapping[str, Any]) -> Measured:
+    """One trial of the disk probe. Raises RuntimeError where it was not as cold as asked."""
+    outcome = disk.run(TrialSpec("disk", params), _context("disk/here", Place(root, "empty")))
+    if outcome.cold and outcome.cold.label != params["cache"]:
+        raise RuntimeError(f"{params['cache']} was asked: {outcome.cold.label}, {outcome.cold.why}")
+    return _measured(outcome)
+
+
+def on_store(client: str) -> Measured:
+    """One trial of the object probe, each object of its pool once."""
+    params = {
+        "store": "here",
+        "client": client,
+        "operation": "get",
+        "object_bytes": _OBJECT_BYTES,
+        "connections": _CONNECTIONS,
+        "seconds": 600.0,
+        "max_requests": pool.to_get(_OBJECT_BYTES, _POOL_BYTES).count,
+        "pool_bytes": _POOL_BYTES,
+    }
+    with limited_store(_LIMITS) as store, store_share(store) as share:
+        place = Place(store.uri, "empty", store.options())
+        measured = _measured(
+            objects.run(TrialSpec("object", params), _context("store/here", place))
+        )
+    return Measured(measured.amount, measured.seconds, share)
+
+
+def by_s5cmd(root: str) -> Measured:
+    """s5cmd's copy of the same objects."""
+    from dataprep.stores import open_store
+
+    with limited_store(_LIMITS) as store, tempfile.TemporaryDirectory(dir=root) as target:
+        pool.provide(
+            open_store(store.uri, store.options()), pool.to_get(_OBJECT_BYTES, _POOL_BYTES)
+        )
+        with store_share(store) as share:
+            seconds = s5cmd_copy(store, f"{pool.PREFIX}read/{_OBJECT_BYTES}/*", Path(target))
+        size = sum(path.stat().st_size for path in Path(target).iterdir())
+    return Measured(size / 1e6, seconds, share)
+
+
+def _context(name: str, place: Place) -> Context:
+    return Context({name: place}, SystemClock(), lambda done, unit: None)
+
+
+def _measured(outcome: Outcome) -> Measured:
+    return Measured(outcome.metrics["bytes"] / 1e6, outcome.metrics["seconds"])

@@ -1,0 +1,320 @@
+"""``SPLIT.samples.parquet``: one row a source sample, made a shard at a time, and read back.
+
+Rows become Arrow columns as they come: a million samples take some hundred megabytes, not the
+gigabytes that as many objects would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dataprep import keys
+from dataprep.errors import DatasetError, ObjectNotFound
+from dataprep.manifest import (
+    OUT_OF_BOUNDS,
+    FormatEntry,
+    Manifest,
+    SampleCounts,
+    Samples,
+    out_of_bounds,
+)
+from dataprep.stores import Store
+from dataprep.stores.protocol import location
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_COLUMNS: Mapping[str, pa.DataType] = {
+    "source": pa.string(),
+    "label": pa.int32(),
+    "synset": pa.string(),
+    "status": pa.string(),
+    "reason": pa.string(),
+    "action": pa.string(),
+    "source_width": pa.int32(),
+    "source_height": pa.int32(),
+    "source_bytes": pa.int64(),
+    "source_sha256": pa.string(),
+    "colorspace": pa.string(),
+    "exif_orientation": pa.int8(),
+    "width": pa.int32(),
+    "height": pa.int32(),
+    "notes": pa.string(),
+    "image_bytes": pa.int64(),
+}
+# Only where some sample has them.
+_OPTIONAL = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
+# The value that stands for an unknown one. A label counts from 0; a file may have no bytes.
+_UNKNOWN = {"label": -1, "source_bytes": None}
+
+_EXAMPLES = 10
+_ROWS_A_CHUNK = 2**20
+
+
+class SampleTable:
+    """One row a source sample: those of the shards in plan order, then those in no shard.
+
+    Unknown values are null: the size of a file that is not an image, the place of a sample that
+    was not written, the shard of a sample that was never planned into one.
+
+    Attributes:
+        failures: name and reason of each sample that failed.
+        skips: name and reason of the first few that were skipped.
+        skip_reasons: how many were skipped, by the listing's reason or the kind of their content.
+    """
+
+    def __init__(self, format_names: Sequence[str]) -> None:
+        self._format_names = tuple(format_names)
+        self._parts: list[pa.Table] = [self._part(Samples.of([]), None)]
+        self._statuses: Counter[str] = Counter()
+        self._actions: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self.failures: list[tuple[str, str]] = []
+        self.skips: list[tuple[str, str]] = []
+        self.skip_reasons: Counter[str] = Counter()
+
+    def add(self, samples: Samples, shard: int | None) -> None:
+        """Append the samples of one shard, or of none."""
+        self._parts.append(self._part(samples, shard))
+        columns = samples.columns
+        self._statuses.update(columns["status"])
+        self._actions.update(columns["action"])
+        for notes in filter(None, columns["notes"]):
+            self._kinds.update(notes.split(","))
+        names = ("source", "status", "reason", "kind")
+        for source, status, reason, kind in zip(*(columns[name] for name in names), strict=True):
+            if status == "failed":
+                self._kinds[f"failed_{kind}"] += 1
+                self.failures.append((source, reason))
+            elif status == "skipped":
+                listed = kind == "refused"
+                self.skip_reasons[reason if listed else kind.replace("_", " ")] += 1
+                if len(self.skips) < _EXAMPLES:
+                    self.skips.append((source, reason))
+
+    @property
+    def counts(self) -> SampleCounts:
+        """Totals over all rows."""
+        return SampleCounts(
+            total=self._statuses.total(),
+            written=self._statuses["written"],
+            failed=self._statuses["failed"],
+            skipped=self._statuses["skipped"],
+            passthrough=self._actions["passthrough"] + self._actions["retagged"],
+            reencoded=self._actions["reencoded"],
+        )
+
+    def warnings(self, formats: Mapping[str, FormatEntry]) -> dict[str, int]:
+        """How often each policy applied, and how many shards are out of bounds."""
+        kinds = self._kinds + Counter({OUT_OF_BOUNDS: out_of_bounds(formats)})
+        return {kind: kinds[kind] for kind in sorted(kinds)}
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        table = pa.concat_tables(self._parts).combine_chunks()
+        empty = [n for n in ("image_bytes", *_OPTIONAL) if table[n].null_count == len(table)]
+        return table.drop_columns(empty)
+
+    def to_parquet(self) -> bytes:
+        """As stored."""
+        sink = io.BytesIO()
+        pq.write_table(self.table(), sink, compression="zstd")
+        return sink.getvalue()
+
+    def agrees_with(self, stored: bytes) -> bool:
+        """Whether ``stored`` has these rows, whichever version of Arrow wrote them."""
+        try:
+            found = read_table(stored)
+        except ValueError:
+            return False
+        return bool(found.equals(self._comparable(found)))
+
+    def differing_shards(self, stored: bytes) -> list[int]:
+        """The shards with other rows in ``stored``; none where more than rows differ.
+
+        Raises:
+            ValueError: ``stored`` is damaged.
+        """
+        found = read_table(stored)
+        wanted = self._comparable(found)
+        if len(found) != len(wanted) or not found.schema.equals(wanted.schema):
+            return []
+        differing, start = [], 0
+        for shard, rows in itertools.groupby(wanted["shard"].to_pylist()):
+            count = len([*rows])
+            same = found.slice(start, count).equals(wanted.slice(start, count))
+            if shard is not None and not same:
+                differing.append(shard)
+            start += count
+        return differing
+
+    def _comparable(self, found: pa.Table) -> pa.Table:
+        """All rows, without checksums where ``found`` is of an earlier version, which has none."""
+        table = self.table()
+        checksums = [f"{name}_crc32c" for name in self._format_names]
+        if {*checksums}.isdisjoint(found.column_names):
+            table = table.drop_columns(checksums)
+        return table
+
+    def _part(self, samples: Samples, shard: int | None) -> pa.Table:
+        count = len(samples)
+        columns: dict[str, pa.Array] = {}
+        for name, kind in _COLUMNS.items():
+            values = samples.columns[name]
+            if kind == pa.string():
+                columns[name] = texts(values, null_if_empty=True)
+                continue
+            array = np.array(values, str(kind))
+            unknown = _UNKNOWN.get(name, 0)
+            columns[name] = numbers(array, None if unknown is None else array != unknown)
+        of_shard = np.full(count, shard or 0, np.int32)
+        columns["shard"] = numbers(of_shard, np.full(count, shard is not None))
+        for name in self._format_names:
+            placed = samples.records.get(name) or [None] * count
+            written = np.array([place is not None for place in placed], np.bool_)
+            places = np.array([place or (0, 0, 0) for place in placed], np.int64).reshape(-1, 3)
+            for column, what in enumerate(("offset", "length", "crc32c")):
+                columns[f"{name}_{what}"] = numbers(places[:, column], written)
+        for name, kind in _OPTIONAL.items():
+            known = samples.columns.get(name)
+            columns[name] = pa.nulls(count, kind) if known is None else pa.array(known, kind)
+        return pa.table(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """The bytes of a stored table; columns are decoded when they are read.
+
+    ``name`` is where it is stored, ``remedy`` what to do if it is damaged.
+    """
+
+    name: str
+    remedy: str
+    content: bytes
+
+    @classmethod
+    def fetch(cls, store: Store, split: str) -> StoredTable:
+        """The table of a split. Raises ObjectNotFound."""
+        key = keys.samples(split)
+        return cls(location(store, key), _remedy(store, split), store.get(key))
+
+    @property
+    def names(self) -> set[str]:
+        """The names of its columns. Raises DatasetError."""
+        return {*self.columns().column_names}
+
+    def columns(self, names: Sequence[str] | None = None, *, written: bool = True) -> pa.Table:
+        """These columns or all, of the samples that were written, or of every source sample.
+
+        Raises:
+            DatasetError: it is damaged, or lacks a column.
+        """
+        try:
+            wanted = None if names is None else {"status", *names}
+            table = read_table(self.content, wanted)
+        except ValueError as error:
+            raise self.damaged() from error
+        if written:
+            table = table.filter(pc.equal(table["status"], "written"))
+        return table if names is None else table.select(list(names))
+
+    def frame(self, names: Sequence[str] | None = None, *, written: bool = False) -> pd.DataFrame:
+        """``columns`` as a data frame, of every source sample unless only those ``written``."""
+        frame: pd.DataFrame = self.columns(names, written=written).to_pandas(use_threads=False)
+        return frame
+
+    def damaged(self) -> DatasetError:
+        """The error for a table that cannot be read, or is not that of its manifest."""
+        return DatasetError(f"{self.name}: damaged, or another table of samples: {self.remedy}")
+
+
+def stored_table(store: Store, manifest: Manifest) -> StoredTable:
+    """The table of a complete split, if it is the one that the manifest was written with.
+
+    Raises:
+        DatasetError: it is missing, damaged, or another one.
+    """
+    split = manifest.split
+    try:
+        table = StoredTable.fetch(store, split)
+    except ObjectNotFound:
+        name = location(store, keys.samples(split))
+        raise DatasetError(f"{name} is missing: {_remedy(store, split)}") from None
+    entry = manifest.table  # manifests of earlier versions have none
+    if entry is not None and hashlib.sha256(table.content).hexdigest() != entry.sha256:
+        raise table.damaged()
+    return table
+
+
+def _remedy(store: Store, split: str) -> str:
+    manifest = keys.manifest(split)
+    return f"remove {manifest} and run dataprep finalize {store.uri}, which writes both again"
+
+
+def read_table(data: bytes, names: Collection[str] | None = None) -> pa.Table:
+    """A Parquet file in memory: these columns, or all.
+
+    Raises:
+        ValueError: it is damaged, not Parquet, or lacks a column.
+    """
+    try:
+        file = pq.ParquetFile(readable(data))
+        table = file.read(None if names is None else list(names), use_threads=False)
+        return table if names is None else table.select(list(names))
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ValueError(f"damaged, or not Parquet: {error}") from None
+
+
+def readable(data: bytes) -> pa.BufferReader:
+    """A copy of ``data`` as a file for Arrow.
+
+    Arrow's threads may release their input after the call has returned. A Python object would
+    need the interpreter for that, and one that is about to exit is aborted
+    (https://github.com/apache/arrow/issues/33975, 34314).
+    """
+    buffer = pa.allocate_buffer(len(data))
+    memoryview(buffer).cast("B")[:] = data
+    return pa.BufferReader(buffer)
+
+
+# Arrays are made of buffers: ``pa.array`` imports pandas, a quarter of a second in commands that
+# need no pandas otherwise.
+
+
+def numbers(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """``values`` without a copy, of shape (rows,); null where ``valid`` is false."""
+    kind = pa.from_numpy_dtype(values.dtype)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [_bits(valid), data])
+
+
+def texts(values: Sequence[str], *, null_if_empty: bool = False) -> pa.ChunkedArray:
+    """Strings; with ``null_if_empty`` a null stands for each empty one."""
+    chunks = []
+    for start in range(0, len(values), _ROWS_A_CHUNK):  # an array has at most 2 GiB
+        encoded = [value.encode() for value in values[start : start + _ROWS_A_CHUNK]]
+        lengths = np.fromiter(map(len, encoded), np.int32, len(encoded))
+        offsets = np.concatenate([[0], lengths.cumsum()]).astype(np.int32)
+        valid = lengths > 0 if null_if_empty else None
+        buffers = [_bits(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+        chunks.append(pa.Array.from_buffers(pa.string(), len(encoded), buffers))
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _bits(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    """Arrow's bitmap of values that are not null; none where all are."""
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,18 @@
+"""Contenders for tests of the frame."""
+
+from __future__ import annotations
+
+import os
+
+from benchmarks.contest import Measured
+
+
+def counted(amount: float) -> Measured:
+    """The amount in half a second, with the process and its number of processors."""
+    others = {"process": os.getpid(), "cores": len(os.sched_getaffinity(0))}
+    return Measured(amount, 0.5, others)
+
+
+def failing() -> Measured:
+    """Fail."""
+    raise RuntimeError("out of paint")
