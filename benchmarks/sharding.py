@@ -160,6 +160,7 @@ def simulated(photos: str) -> None:
 
     import dataprep
     from dataprep.job import worker
+    from dataprep.job.report import Display
 
     workers, images, sleep_s = 64, 50_000, 0.05
     data = next(Path(photos).rglob("*.JPEG")).read_bytes()
@@ -199,14 +200,11 @@ def simulated(photos: str) -> None:
             }
             calibrated = threading.Event()
 
-            class Ready:
-                def __getattr__(self, name: str) -> Callable[..., None]:
-                    def told(*_: object) -> None:
-                        if name == "start" and not calibrated.is_set():
-                            calibrated.set()
-                            spans.clear()
-
-                    return told
+            class Ready(Display):
+                def start(self, split: str, samples: int, done: int) -> None:
+                    if not calibrated.is_set():
+                        calibrated.set()
+                        spans.clear()
 
             dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())
         shards = len(list(Path(folder, "out", "receipts").iterdir()))

@@ -1,5 +1,5 @@
 """``python -m dataprep``."""
 
-from dataprep.cli import main
+from dataprep.cli.main import main
 
 main()

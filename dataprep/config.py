@@ -1,68 +1,213 @@
-"""ShardConfig: everything a job can be told, checked before anything is done."""
+"""ShardConfig: the settings of a job, checked before anything is done."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import yaml
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    field_validator,
+)
 
 from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
-from dataprep.execution import DaskOptions, Hung, PlanOptions, SampleLimit
+from dataprep.errors import ConfigError
+from dataprep.formats import get_format
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labelling.options import LabelOptions
-from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 
+Names = TypeVar("Names", bound=Iterable[str])
+
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+
+# Inputs stay out of pydantic's own messages, since one may hold a password.
+_STRICT = ConfigDict(
+    frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+)
 
 
 def check_split(name: str) -> str:
-    """``name`` itself.
+    """``name`` itself. Raises ValueError if files cannot be named after it."""
+    if not _SPLIT.fullmatch(name):
+        raise ValueError("give letters, digits and underscores only")
+    return name
+
+
+def parse_share(value: str) -> Fraction:
+    """``5%`` as 1/20. Raises ConfigError."""
+    match = _SHARE.fullmatch(value.strip())
+    if not match or Fraction(match[1]) > 100:
+        raise ConfigError("give a share such as 5%, up to 100%")
+    return Fraction(match[1]) / 100
+
+
+def allowed_failures(limit: int | str, samples: int) -> int:
+    """How many of ``samples`` may fail under ``max_failures``.
 
     Raises:
-        ValueError: files cannot be called after it.
+        ConfigError: not a count, a share or ``none``.
     """
-    if not _SPLIT.fullmatch(name):
-        raise ValueError("a split's name has letters, digits and underscores only")
-    return name
+    text = str(limit).strip().lower()
+    if text.endswith("%"):
+        return int(samples * parse_share(text))
+    if text != "none" and not re.fullmatch("[0-9]+", text):
+        raise ConfigError("give a number of failures, a share such as 1%, or none")
+    return 0 if text == "none" else int(text)
+
+
+def _place(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, str) and (not value.strip() or "\0" in value):
+        raise ValueError("give a path or an address such as s3://bucket/prefix")
+    return value
+
+
+def _known_formats(names: Names) -> Names:
+    for name in names:
+        get_format(name)
+    return names
+
+
+def _as_share(value: Any) -> Any:
+    """YAML's 0.05 is 5%."""
+    return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
+
+
+Place = Annotated[str, BeforeValidator(_place), AfterValidator(check_no_credentials)]
+
+
+class SampleLimit(NamedTuple):
+    """How long one conversion may last, and what happens to a sample that takes longer."""
+
+    seconds: float = 600.0
+    hung: Literal["stop", "fail"] = "stop"
+
+
+USUAL_LIMIT = SampleLimit()
+
+
+class DaskOptions(BaseModel):
+    """Who does the work."""
+
+    model_config = _STRICT
+
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """How many. (default: one for each processor that affinity and control group allow)"""
+
+    processes: bool | Literal["auto"] = "auto"
+    """`auto` and `true`: worker processes of one thread each. `false`: this process alone, for
+    notebooks and tests; an image that crashes a codec then ends the program."""
+
+    memory_limit: ByteSize = ByteSize(2 * 10**9)
+    """Of each worker process."""
+
+    scheduler: Annotated[str, AfterValidator(check_no_credentials)] | None = None
+    """Address of a running cluster, as in `tcp://host:8786`."""
+
+    cluster: str | None = None
+    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`. It starts programs with
+    `cluster_args`: read a stranger's config before you run it."""
+
+    cluster_args: dict[str, Any] = {}
+    """What it is called with."""
+
+    dashboard: str | None = None
+    """Where Dask's dashboard listens, as in `127.0.0.1:8787`. (default: no dashboard)"""
+
+    max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
+    """Shards that all workers store at a time."""
+
+    sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
+    """Seconds that one image may take to be read and converted, far more than any should need. A
+    worker process that takes longer is ended; see `hung_samples`."""
+
+    retries: Annotated[int, Field(ge=0, le=20)] = 2
+    """Of a shard after a store error or a lost worker."""
+
+    @property
+    def uses_workers(self) -> bool:
+        """Whether a job runs in worker processes or on a cluster, not in this process."""
+        return bool(self.scheduler or self.cluster or self.processes)
+
+    @property
+    def worker_count(self) -> int:
+        """``workers``, or one for each processor that affinity and control group allow."""
+        from dask.system import CPU_COUNT
+
+        return self.workers or int(CPU_COUNT)
+
+    @field_validator("scheduler")
+    @classmethod
+    def _with_certificates(cls, value: str | None) -> str | None:
+        """Refuse ``tls://`` where Dask has no certificates, since its own error names no key."""
+        from dask.config import get
+
+        needed = [f"distributed.comm.tls.{key}" for key in ("ca-file", "client.cert")]
+        if value and value.startswith("tls://") and not all(get(key, None) for key in needed):
+            raise ValueError(
+                "TLS needs certificates: name their files in DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
+            )
+        return value
+
+
+class PlanOptions(BaseModel):
+    """What ``plan`` is told beside the job itself; none of it changes a byte."""
+
+    model_config = _STRICT
+
+    readers: Annotated[int, Field(ge=1)] | None = None
+    """Ranks times loader workers that will read the shards: a warning where shards are fewer."""
+
+    prices: Path | None = None
+    """A file such as ``configs/prices.yaml``; that one where none is named."""
+
+    upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
+    """MB/s (10^6) at which one worker stores a shard. None: 85 on S3, not counted elsewhere."""
 
 
 class ShardConfig(BaseModel):
     """One sharding job. docs/shard-config.md lists all keys."""
 
-    # Hidden, since an endpoint that is refused may hold a password.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    model_config = _STRICT
 
-    source: str
+    source: Place
     """Where the images are: a path or `s3://bucket/prefix`."""
 
-    output: str
+    output: Place
     """Where the shards go: a path or `s3://bucket/prefix`."""
 
     kind: str = "imagefolder"
     """What the source is: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or what another
     package registers."""
 
-    split: str = "train"
+    split: Annotated[str, AfterValidator(check_split)] = "train"
     """Name of the split."""
 
-    format: tuple[str, ...] = ("tfrecord",)
+    format: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_known_formats)] = (
+        "tfrecord",
+    )
     """`tfrecord`, `recordio`, or both from one decode."""
 
     image: ImagePolicy = ImagePolicy()
@@ -77,7 +222,7 @@ class ShardConfig(BaseModel):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Of the order and of the validation split."""
 
-    validation: str | None = None
+    validation: Annotated[str | None, BeforeValidator(_as_share)] = None
     """Share of each class that goes to a split of that name, as in `5%`."""
 
     labels: LabelOptions = LabelOptions()
@@ -89,14 +234,16 @@ class ShardConfig(BaseModel):
     boxes: BoxOptions | None = None
     """Bounding boxes that lie beside the images (docs/boxes.md). A path alone is their `source`."""
 
-    label_offset: dict[str, Annotated[int, Field(ge=-1000, le=1000)]] = {}
+    label_offset: Annotated[
+        dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_known_formats)
+    ] = {}
     """What is added to the 0-based label inside records, by format. (default: 1 for TFRecord of
     synsets in the layout `imagenet`, else 0)"""
 
-    max_failures: int | str = "1%"
+    max_failures: Annotated[int | str, BeforeValidator(_as_share)] = "1%"
     """Samples that may fail: a number, a share, or `none`."""
 
-    hung_samples: Hung = "stop"
+    hung_samples: Literal["stop", "fail"] = "stop"
     """What becomes of a sample that takes longer than `dask.sample_timeout_s`, in a process of its
     own too: `stop` ends the job, resumable, and names it; `fail` records it as failed, so that
     the speed of the machine has a say in what is written."""
@@ -125,31 +272,6 @@ class ShardConfig(BaseModel):
     plan: PlanOptions = PlanOptions()
     """For `dataprep plan` alone (docs/plan.md)."""
 
-    @field_validator("source", "output", mode="before")
-    @classmethod
-    def _path_or_uri(cls, value: Any) -> Any:
-        return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-    @field_validator("validation", "max_failures", mode="before")
-    @classmethod
-    def _fraction_is_a_share(cls, value: Any) -> Any:
-        """YAML's 0.05 is 5%."""
-        return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
-
-    @field_validator("source", "output")
-    @classmethod
-    def _not_empty(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("must not be empty")
-        if "\0" in value:
-            raise ValueError("holds a NUL, which no path and no key has")
-        return check_no_credentials(value)
-
-    @field_validator("split")
-    @classmethod
-    def _names_files(cls, value: str) -> str:
-        return check_split(value)
-
     @field_validator("format", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
@@ -157,51 +279,32 @@ class ShardConfig(BaseModel):
 
     @field_validator("format")
     @classmethod
-    def _known_formats(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        from dataprep.formats import format_names
-
-        unknown = [name for name in value if name not in format_names()]
-        if unknown or not value:
-            problem = f"no format {', '.join(map(repr, unknown))}" if unknown else "it is empty"
-            raise ValueError(f"{problem}: use one or more of {', '.join(format_names())}")
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value))
 
     @field_validator("boxes", mode="before")
     @classmethod
     def _source_of_boxes(cls, value: Any) -> Any:
-        return {"source": value} if isinstance(value, (str, os.PathLike)) else value
+        return {"source": value} if isinstance(value, str | os.PathLike) else value
 
     @field_validator("layout")
     @classmethod
-    def _can_be_read(cls, value: str | dict[str, str]) -> str | dict[str, str]:
+    def _readable_layout(cls, value: str | dict[str, str]) -> str | dict[str, str]:
         Layout.of(value)
-        return value
-
-    @field_validator("label_offset")
-    @classmethod
-    def _offsets_of_formats(cls, value: dict[str, int]) -> dict[str, int]:
-        from dataprep.formats import format_names
-
-        for name in value.keys() - set(format_names()):
-            near = difflib.get_close_matches(name, format_names(), n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(format_names())}"
-            raise ValueError(f"no format {name!r}: {hint}")
         return value
 
     @field_validator("shard_size")
     @classmethod
     def _within_bounds(cls, value: ByteSize) -> ByteSize:
         if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
-            raise ValueError(
-                f"{int(value):,} bytes; shards have 1 to 128 MB (1,000,000 to 128,000,000 bytes)"
-            )
+            raise ValueError("shards are 1 MB to 128 MB")
         return value
 
     @field_validator("validation")
     @classmethod
     def _share_between(cls, value: str | None) -> str | None:
         if value is not None and not 0 < parse_share(value) < 1:
-            raise ValueError("a share between 0 % and 100 %, such as 5%")
+            raise ValueError("give a share between 0% and 100%, such as 5%")
         return value
 
     @field_validator("max_failures")
@@ -248,23 +351,21 @@ class ShardConfig(BaseModel):
 
 
 class _StoreOnly(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = _STRICT
 
     store: StoreOptions = StoreOptions()
 
 
-def load(path: Path | None, overrides: Mapping[str, Any]) -> ShardConfig:
-    """A config from a YAML file and dotted overrides; raises what ``read_config`` does."""
-    return read_config(ShardConfig, path, overrides, options=("source", "output"))
+def load(
+    path: Path | None, overrides: Mapping[str, Any], flags: Mapping[str, str] | None = None
+) -> ShardConfig:
+    """A config from a YAML file and dotted overrides; see ``read_config``. Raises ConfigError."""
+    return read_config(ShardConfig, path, overrides, flags)
 
 
 def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
-    """Store options alone, from dotted overrides such as ``store.profile``.
-
-    Raises:
-        ConfigError: a key is none of the store's, or a value is wrong.
-    """
-    return read_config(_StoreOnly, None, overrides).store
+    """Store options alone, from overrides such as ``store.profile``. Raises ConfigError."""
+    return read_config(_StoreOnly, None, overrides, {"store.endpoint_url": "--endpoint-url"}).store
 
 
 def dump(config: ShardConfig) -> str:

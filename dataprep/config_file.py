@@ -1,89 +1,138 @@
-"""YAML files and dotted overrides into a config."""
+"""Configs from YAML files, command-line options and ``--set``; what is wrong with them; schemas.
+
+Both packages use it. A model is a frozen pydantic model that forbids unknown keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import difflib
+import json
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
+import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import ErrorDetails
 
-from dataprep.config_errors import explain
 from dataprep.counted import counted
+from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError
-from dataprep.yaml_text import LARGEST_BYTES, parse_yaml
 
 Config = TypeVar("Config", bound=BaseModel)
+
+_PACKAGED = Path(__file__).parent / "_configs"
+EXAMPLES = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[1] / "configs"
+"""The folder of the example configs."""
+
+# What pydantic adds to the place of an error for each type that a value may have.
+_UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
+
+_WANTED = {
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "finite_number": "a finite number",
+    "string_too_long": "at most {max_length} characters",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "string_too_short": "at least {min_length} characters",
+    "too_short": "at least one",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "bytes": "text",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "keys with values",
+    "model": "keys with values",
+    "literal": "{expected}",
+}
+"""What a value has to be, by the type of pydantic's error or by its first word."""
 
 
 def read_config(
     model: type[Config],
     path: Path | None,
     overrides: Mapping[str, Any],
-    options: Collection[str] = (),
+    flags: Mapping[str, str] | None = None,
 ) -> Config:
     """A config from a YAML file and dotted overrides, or from overrides alone.
 
-    ``options`` are keys that the command line has an option for, to name it where one is missing.
+    ``flags`` maps keys to the options of the command line that set them, for messages.
 
     Raises:
-        ConfigError: the file is missing or no mapping, or a key or value is wrong; each
-            problem with its key, unknown keys with the nearest known one.
+        ConfigError: the file is missing or is no mapping, or keys or values are wrong. Names each
+            of them, and for an unknown key the nearest known ones.
     """
-    values: dict[str, Any] = {} if path is None else read_yaml(path)
+    values = {} if path is None else read_yaml(path)
     for dotted, value in overrides.items():
         set_dotted(values, dotted, value)
-    where = "the command line" if path is None else str(path)
     try:
-        config = model.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(explain(error, model, where, options)) from None
-    if slips := [*_counted_booleans(values, config)]:
-        told = (f"{key}: give a number, not {str(value).lower()}" for key, value in slips)
-        raise ConfigError(f"{where}: {'; '.join(told)}")
-    return config
+        problems = explain(error, model, overrides, flags or {})
+        raise ConfigError(f"{path}: {problems}" if path else problems) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file, empty for an empty file.
-
-    Raises:
-        ConfigError: no such file, not readable, not YAML, or no mapping.
-    """
+    """The mapping in a YAML file; an empty file is an empty mapping. Raises ConfigError."""
     try:
-        with path.open("rb") as file:
-            content = parse_yaml(file.read(LARGEST_BYTES + 1))
+        content = parse_yaml(path.read_bytes(), str(path))
     except FileNotFoundError:
-        raise ConfigError(f"no config file {str(path)!r}") from None
+        raise ConfigError(f"config file not found: {path}") from None
     except IsADirectoryError:
         raise ConfigError(
-            f"{str(path)!r} is a folder, not a config file (images are named by --source)"
+            f"{path} is a folder, not a config file: give images with --source"
         ) from None
     except OSError as error:
-        raise ConfigError(f"cannot read config {str(path)!r}: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
+        raise ConfigError(f"cannot read config file {path}: {error.strerror}") from None
+    if not isinstance(content, dict | None):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
-    return content
+    return content or {}
 
 
-def _counted_booleans(given: Any, taken: Any, key: str = "") -> Iterator[tuple[str, bool]]:
-    """Where ``true`` or ``false`` was given and pydantic took 1 or 0, with the dotted key."""
-    if isinstance(given, bool):
-        one = taken[0] if isinstance(taken, tuple) and len(taken) == 1 else taken
-        if isinstance(one, int | float) and not isinstance(one, bool):
-            yield key, given
-    elif isinstance(given, Mapping):
-        for name, value in given.items():
-            inner = taken.get(name) if isinstance(taken, Mapping) else getattr(taken, name, None)
-            yield from _counted_booleans(value, inner, f"{key}.{name}".lstrip("."))
-    elif isinstance(given, list) and isinstance(taken, tuple) and len(given) == len(taken):
-        for place, (value, inner) in enumerate(zip(given, taken, strict=True)):
-            yield from _counted_booleans(value, inner, f"{key}.{place}")
+def parse_yaml(text: bytes | str, where: str) -> Any:
+    """The YAML document in ``text``, found ``where``. Raises ConfigError, in one line."""
+    try:
+        return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # Others than YAMLError: a date such as 2024-13-01, a list as a key.
+        problem = " ".join(str(error).split())
+    except RecursionError:
+        problem = "it is nested too deeply"
+    raise ConfigError(f"{where}: not valid YAML: {problem}")
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a repeated key is an error, as YAML 1.2 says."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """Check a mapping as it is written, before ``<<`` merges keys of others."""
+        node: Any = super().compose_mapping_node(anchor)
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
+                problem = f"key {key!r} is repeated"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return node
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """The ``KEY=VALUE`` pairs of ``--set``, values as YAML. Raises ConfigError."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {pair}: write KEY=VALUE")
+        found[key] = parse_yaml(value, f"--set {pair}")
+    return found
 
 
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:
@@ -94,21 +143,120 @@ def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:
     """
     *parents, last = dotted.split(".")
     inner: Any = values
-    for depth, parent in enumerate(parents, start=1):
-        key: Any = _key(inner, parent, parents[: depth - 1])
+    for parent in parents:
+        key = _key(inner, parent, dotted)
         found = inner[key] if isinstance(inner, list) else inner.get(key)
-        inner[key] = copy(found) if isinstance(found, (dict, list)) else {}
+        inner[key] = copy(found) if isinstance(found, dict | list) else {}
         inner = inner[key]
-    inner[_key(inner, last, parents)] = value
+    inner[_key(inner, last, dotted)] = value
 
 
-def _key(inner: Any, name: str, above: list[str]) -> str | int:
-    """``name`` as a key of a mapping, or as a place in a list."""
+def _key(inner: Any, name: str, dotted: str) -> Any:
+    """``name`` as a key of a mapping or a place in a list."""
     if not isinstance(inner, list):
         return name
     if name.isdecimal() and int(name) < len(inner):
         return int(name)
-    raise ConfigError(
-        f"{'.'.join(above)!r} has {counted(len(inner), 'entry')}: give a number from 0 to "
-        f"{len(inner) - 1}, not {name!r}"
-    )
+    raise ConfigError(f"{dotted}: the list has {counted(len(inner), 'entry')}, counted from 0")
+
+
+def explain(
+    error: ValidationError,
+    model: type[BaseModel],
+    overrides: Collection[str],
+    flags: Mapping[str, str],
+) -> str:
+    """pydantic's findings in one line: each key or option, its value, and what it has to be."""
+    found: list[str] = []
+    wrong: dict[str, list[str]] = {}
+    for problem in error.errors(include_url=False):
+        keys = [str(key) for key in problem["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
+        dotted = ".".join(keys)
+        if problem["type"] == "missing":
+            flag = flags.get(dotted)
+            advice = f"give {flag} or the key in a config file" if flag else "add it"
+            found.append(f"{dotted} is missing: {advice}")
+        elif problem["type"] == "extra_forbidden":
+            found += _unknown(model, dotted, problem["input"])
+        else:
+            value = _shown(problem["input"])
+            flag = flags.get(dotted) if dotted in overrides else None
+            label = f"{flag} {value}" if flag else f"{dotted or 'config'}={value}"
+            wrong.setdefault(label.rstrip(" ="), []).append(_wanted(problem))
+    for label, reasons in wrong.items():
+        reason = " or ".join(dict.fromkeys(reasons)).replace(" or give ", " or ")
+        found.append(f"{label}: {reason}")
+    return "; ".join(found)
+
+
+def _wanted(problem: ErrorDetails) -> str:
+    kind = problem["type"]
+    wanted = _WANTED.get(kind) or _WANTED.get(kind.partition("_")[0])
+    if wanted is None:
+        return problem["msg"].removeprefix("Value error, ")
+    return f"give {wanted.format(**problem.get('ctx', {}))}"
+
+
+def _shown(value: object) -> str:
+    """A wrong value in short; nothing of a structure, or of what may hold a password."""
+    if isinstance(value, list | tuple | Mapping):
+        return ""
+    text = without_credentials(str(value))
+    if "@" in text:
+        return ""
+    return textwrap.shorten(text, 60, placeholder=" ...") or repr(value)
+
+
+def _unknown(model: type[BaseModel], dotted: str, value: object) -> Iterator[str]:
+    """A line for an unknown key, or for each key below it."""
+    keys = [f"{dotted}.{key}" for key in value] if isinstance(value, Mapping) else []
+    for key in keys or [dotted]:
+        yield f"unknown key {key}: {did_you_mean(key, _dotted_keys(model))}"
+
+
+def did_you_mean(key: str, known: Iterable[str]) -> str:
+    """The known keys that an unknown one may mean, else those of its section."""
+    known = [*known]
+    name = re.sub(r"\.\d+\b", "", key)  # without places in lists
+    section, _, last = name.rpartition(".")
+    if section not in known:
+        section = ""
+    beside = [one for one in known if one.rpartition(".")[0] == section]
+    meant = [one for one in known if one.rpartition(".")[2] == last]
+    meant = meant or difflib.get_close_matches(name, beside, n=1, cutoff=0.7)
+    if meant:
+        return f"did you mean {' or '.join(meant)}?"
+    names = ", ".join(one.rpartition(".")[2] for one in beside)
+    return f"known keys{section and f' of {section}'}: {names}"
+
+
+def _dotted_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Every key of a model and of those in it."""
+    for name, field in model.model_fields.items():
+        yield f"{above}{name}"
+        for inner in _models(field.annotation):
+            yield from _dotted_keys(inner, f"{above}{name}.")
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+class _EditorSchema(GenerateJsonSchema):
+    """Draft 7, which every editor reads, without titles that repeat the keys."""
+
+    schema_dialect = "http://json-schema.org/draft-07/schema#"
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No field has a title."""
+        return False
+
+
+def editor_schema(model: type[BaseModel], title: str) -> str:
+    """The JSON schema of a model: every key with its type, bounds, default and meaning."""
+    schema = model.model_json_schema(schema_generator=_EditorSchema)
+    content = {"$schema": _EditorSchema.schema_dialect, **schema, "title": title}
+    return json.dumps(content, indent=1) + "\n"

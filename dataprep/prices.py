@@ -8,9 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from dataprep.config_file import read_config
+from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
-from dataprep.examples import example_config
 from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
@@ -77,7 +76,7 @@ def read_prices(path: Path | None) -> Prices:
     Raises:
         ConfigError: no such file, or it is not such a file.
     """
-    chosen = path or example_config("prices.yaml")
+    chosen = path or EXAMPLES / "prices.yaml"
     prices = read_config(Prices, chosen, {})
     if not any(prices.s3.values()):
         raise ConfigError(f"{chosen}: no region under 's3' has a price")

@@ -1,8 +1,7 @@
-"""Implementations by name, this package's own and those of others: entry points.
+"""Implementations by name: this package's own and those of other packages, by entry points.
 
-A name of this package's own always means its own class: figures and files called by it mean the
-same everywhere, whatever else is installed. Two other packages with one name are refused when it
-is used, since nobody could say which of them is meant.
+A name of this package always means its own class, whatever else is installed, so that results with
+the same name are comparable.
 """
 
 from __future__ import annotations
@@ -19,34 +18,30 @@ from dataprep.errors import ConfigError, DataprepError
 Kind = TypeVar("Kind")
 
 OWN = "dataprep-iobench"
-"""The distribution that this package comes in."""
+"""The distribution of this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry(Generic[Kind]):
-    """Classes that are registered in an entry-point ``group``; ``noun`` is what one is called."""
+    """The classes in an entry-point ``group``; ``noun`` is what messages call one of them."""
 
     group: str
     noun: str
 
     def names(self) -> Sequence[str]:
         """Every name, sorted."""
-        return sorted(self._registered())
+        return sorted(self._entries())
 
     def has(self, name: str) -> bool:
-        """Whether anything is registered under it."""
-        if name not in self._registered():
-            _registered.cache_clear()  # it may have been installed since
-        return name in self._registered()
+        """Whether a class is registered under ``name``."""
+        return name in self._entries()
 
     def check(self, name: str) -> str:
         """``name`` itself.
 
         Raises:
-            ConfigError: none is registered under it, or two packages have one.
+            ConfigError: no class is registered under it, or two packages register one.
         """
-        if not self.has(name):
-            raise ConfigError(f"no {self.noun} {name!r}: use one of {', '.join(self.names())}")
         self._entry(name)
         return name
 
@@ -54,10 +49,9 @@ class Registry(Generic[Kind]):
         """The class of that name.
 
         Raises:
-            ConfigError: none is registered under it, two packages have one, or it cannot be
-                imported; the package and its entry point are named.
+            ConfigError: as ``check``, or it cannot be imported; names package and entry point.
         """
-        entry = self._entry(self.check(name))
+        entry = self._entry(name)
         try:
             return cast("type[Kind]", entry.load())
         except DataprepError:
@@ -69,44 +63,43 @@ class Registry(Generic[Kind]):
             raise ConfigError(f"{self.described(name)} cannot be loaded: {why}") from error
 
     def origin(self, name: str) -> str:
-        """The package that brings it, ``odd-loaders 1.0``; empty for one of this package's own."""
-        return _origin(self._entry(self.check(name)))
+        """The package that registers it, as in ``odd-loaders 1.0``; empty for this package."""
+        return _origin(self._entry(name))
 
     def described(self, name: str) -> str:
-        """``loader 'odd' of odd-loaders 1.0 (odd.loaders:Odd)``, for errors."""
+        """``loader 'odd' of odd-loaders 1.0 (odd.loaders:Odd)``, for messages."""
         entry = self._entry(name)
         of = f" of {_origin(entry)} ({entry.value})" if _origin(entry) else ""
         return f"{self.noun} {name!r}{of}"
 
     def passed_over(self, name: str) -> Sequence[str]:
-        """Packages whose entry under a name of this package's own is not used."""
-        entries = self._registered().get(name, ())
+        """Packages that register a name of this package; theirs is not used."""
+        entries = self._entries().get(name, ())
         others = [_origin(entry) for entry in entries if _origin(entry)]
         return others if len(others) < len(entries) else []
 
     def _entry(self, name: str) -> EntryPoint:
-        entries = self._registered()[name]
-        own = [entry for entry in entries if not _origin(entry)]
-        chosen = own or entries
-        if len(chosen) > 1 and not own:
+        entries = self._entries().get(name)
+        if entries is None:
+            raise ConfigError(f"no {self.noun} {name!r}: use one of {', '.join(self.names())}")
+        chosen = [entry for entry in entries if not _origin(entry)] or entries
+        if len(chosen) > 1:
             whose = " and ".join(f"{_origin(entry)} ({entry.value})" for entry in chosen)
             raise ConfigError(f"two packages have a {self.noun} {name!r}: {whose}: remove one")
         return chosen[0]
 
-    def _registered(self) -> Mapping[str, Sequence[EntryPoint]]:
+    def _entries(self) -> Mapping[str, Sequence[EntryPoint]]:
         return _registered(self.group, tuple(sys.path))
 
 
 def _origin(entry: EntryPoint) -> str:
     found = entry.dist
-    if found is None or found.name == OWN:
-        return ""
-    return f"{found.name} {found.version}"
+    return "" if found is None or found.name == OWN else f"{found.name} {found.version}"
 
 
 @lru_cache(maxsize=64)
 def _registered(group: str, path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
-    """Looked up once a ``path``: all that is installed there is read for it, 0.1 s and more."""
+    """Every entry by name. Reading them takes 0.1 s, so that it happens once for each ``path``."""
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=group):
         found.setdefault(entry.name, []).append(entry)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from dataprep.command_line import Commands, application, settings, start
+from dataprep.cli.program import Commands, application, start
 from dataprep.names import escape
 from iobench.commands import options
 from iobench.commands.cost import cost
@@ -19,15 +19,15 @@ from iobench.commands.scale import scale
 class IobenchCommands(Commands):
     """iobench's commands."""
 
-    program = "iobench"
-    interrupted = "interrupted"
-    interruptions: ClassVar = dict.fromkeys(
-        ("run", "ladder"), "interrupted: what was measured is kept, --resume goes on"
+    interrupted: ClassVar = dict.fromkeys(
+        ("run", "ladder"), ": what was measured is kept, --resume goes on"
     )
 
 
 app = application(
-    IobenchCommands, "Storage and loader throughput against what a training loop consumes."
+    "iobench",
+    "Storage and loader throughput against what a training loop consumes.",
+    IobenchCommands,
 )
 
 
@@ -46,6 +46,7 @@ def run(
     print_config: options.PrintConfig = False,
 ) -> None:
     """Run every trial of a config, save each, and write a report."""
+    from dataprep.config_file import parse_settings
     from dataprep.errors import ConfigError
     from iobench.commands.running import Asked, measured
     from iobench.config import load
@@ -53,7 +54,7 @@ def run(
 
     if (like is not None or as_json) and not (dry_run or print_config):
         raise ConfigError("--like and --json go with --dry-run")
-    loaded = load(config, settings(set_ or [], options.EXAMPLE))
+    loaded = load(config, parse_settings(set_ or []))
     done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
     if done is None:
         return
@@ -80,13 +81,14 @@ def ladder(
     From data on the device over copying, collating, augmenting and decoding to reading: what each
     part adds, with its interval. A question mark: it cannot be told from none.
     """
+    from dataprep.config_file import parse_settings
     from iobench.commands.climbing import climbing
     from iobench.commands.ladder_text import text
     from iobench.commands.running import Asked, measured
     from iobench.config import load
     from iobench.summary.verdict import sentence
 
-    loaded = climbing(load(config, settings(set_ or [], options.EXAMPLE)))
+    loaded = climbing(load(config, parse_settings(set_ or [])))
     done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
     if done is None:
         return
@@ -144,7 +146,7 @@ def export(
 @app.command()
 def schema() -> None:
     """Print the JSON schema of a config, for editors."""
-    from dataprep.config_schema import editor_schema
+    from dataprep.config_file import editor_schema
     from iobench.config import BenchConfig
 
     typer.echo(editor_schema(BenchConfig, "A benchmark config of iobench"), nl=False)
@@ -285,7 +287,7 @@ app.command()(scale)
 
 def main() -> None:
     """Run a command."""
-    start(app, IobenchCommands)
+    start(app)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dataprep.config import parse_share
 from dataprep.errors import ConfigError
-from dataprep.shares import parse_share
 from iobench.compare import Comparison, Saved, Trend, compare, trend
 from iobench.compare.exported import comparison_object, trend_object
 from iobench.compare.text import comparison_text, trend_text

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from dataprep.config_file import read_config
-from dataprep.examples import example_config
+from dataprep.config_file import EXAMPLES, read_config
 from iobench.data.settings import check_home
 
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -102,4 +101,4 @@ def read_limits(path: Path | None) -> Limits:
     Raises:
         ConfigError: no such file, or it is not such a file.
     """
-    return read_config(Limits, path or example_config("limits.yaml"), {})
+    return read_config(Limits, path or EXAMPLES / "limits.yaml", {})

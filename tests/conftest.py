@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dataprep.execution import DaskOptions
+from dataprep.config import DaskOptions
 from iobench.s3_server import MotoServer
 from tests.servers.radosgw import RadosGateway, missing
 
@@ -51,10 +51,8 @@ def _signals_as_they_were() -> Iterator[None]:
 def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small jobs need no worker processes, but in tests that are marked ``process``."""
     if request.node.get_closest_marker("process") is None:
-        workers = property(
-            lambda dask: bool(dask.scheduler or dask.cluster or dask.processes is True)
-        )
-        monkeypatch.setattr("dataprep.execution.DaskOptions.uses_workers", workers)
+        workers = property(_asks_for_workers)
+        monkeypatch.setattr("dataprep.config.DaskOptions.uses_workers", workers)
 
 
 def _asks_for_workers(options: DaskOptions) -> bool:

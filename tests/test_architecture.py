@@ -14,20 +14,17 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *("registry", "schema", "yaml_text"),
+        *("registry", "schema"),
         *("image", "formats", "labels", "versions", "manifest", "estimate"),
         "record_file",
-        *("shares", "execution"),
         *("stores", "samples", "snapshot"),
         *("sources", "labelling", "boxes"),
-        *("config_errors", "config_page", "config_schema", "config_file"),
-        *("config", "config_reference"),
-        *("examples", "prices", "plan"),
+        *("config_file", "config", "prices", "plan"),
         *("shard_buffer",),
         *("job", "forked"),
         *("assign", "dataset", "verification", "shard_records"),
         *("inspection", "adapters", "sample"),
-        *("standard_streams", "command_line", "commands", "cli", "__main__"),
+        *("cli", "__main__"),
     ),
     "iobench": (
         *("errors", "clock", "stats", "two_samples", "ladder", "several", "trial"),
@@ -38,7 +35,7 @@ ORDER = {
         *("samplers", "process_use", "machine_use", "sampled"),
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
-        *("probes", "loops", "limits", "planning", "config", "config_reference"),
+        *("probes", "loops", "limits", "planning", "config"),
         *("requests", "others", "plan", "result", "references", "forecast"),
         *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
@@ -59,8 +56,7 @@ ORDER = {
     ),
 }
 PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"schema", "yaml_text", "credentials", "manifest", "config_page", "config_schema"}
-PURE |= {"shares"}
+PURE |= {"schema", "credentials", "manifest"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

@@ -1,8 +1,8 @@
 """A whole job: plan, Dask, receipts, manifest; resume, parts, retries and progress."""
 
 from dataprep.job.finish import finalize
+from dataprep.job.report import PartSummary, Summary
 from dataprep.job.run import shard, shard_part
-from dataprep.job.summary import PartSummary, Summary
 from dataprep.plan import Part
 
 __all__ = ["Part", "PartSummary", "Summary", "finalize", "shard", "shard_part"]

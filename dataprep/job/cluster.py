@@ -28,9 +28,8 @@ from dataclasses import replace
 from multiprocessing import forkserver, process, resource_tracker, util
 from typing import Any, TypeAlias
 
-from dataprep.config import ShardConfig
+from dataprep.config import DaskOptions, SampleLimit, ShardConfig
 from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
-from dataprep.execution import DaskOptions, SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job.in_process import InProcess, OnResult, Tally, nothing
 from dataprep.job.isolate import isolated_outcomes

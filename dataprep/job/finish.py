@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
+from dataprep.config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
@@ -20,6 +21,7 @@ from dataprep.errors import (
 )
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
+from dataprep.job.report import Summary
 from dataprep.job.resume import (
     stored_job,
     stored_labels,
@@ -27,13 +29,11 @@ from dataprep.job.resume import (
     stored_plan,
     stored_shards,
 )
-from dataprep.job.summary import Summary
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, TableEntry
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
-from dataprep.shares import allowed_failures
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.versions import informing
 

@@ -11,7 +11,7 @@ from itertools import chain
 import psutil
 
 from dataprep import keys
-from dataprep.config import ShardConfig
+from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.estimate import (
@@ -39,7 +39,6 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Row
 from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
 from dataprep.prices import Prices, price_at, read_prices
-from dataprep.shares import allowed_failures
 from dataprep.sources import Located
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore

@@ -8,8 +8,8 @@ from functools import partial
 from itertools import chain
 
 from dataprep import shard_buffer
+from dataprep.config import DaskOptions, SampleLimit
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
-from dataprep.execution import DaskOptions, SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import (
     Outcome,

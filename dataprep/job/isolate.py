@@ -26,9 +26,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
+from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
-from dataprep.execution import SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import Outcome, Progress, Report, outcome_of, read_one
 from dataprep.names import escape

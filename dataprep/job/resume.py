@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dataprep import keys
-from dataprep.config import ShardConfig
+from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
@@ -41,7 +41,6 @@ from dataprep.names import escape, unescape
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
 from dataprep.schema import malformed_as, parse, typed
-from dataprep.shares import allowed_failures
 from dataprep.sources import Listing
 from dataprep.stores import ObjectInfo, Store
 from dataprep.versions import determining, other_resizer
@@ -333,11 +332,11 @@ def require_same(
                 found[-1] += " (if these files failed before, --retry-failed takes them in)"
         if found:
             left = len(found) - _MOST_SHOWN
-            more = f"; and {left} more" if left > 0 else ""
+            more = [f"and {left} more"] if left > 0 else []
+            lines = "".join(f"\n  {line}" for line in [*found[:_MOST_SHOWN], *more])
             raise OutputConflict(
-                f"{config.output} holds another job for split {split!r}: "
-                f"{'; '.join(found[:_MOST_SHOWN])}{more}. Take these back to resume it, use "
-                "another --output, or --overwrite to start anew"
+                f"{config.output} already holds split {split} with other settings:{lines}\n"
+                "Take these back to resume it, use another --output, or --overwrite to replace it"
             )
 
 

@@ -9,18 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from dataprep.config import ShardConfig
-from dataprep.job import progress
+from dataprep.config import ShardConfig, allowed_failures
 from dataprep.job.cluster import Engine, engine_of, require_reachable
 from dataprep.job.finish import finish, read_back, too_many
 from dataprep.job.prepare import Prepared, prepare
+from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.request import checked
 from dataprep.job.resume import stored_shards
-from dataprep.job.summary import PartSummary, Summary
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
 from dataprep.plan import Part, SplitPlan
-from dataprep.shares import allowed_failures
 
 
 def shard(
@@ -29,7 +27,7 @@ def shard(
     overwrite: bool = False,
     retry_failed: bool = False,
     takeover: bool = False,
-    display: progress.Display | None = None,
+    display: Display | None = None,
 ) -> tuple[Summary, ...]:
     """Shard a source as ``config`` says, or resume where an earlier run stopped.
 
@@ -48,16 +46,11 @@ def shard(
         TooManyFailures: more samples failed than ``config.max_failures``; no manifest.
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
-    display = display or progress.Silent()
-    return tuple(each_split(config, overwrite, retry_failed, takeover, display))
+    return tuple(each_split(config, overwrite, retry_failed, takeover, display or Display()))
 
 
 def each_split(
-    config: ShardConfig,
-    overwrite: bool,
-    retry_failed: bool,
-    takeover: bool,
-    display: progress.Display,
+    config: ShardConfig, overwrite: bool, retry_failed: bool, takeover: bool, display: Display
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
     require_reachable(checked(config).dask)
@@ -83,7 +76,7 @@ def shard_part(
     part: Part,
     *,
     takeover: bool = False,
-    display: progress.Display | None = None,
+    display: Display | None = None,
 ) -> tuple[PartSummary, ...]:
     """Make one part's shards of each split; ``finalize`` completes what all parts have made.
 
@@ -96,11 +89,11 @@ def shard_part(
         TooManyFailures: see above.
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
-    return tuple(each_part(config, part, takeover, display or progress.Silent()))
+    return tuple(each_part(config, part, takeover, display or Display()))
 
 
 def each_part(
-    config: ShardConfig, part: Part, takeover: bool, display: progress.Display
+    config: ShardConfig, part: Part, takeover: bool, display: Display
 ) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
     require_reachable(checked(config).dask)
@@ -120,9 +113,7 @@ def each_part(
             yield _run_part(prepared, split, part, engine, display)
 
 
-def _run_split(
-    prepared: Prepared, split: str, engine: Engine, display: progress.Display
-) -> Summary:
+def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display) -> Summary:
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     kept = stored_shards(store, job)
@@ -152,7 +143,7 @@ def _run_split(
 
 
 def _run_part(
-    prepared: Prepared, split: str, part: Part, engine: Engine, display: progress.Display
+    prepared: Prepared, split: str, part: Part, engine: Engine, display: Display
 ) -> PartSummary:
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
@@ -206,12 +197,11 @@ class _Work:
         rows = [self._plan.rows_of(shard) for shard in shards]
         return sum(int(part.stop) - int(part.start) for part in rows)
 
-    def do(self, engine: Engine, display: progress.Display) -> None:
+    def do(self, engine: Engine, display: Display) -> None:
         """Run the tasks; stop early where too many samples fail."""
         if not self.missing:
             return
         plan, config = self._plan, self.prepared.config
-        source_bytes = sum(int(plan.sizes[plan.rows_of(i)].sum()) for i in self.missing)
         refused = [
             (escape(name), reason)
             for name, status, reason in zip(plan.names, plan.statuses, plan.reasons, strict=True)
@@ -231,7 +221,7 @@ class _Work:
                 raise too_many(failed, allowed, config.max_failures, known, "stopped")
 
         total = self._width(self.shards)
-        start = partial(display.start, self.split, total, source_bytes, total - self.samples)
+        start = partial(display.start, self.split, total, total - self.samples)
         try:
             engine.run([partial(self._task, i) for i in self.missing], on_result, start)
         finally:

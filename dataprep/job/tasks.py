@@ -21,7 +21,7 @@ from typing import Any, cast
 from distributed import Semaphore, get_worker, secede
 from distributed.protocol.pickle import dumps, loads
 
-from dataprep.execution import SampleLimit
+from dataprep.config import SampleLimit
 from dataprep.image import ImagePolicy
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import (

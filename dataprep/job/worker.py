@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from dataprep import keys
 from dataprep.boxes import Annotated, BoxOptions, Shown, follow
+from dataprep.config import USUAL_LIMIT, SampleLimit
 from dataprep.errors import (
     ImageError,
     ImageTooLarge,
@@ -26,7 +27,6 @@ from dataprep.errors import (
     NotAnImage,
     SourceChanged,
 )
-from dataprep.execution import USUAL_LIMIT, SampleLimit
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.keys import MAX_SHARD_BYTES

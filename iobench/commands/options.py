@@ -35,4 +35,3 @@ Yes: TypeAlias = Annotated[
 PrintConfig: TypeAlias = Annotated[
     bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
 ]
-EXAMPLE = "data.images=5000"

@@ -96,7 +96,7 @@ def test_help_is_light(program: str, arguments: list[str]) -> None:
     """
     command = {"dataprep": "shard", "iobench": "run"}[program]
     arguments = [command if argument == "COMMAND" else argument for argument in arguments]
-    code = f"sys.argv = [{program!r}, *{arguments!r}]\nfrom {program}.cli import main\nmain()"
+    code = f"sys.argv = [{program!r}, *{arguments!r}]\nimport {program}.__main__"
     allowed = {"pydantic", "PIL"} if arguments == ["--version"] else {"pydantic"}
     assert loaded(code).isdisjoint({*HEAVY, "rich", "pygments", "markdown_it"} - allowed)
 

@@ -16,7 +16,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import ConfigError, DatasetError, RecordError
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
 from dataprep.formats.recordio import RecordIOWriter, pack_image_header

@@ -55,7 +55,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     [
         ("as_of: x\nsource: y\ns3: {}\n", "no region"),
         ("as_of: x\nsource: y\ns3: {a: {B: {put: 1}}}\n", "put"),
-        ("as_of: x\ns3: {a: {}}\n", "'source' is missing: add it$"),
+        ("as_of: x\ns3: {a: {}}\n", "source is missing: add it$"),
         ("[1]", "mapping"),
     ],
 )

@@ -30,17 +30,15 @@ def test_what_is_not() -> None:
 
 
 def test_what_is_installed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that comes onto the path, or into a folder of it, after the first look is found."""
-    folder = tmp_path / "later"
-    folder.mkdir()
-    assert "lmdb" not in FORMATS.names()
-    monkeypatch.syspath_prepend(str(folder))
-    assert "lmdb" not in FORMATS.names()
-    metadata = folder / "later-1.0.dist-info"
+    """A package that comes onto the path after the first look is found."""
+    assert not FORMATS.has("lmdb")
+    metadata = tmp_path / "later-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: later\nVersion: 1.0\n")
     entry = "dataprep.formats.tfrecord:TFRecordFormat"
     (metadata / "entry_points.txt").write_text(f"[dataprep.formats]\nlmdb = {entry}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert FORMATS.has("lmdb")
     assert FORMATS.load("lmdb") is TFRecordFormat
     monkeypatch.undo()
     assert "lmdb" not in FORMATS.names()

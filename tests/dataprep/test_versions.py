@@ -22,7 +22,7 @@ WITH_CYKOOZ = pytest.mark.skipif(
 WITHOUT = """
 import sys
 sys.modules["cykooz_resizer"] = None  # its import raises ImportError
-from dataprep.cli import main
+from dataprep.cli.main import main
 sys.argv[0] = "dataprep"
 main()
 """

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
+from dataprep.config import DaskOptions
 from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
-from dataprep.execution import DaskOptions
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.job.worker import Progress, ShardTask, make_shard

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dataprep.command_line import settings
+from dataprep.config_file import parse_settings
 from iobench.clock import VirtualClock
 from iobench.config import BenchConfig, dump, load
 from iobench.loops import loading, training
@@ -115,7 +115,7 @@ def overrides(line: str, command: str) -> dict[str, Any]:
     """The ``--set`` pairs of a printed command."""
     words = shlex.split(line)
     assert words[: len(command.split())] == command.split()
-    return settings([words[i + 1] for i, word in enumerate(words) if word == "--set"], "a=b")
+    return parse_settings(words[i + 1] for i, word in enumerate(words) if word == "--set")
 
 
 def advised(run: Path, file: Path) -> tuple[dict[str, Any], Sequence[str]]:

@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.formats import get_format
 from dataprep.formats.example import decode_example
 from tests import commandline

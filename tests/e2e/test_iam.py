@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.stores import StoreOptions, s3
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer

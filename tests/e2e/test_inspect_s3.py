@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 from iobench.faults import FaultProxy

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 import dataprep
 from dataprep import keys, stores
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import OutputConflict
 from dataprep.job import prepare
 from dataprep.job.forecast import forecast
-from dataprep.job.progress import Silent
+from dataprep.job.report import Display
 from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore
 from tests.commandline import files
@@ -67,7 +67,7 @@ def test_the_smaller_split_second(tree: Path, fewer: Path, tmp_path: Path) -> No
     shard(tree, output, "train")
     notes: list[str] = []
 
-    class Noted(Silent):
+    class Noted(Display):
         def note(self, line: str) -> None:
             notes.append(line)
 

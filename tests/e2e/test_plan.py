@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSPreparedRequest
 from botocore.httpsession import URLLib3Session
 from typer.testing import CliRunner
 
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.sample import SampleTree, draw_tree
 from dataprep.stores import ObjectInfo, StoreOptions
 from dataprep.stores.local import LocalStore

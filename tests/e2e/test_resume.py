@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.sample import SampleTree, draw_tree
 from tests import commandline
 from tests.commandline import JOB, Finished, Running, comparable, files, objects, wait_until

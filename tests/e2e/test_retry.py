@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from tests import commandline
 from tests.commandline import JOB, Finished, comparable, files, objects
 

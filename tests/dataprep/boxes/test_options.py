@@ -36,9 +36,9 @@ def test_the_place_is_no_content() -> None:
     ("key", "value", "message"),
     [
         ("boxes.least_visible", 1.5, "boxes.least_visible"),
-        ("boxes.sourse", "x", "unknown key 'boxes.sourse': did you mean 'source'"),
+        ("boxes.sourse", "x", "unknown key boxes.sourse: did you mean boxes.source"),
         ("boxes.source", " ", "must not be empty"),
-        ("boxes.columns.lable", "x", "did you mean 'label'"),
+        ("boxes.columns.lable", "x", "did you mean boxes.columns.label"),
     ],
 )
 def test_what_is_refused(key: str, value: object, message: str) -> None:

@@ -17,9 +17,9 @@ import pytest
 from distributed import LocalCluster
 from typer.testing import CliRunner
 
-from dataprep.cli import app
+from dataprep.cli.main import app
+from dataprep.config import DaskOptions
 from dataprep.errors import ConfigError, StoreUnreachable, TooManyFailures, WorkerLost
-from dataprep.execution import DaskOptions
 from dataprep.job import cluster as cluster_module
 from dataprep.job.cluster import Cluster, require_reachable
 from dataprep.job.in_process import InProcess

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dataprep.config import DaskOptions
 from dataprep.errors import (
     PermissionRefused,
     StoreError,
     StoreUnreachable,
     TooManyFailures,
 )
-from dataprep.execution import DaskOptions
 from dataprep.job.in_process import InProcess
 from dataprep.job.worker import Progress, ShardResult, ShardTask
 from dataprep.stores.local import LocalStore

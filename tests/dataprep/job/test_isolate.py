@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from dataprep.config import USUAL_LIMIT, SampleLimit
 from dataprep.errors import (
     CorruptImage,
     DecoderCrashed,
@@ -15,7 +16,6 @@ from dataprep.errors import (
     SampleLost,
     SourceChanged,
 )
-from dataprep.execution import USUAL_LIMIT, SampleLimit
 from dataprep.image import Converted, ImagePolicy
 from dataprep.job.isolate import Ending, ending_of, isolated_outcomes, verdict
 from dataprep.job.worker import Outcome, Progress, convert_items

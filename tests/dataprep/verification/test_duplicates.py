@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import ConfigError, DatasetError
 from dataprep.stores.memory import MemoryStore
 from dataprep.verification import leakage, verify

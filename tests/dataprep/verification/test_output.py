@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli import app
+from dataprep.cli.main import app
 from dataprep.errors import ManifestMissing
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore

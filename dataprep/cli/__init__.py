@@ -1,0 +1,1 @@
+"""The command line: options in, one call of the library, its answer in words or as JSON."""

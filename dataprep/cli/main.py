@@ -1,0 +1,41 @@
+"""The program ``dataprep``: its commands."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dataprep.cli.finalize import finalize
+from dataprep.cli.inspect import inspect
+from dataprep.cli.plan import plan
+from dataprep.cli.program import Commands, GroupedCommand, application, start
+from dataprep.cli.shard import shard
+from dataprep.cli.start import init, sample, schema
+from dataprep.cli.verify import verify
+
+
+class DataprepCommands(Commands):
+    """The commands of dataprep."""
+
+    interrupted: ClassVar = {"shard": "; run the same command again to resume"}
+
+    def version(self) -> str:
+        """The version, and the library that resizes here: outputs depend on both."""
+        from dataprep.versions import resizer
+
+        return f"{super().version()} (resizer: {resizer()})"
+
+
+app = application(
+    "dataprep", "Convert image collections to TFRecord and RecordIO shards.", DataprepCommands
+)
+for command in (plan, shard, finalize, verify, inspect, sample, init, schema):
+    app.command(cls=GroupedCommand)(command)
+
+
+def main() -> None:
+    """Run a command."""
+    start(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""``dataprep shard``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from dataprep.cli.options import ANSWER, RUNNING, Json, takes_job
+
+
+@takes_job
+def shard(
+    config: Any,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite/--resume",
+            help="Remove this split first and start again, or continue with it.",
+        ),
+    ] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed",
+            help="Make the shards again in which a photo failed.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = False,
+    takeover: Annotated[
+        bool,
+        typer.Option(
+            "--takeover",
+            help="Do not wait for another run of this output: take over.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="One machine's share, I from 0; then run finalize.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
+    print_config: Annotated[
+        bool,
+        typer.Option(
+            "--print-config", help="Print the whole config as YAML.", rich_help_panel=ANSWER
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Convert images to shards; run again to resume."""
+    from dataprep.cli.output import Terminal, show_splits
+    from dataprep.config import dump
+    from dataprep.errors import ConfigError
+    from dataprep.job.run import each_part, each_split
+    from dataprep.plan import Part
+
+    if print_config:
+        typer.echo(dump(config), nl=False)
+        return
+    if overwrite and retry_failed:
+        raise ConfigError("--overwrite and --retry-failed exclude each other: give one")
+    if part is None:
+        show_splits(each_split(config, overwrite, retry_failed, takeover, Terminal()), as_json)
+        return
+    if overwrite:
+        raise ConfigError(
+            "--part and --overwrite exclude each other, since parts would remove each other's "
+            "shards: use another --output"
+        )
+    if retry_failed:
+        raise ConfigError(
+            "--part and --retry-failed exclude each other: run --retry-failed once without --part"
+        )
+    show_splits(each_part(config, Part.parse(part), takeover, Terminal()), as_json)

@@ -1,0 +1,61 @@
+"""``dataprep sample``, ``init`` and ``schema``: something to start with."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def sample(
+    dest: Annotated[Path, typer.Argument(metavar="DEST", help="A new or empty folder.")],
+    images: Annotated[int, typer.Option(metavar="N", help="Number of photos.")] = 200,
+    classes: Annotated[int, typer.Option(metavar="N", help="Number of class folders.")] = 10,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same files.")] = 0,
+    defects: Annotated[
+        bool, typer.Option("--defects", help="Add one photo with each quirk, and broken files.")
+    ] = False,
+    layout: Annotated[
+        Literal["imagefolder", "ilsvrc"],
+        typer.Option(help="Class folders, or ILSVRC2012's tars and devkit as downloaded."),
+    ] = "imagefolder",
+) -> None:
+    """Generate test photos."""
+    from dataprep.cli.output import show
+    from dataprep.names import escape
+    from dataprep.sample import draw_ilsvrc, draw_tree
+
+    draw = draw_ilsvrc if layout == "ilsvrc" else draw_tree
+    tree = draw(dest, images=images, classes=classes, seed=seed, defects=defects)
+    size = f"{tree.bytes / 1e6:,.1f} MB"
+    show(f"{tree.images:,} photos in {tree.classes:,} classes, {size} -> {tree.root}")
+    for name, defect in tree.defects.items():
+        show(f"  {escape(name)}: {defect.what} ({defect.expected})")
+
+
+def init(
+    dest: Annotated[
+        Path, typer.Argument(metavar="DEST", help="Where the folder 'configs' goes.")
+    ] = Path(),
+) -> None:
+    """Copy the example configs."""
+    from dataprep.cli.output import show
+    from dataprep.config_file import EXAMPLES
+    from dataprep.errors import ConfigError
+
+    folder = dest / "configs"
+    if folder.exists():
+        raise ConfigError(f"{folder} exists already: choose another place or remove it")
+    shutil.copytree(EXAMPLES, folder)
+    for path in sorted(folder.rglob("*.*")):
+        show(str(path))
+
+
+def schema() -> None:
+    """Print the JSON schema of a config, for editors."""
+    from dataprep.config import ShardConfig
+    from dataprep.config_file import editor_schema
+
+    typer.echo(editor_schema(ShardConfig, "A sharding config of dataprep"), nl=False)

@@ -1,0 +1,67 @@
+"""``dataprep verify``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSettings, store_options
+
+
+def verify(
+    output: Output,
+    split: OneSplit = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Read sizes, checksums and receipts, but no shard.")
+    ] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPLIT",
+            help="Report samples that are in SPLIT too; reads shards only with --quick or --deep.",
+        ),
+    ] = None,
+    fail_on_leakage: Annotated[
+        bool, typer.Option("--fail-on-leakage", help="Exit with 1 if --against finds any.")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Worker processes. (default: one per CPU)"),
+    ] = None,
+    endpoint_url: EndpointUrl = None,
+    set_: StoreSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Re-read shards and report faults."""
+    from dataprep.cli.output import show
+    from dataprep.config import DaskOptions
+    from dataprep.errors import ConfigError
+    from dataprep.verification import Depth, Verification, leakage
+    from dataprep.verification import verify as run
+
+    if quick and deep:
+        raise ConfigError("--quick and --deep exclude each other: give one")
+    if fail_on_leakage and not against:
+        raise ConfigError("--fail-on-leakage needs --against SPLIT")
+    options = store_options(endpoint_url, set_)
+    leaks = leakage(output, split, against, options=options) if against else ()
+    reports: tuple[Verification, ...] = ()
+    if quick or deep or not against:
+        depth: Depth = "quick" if quick else "deep" if deep else "full"
+        workers = workers or DaskOptions().worker_count
+        reports = run(output, split, depth=depth, workers=workers, options=options)
+    if as_json:
+        content = {"splits": [one.as_dict() for one in reports]}
+        if against:
+            content["leakage"] = [leak.as_dict() for leak in leaks]
+        show(json.dumps(content))
+    else:
+        for one in (*reports, *leaks):
+            show(str(one))
+    if not all(one.ok for one in reports) or (
+        fail_on_leakage and any(leak.groups for leak in leaks)
+    ):
+        raise typer.Exit(1)

@@ -1,0 +1,162 @@
+"""Write the pages of all config keys and the schemas for editors: ``python docs/config_pages.py``.
+
+Types, bounds and defaults come from the JSON schema of the models, meanings from the docstrings of
+their fields.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from dataprep.config import ShardConfig
+from dataprep.config_file import editor_schema
+from dataprep.counted import size_words
+from iobench.config import BenchConfig
+
+ROOT = Path(__file__).parents[1]
+_SHARD = """\
+# Keys of a sharding config
+
+`source` and `output` are required, everything else has a default. A key stands in a YAML file, or
+is given as an option (`dataprep shard --help`) or by `--set`, as in `--set image.quality=90`. An
+unknown key is an error that names the nearest known one. `dataprep shard --print-config` prints a
+config with all its defaults.
+"""
+_BENCH = """\
+# Keys of a benchmark config
+
+Parts that are left out are not measured. A key that takes several values takes one of them or a
+list. Sizes are written as `64MiB`, `8MB` or bytes. `--set` overrides a key, as in
+`--set data.images=5000`, and in lists by number: `--set training.0.steps=50`.
+`iobench run CONFIG --print-config` prints a config with all its defaults.
+
+Editors complete and check these keys by their JSON schema, `configs/bench/schema.json`, which
+`iobench schema` prints, and `dataprep schema` for sharding. The first line of each example names
+it, as a file beside it:
+
+    # yaml-language-server: $schema=schema.json
+
+`dataprep init` copies both. Elsewhere write the schema's path, or put a copy beside your config
+(`iobench schema > schema.json`): YAML's language server looks from the file that is open, and some
+versions of it do not follow `..`. Loaders, consumers and clients are not listed there, since other
+packages may bring them.
+"""
+_MADE_BY = "\nThis page is made by `python docs/config_pages.py`.\n"
+
+
+def files() -> dict[Path, str]:
+    """Path to content of every generated file."""
+    return {
+        ROOT / "docs/shard-config.md": page(_SHARD, ShardConfig, "The job"),
+        ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run"),
+        ROOT / "configs/shard/schema.json": editor_schema(
+            ShardConfig, "A sharding config of dataprep"
+        ),
+        ROOT / "configs/bench/schema.json": editor_schema(
+            BenchConfig, "A benchmark config of iobench"
+        ),
+    }
+
+
+def page(head: str, model: type[BaseModel], title: str) -> str:
+    """A table of keys for the model and for each model in it, as Markdown."""
+    schema = model.model_json_schema()
+    models = {model.__name__: schema, **schema["$defs"]}
+    places: dict[str, list[str]] = {}
+    _find(models, model.__name__, "", places)
+    lines = [head + _MADE_BY]
+    for name, found in places.items():
+        lines += [f"## {', '.join(found).strip() or title}\n", *_table(models[name])]
+    return "\n".join(lines)
+
+
+def _find(models: Any, name: str, place: str, places: dict[str, list[str]]) -> None:
+    """Collect the dotted places at which each model is used."""
+    places.setdefault(name, []).append(place)
+    for key, schema in models[name]["properties"].items():
+        for inner in re.findall(r"#/\$defs/(\w+)", json.dumps(schema)):
+            _find(models, inner, f"{place}.{key}".lstrip("."), places)
+
+
+def _table(model: Any) -> Iterator[str]:
+    yield "| key | takes | default | meaning |"
+    yield "| --- | --- | --- | --- |"
+    for key, schema in model["properties"].items():
+        default = "required" if key in model.get("required", ()) else _default(key, schema)
+        meaning = " ".join(schema["description"].replace("``", "`").split())
+        yield f"| `{key}` | {_takes(key, schema)} | {default} | {meaning} |"
+    yield ""
+
+
+def _takes(key: str, schema: Any) -> str:
+    if "anyOf" in schema:
+        return _one_of(key, schema["anyOf"])
+    if "$ref" in schema:
+        return "keys, see below"
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type")
+    if kind == "array":
+        return _list(key, schema)
+    if kind == "object":
+        values = schema["additionalProperties"]
+        return f"names, each with {_takes(key, values if isinstance(values, dict) else {})}"
+    if _is_size(key):
+        return "a size"
+    known = {"boolean": "`true`, `false`", "string": "text", None: "anything"}
+    return known.get(kind) or _number(schema)
+
+
+def _one_of(key: str, schemas: list[Any]) -> str:
+    """The kinds of value; a list alone where it or one entry of it is taken."""
+    kinds = [one for one in schemas if one.get("type") != "null"]
+    lists = [one for one in kinds if one.get("items") in kinds]
+    return " or ".join(dict.fromkeys(_takes(key, one) for one in lists or kinds))
+
+
+def _list(key: str, schema: Any) -> str:
+    if "prefixItems" in schema:
+        kinds = [_takes(key, one) for one in schema["prefixItems"]]
+        return f"{len(kinds)} of: {kinds[0]}" if len(set(kinds)) == 1 else " and ".join(kinds)
+    inner = schema["items"]
+    return "a list of keys, see below" if "$ref" in inner else f"several: {_takes(key, inner)}"
+
+
+def _number(schema: Any) -> str:
+    what = "a whole number" if schema["type"] == "integer" else "a number"
+    above, low = schema.get("exclusiveMinimum"), schema.get("minimum", -1e9)
+    high = schema.get("maximum", 1e9)
+    if above is not None:
+        return f"{what} above {above:,}"
+    if low < -1e6:  # a bound that only keeps nonsense out
+        return what
+    return f"{what}, {low:,} to {high:,}" if high <= 1e6 else f"{what} from {low:,} on"
+
+
+def _default(key: str, schema: Any) -> str:
+    value = schema.get("default")
+    shown = []
+    for one in value if isinstance(value, list) else [value]:
+        if one in (None, "") or isinstance(one, dict):
+            continue
+        if _is_size(key):
+            one = size_words(int(one)).replace(" ", "")
+        shown.append(f"`{one if isinstance(one, str) else json.dumps(one)}`")
+    return ", ".join(shown)
+
+
+def _is_size(key: str) -> bool:
+    return key.endswith("_bytes") or key in ("shard_size", "memory_limit")
+
+
+if __name__ == "__main__":
+    for path, content in files().items():
+        path.write_text(content)
+        sys.stdout.write(f"{path}\n")

@@ -1,0 +1,184 @@
+"""Every config key has its line in the documentation, and its place in the schema for editors."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from dataprep.config import ShardConfig
+from iobench.config import BenchConfig, dump
+from tests.commandline import iobench
+from tests.json_schema import problems
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = ROOT / "configs"
+EXAMPLES = sorted(CONFIGS.glob("*/*.yaml"))
+
+
+def script() -> Any:
+    """The module that writes the pages."""
+    found = importlib.util.spec_from_file_location("config_pages", ROOT / "docs/config_pages.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+PAGES = script()
+
+
+@pytest.mark.parametrize("path", PAGES.files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_files_are_what_the_models_say(path: Path) -> None:
+    """Otherwise run ``python docs/config_pages.py``."""
+    assert path.read_text() == PAGES.files()[path]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("shard-config.md", ShardConfig), ("benchmark-config.md", BenchConfig)]
+)
+def test_every_key_is_there_once(name: str, model: type[BaseModel]) -> None:
+    """With what it takes and what it means."""
+    schema = model.model_json_schema()
+    models = [schema, *(one for one in schema["$defs"].values() if "properties" in one)]
+    keys = [key for one in models for key in one["properties"]]
+    page = (ROOT / "docs" / name).read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| .* \| (.+) \|$", page, re.M)
+    assert sorted(key for key, _, _ in rows) == sorted(keys)
+    assert all(takes.strip() and meaning.strip() for _, takes, meaning in rows)
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    deep: int = 3
+    """Below the
+    surface."""
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    name: str
+    """Its name."""
+    share: int | str = "1%"
+    """Of failures."""
+    kind: Literal["a", "b"] | None = None
+    """Which."""
+    pair: tuple[int, int] | None = None
+    """Two."""
+    counts: tuple[Annotated[int, Field(ge=1, le=9)], ...] = (1, 2)
+    """Many."""
+    one_or_more: int | tuple[int, ...] = 1
+    """Some."""
+    offsets: dict[str, int] = {}
+    """By name."""
+    anything: dict[str, Any] = {}
+    """At all."""
+    block_bytes: int = 2**20
+    """Of a block."""
+    flag: bool = True
+    """Or not."""
+    seconds: Annotated[float, Field(gt=0)] = 2.0
+    """Long."""
+    inner: Inner = Inner()
+    """More."""
+    again: Inner | None = None
+    """The same."""
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `name` | text | required | Its name. |",
+        "| `share` | a whole number or text | `1%` | Of failures. |",
+        "| `kind` | `a`, `b` |  | Which. |",
+        "| `pair` | 2 of: a whole number |  | Two. |",
+        "| `counts` | several: a whole number, 1 to 9 | `1`, `2` | Many. |",
+        "| `one_or_more` | several: a whole number | `1` | Some. |",
+        "| `offsets` | names, each with a whole number |  | By name. |",
+        "| `anything` | names, each with anything |  | At all. |",
+        "| `block_bytes` | a size | `1MiB` | Of a block. |",
+        "| `flag` | `true`, `false` | `true` | Or not. |",
+        "| `seconds` | a number above 0 | `2.0` | Long. |",
+        "| `inner` | keys, see below |  | More. |",
+        "## inner, again",
+        "| `deep` | a whole number | `3` | Below the surface. |",
+    ],
+)
+def test_rows(row: str) -> None:
+    """Each key says what it takes, its default and its meaning, in one line."""
+    assert row in PAGES.page("# Keys\n", Outer, "All").splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.smoke
+def test_iobench_prints_its_schema() -> None:
+    """It is the one beside the examples."""
+    assert iobench("schema").out == (CONFIGS / "bench/schema.json").read_text()
+
+
+def schema_of(path: Path) -> dict[str, Any]:
+    """The schema beside an example."""
+    found: dict[str, Any] = json.loads((path.parent / "schema.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_examples_name_their_schema_and_keep_to_it(path: Path) -> None:
+    """The first line is for editors; it finds the file wherever both are copied to."""
+    text = path.read_text()
+    assert text.splitlines()[0] == "# yaml-language-server: $schema=schema.json"
+    schema = schema_of(path)
+    assert problems(yaml.safe_load(text), schema, schema) == []
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGS / "bench").glob("*.yaml")), ids=lambda p: p.stem)
+def test_a_printed_config_keeps_to_it_too(path: Path) -> None:
+    """With all its defaults."""
+    schema = schema_of(path)
+    config = BenchConfig.model_validate(yaml.safe_load(path.read_text()))
+    assert problems(yaml.safe_load(dump(config)), schema, schema) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"repaets": 3}, "unknown key repaets"),
+        ({"repeats": 0}, "too small"),
+        ({"repeats": "three"}, "is no integer"),
+        ({"disk": {"operations": "erase"}}, "is none of"),
+        ({"disk": {"operations": ["read", "erase"]}}, "config.disk.operations"),
+        ({"disk": {"file_bytes": "much"}}, "does not match"),
+        ({"loaders": [{"workers": 2}]}, "loader is missing"),
+        ({"limits": {"stores": {"": 100}}}, "is no name of 1 to 64 characters"),
+    ],
+)
+def test_editors_underline_what_is_wrong(values: dict[str, Any], word: str) -> None:
+    """Unknown keys, values out of range, words that are none."""
+    schema = schema_of(CONFIGS / "bench" / "smoke.yaml")
+    assert word in " ".join(problems(values, schema, schema))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"loaders": [{"loader": "raw"}]},
+        {"loaders": [{"loader": ["raw", "null"], "workers": [1, 2]}]},
+        {"loaders": [{"loader": None}]},
+        {"training": [{"consumer": None, "loader": "mine-own"}]},
+        {"disk": {"file_bytes": "64MiB", "block_bytes": 4096}},
+        {"disk": {"file_bytes": 4096, "block_bytes": ["4KiB", "1MB"]}},
+    ],
+)
+def test_editors_underline_nothing_else(values: dict[str, Any]) -> None:
+    """One value or several, sizes in words or bytes, loaders of other packages."""
+    schema = schema_of(CONFIGS / "bench" / "smoke.yaml")
+    assert problems(values, schema, schema) == []
