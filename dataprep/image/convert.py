@@ -157,8 +157,9 @@ def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
     notes = name_notes(name, "JPEG", policy)
     try:
         header = jpeg.read_header(data)
-    except jpeg.UnreadHeader:
-        return _from_unusual_jpeg(data, notes, policy)
+    except jpeg.UnreadHeader:  # Pillow decodes more samplings, but does not report lost pixels
+        notes = (*notes, "subsampling_converted")
+        return _from_pillow(data, open_image(data, policy), notes, policy)
     require_size(header.width, header.height, policy)
     if header.several_scans:
         jpeg.require_few_scans(data, header)
@@ -212,15 +213,6 @@ def _from_four_colours(
     _, found = jpeg.decode(data, header, "CMYK", keep_truncated=policy.truncated == "keep")
     whole = data + jpeg.EOI if "truncated_kept" in found else data
     return _from_pillow(data, open_image(whole, policy), (*notes, *found), policy)
-
-
-def _from_unusual_jpeg(data: bytes, notes: tuple[Note, ...], policy: ImagePolicy) -> Converted:
-    """Pillow decodes samplings that TurboJPEG does not take, without a word of lost pixels."""
-    opened = open_image(data, policy)
-    bits = 8 * (len(data) - data.find(jpeg.SCAN))
-    if 64 * bits < opened.source.width * opened.source.height:  # a block of 8 x 8 takes one
-        raise CorruptImage("corrupt JPEG: too few bytes for as many pixels")
-    return _from_pillow(data, opened, (*notes, "subsampling_converted"), policy)
 
 
 def _from_pillow(

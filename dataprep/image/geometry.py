@@ -94,9 +94,18 @@ def describe(
     """Compute how ``policy`` turns, scales and crops an image with this header."""
     applied = orientation if always_turned or policy.orientation == "apply" else 1
     shown = (height, width) if applied >= 5 else (width, height)
-    geometry = plan_geometry(*shown, policy)
-    stored = (container, width, height, colorspace, orientation, profile, notes, subsampling)
-    return Source(*stored, applied, geometry)
+    return Source(
+        container=container,
+        width=width,
+        height=height,
+        colorspace=colorspace,
+        orientation=orientation,
+        profile=profile,
+        notes=notes,
+        subsampling=subsampling,
+        applied=applied,
+        geometry=plan_geometry(*shown, policy),
+    )
 
 
 def require_size(width: int, height: int, policy: ImagePolicy) -> None:

@@ -21,7 +21,7 @@ from dataprep.image.policy import Note
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
-SCAN = b"\xff\xda\0"  # a scan's marker, and the high byte of its length
+_SCAN = b"\xff\xda\0"  # a scan's marker, and the high byte of its length
 _SOS = 0xDA
 _APP1, _APP2 = 0xE1, 0xE2
 _METADATA = frozenset({_APP1, _APP2})
@@ -198,7 +198,7 @@ def require_few_scans(data: bytes, header: JpegHeader) -> None:
         ImageTooLarge: so many that a small file would take minutes or hours.
     """
     most = max(_FEW_SCANS, _MOST_SCANNED_PIXELS // (header.width * header.height))
-    if 1 + data.count(SCAN, header.scan_offset) > most:
+    if 1 + data.count(_SCAN, header.scan_offset) > most:
         raise ImageTooLarge(
             f"more than {most} scans of {header.width} x {header.height} pixels: no encoder writes "
             "as many"

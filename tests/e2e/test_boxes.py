@@ -216,7 +216,10 @@ def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_p
         (("--boxes", "nowhere"), "no boxes at 'nowhere'"),
         (("--layout", "tfds"), "boxes would be lost: no format of this job keeps them"),
         (("--set", "boxes.key=path"), "no image has boxes at"),
-        (("--layout", "imagnet"), "layout: no layout 'imagnet': did you mean 'imagenet'?"),
+        (
+            ("--layout", "imagnet"),
+            "--layout imagnet: no layout 'imagnet': did you mean 'imagenet'?",
+        ),
         (("--set", "layout={x: encodet}"), "did you mean 'encoded'?"),
     ],
 )

@@ -98,7 +98,7 @@ class DiskSettings(BaseModel):
     layout_data: AnyNumber[Annotated[str, AfterValidator(check_name)]] = ()
     """Names of data, such as `shards@disk`, `files@disk`."""
 
-    layout_cache: Several[Literal["cold", "warm"]] = ("cold", "warm")
+    layout_cache: Several[Literal["warm", "cold"]] = ("cold", "warm")
     """How these reads meet the page cache."""
 
     layout_parallelism: Several[Parallelism] = (1, 8)

@@ -205,15 +205,6 @@ def test_orientation_is_a_plain_number(kind: str, orientation: int) -> None:
     assert opened(buffer.getvalue()).source.orientation == orientation
 
 
-def test_an_orientation_of_another_type() -> None:
-    """An orientation written as a RATIONAL comes out as an int, ready for JSON."""
-    tiff = b"MM\0*" + struct.pack(">IHHHIII", 8, 1, 0x0112, 5, 1, 26, 0) + struct.pack(">II", 6, 1)
-    buffer = io.BytesIO()
-    Image.fromarray(IMAGE).save(buffer, "PNG", exif=b"Exif\0\0" + tiff)
-    found = opened(buffer.getvalue())
-    assert (found.source.orientation, type(found.source.orientation)) == (6, int)
-
-
 @pytest.mark.parametrize(
     "data", [b"text, no image\n", b"%PDF-1.7", b"\0" * 64, b"%!PS-Adobe-3.0 EPSF-3.0\n"]
 )
@@ -308,12 +299,6 @@ def test_tiffs_that_cannot_be_read(data: bytes) -> None:
     """The error names what else begins as a TIFF does."""
     with pytest.raises(CorruptImage, match="raw files of cameras, such as NEF"):
         opened(data)
-
-
-def test_signed_tiffs_are_unsupported() -> None:
-    """Nothing says which of signed samples is black."""
-    with pytest.raises(UnsupportedImage, match="signed samples"):
-        opened(tiff(SIXTEEN, 16, 1, form=2))
 
 
 DEEP = IMAGE.astype(np.uint16) * 257

@@ -79,12 +79,6 @@ def test_jpegs_of_the_right_size_pass_through(data: bytes, colorspace: str, chec
         assert "icc_dropped" not in found.notes
 
 
-def test_smaller_images_pass_through_with_a_note() -> None:
-    """A JPEG under the size asked for is not upscaled but stored as it is, and noted."""
-    found = convert(PLAIN, ImagePolicy(size=256))
-    assert (found.data, found.notes) == (PLAIN, ("smaller_than_target",))
-
-
 @pytest.mark.parametrize("mode", get_args(Mode))
 @pytest.mark.parametrize("upscale", [False, True])
 @pytest.mark.parametrize("size", [64, 140, 200])

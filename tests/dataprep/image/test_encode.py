@@ -1,4 +1,4 @@
-"""What is encoded: the settings of each encoding, its limits, and that bytes repeat."""
+"""The settings of each encoding, and its largest sides."""
 
 from __future__ import annotations
 
@@ -113,14 +113,3 @@ def test_the_largest_sides(encoding: str, most: int, wide: bool) -> None:
     """What geometry lets pass is encoded."""
     pixels = np.zeros((1, most, 3) if wide else (most, 1, 3), np.uint8)
     assert max(shown(encoded(pixels, encoding=encoding)).size) == most
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [{"progressive": True}, {"optimize": True}, {"encoding": "png"}, {"encoding": "webp"}],
-)
-def test_the_same_bytes_again(keys: dict[str, Any]) -> None:
-    """The same pixels give the same bytes, whatever was encoded between."""
-    first = encoded(PHOTO, **keys)
-    encoded(NOISE, **keys)
-    assert encoded(PHOTO, **keys) == first

@@ -17,7 +17,7 @@ from PIL import Image
 from dataprep.errors import CorruptImage, ImageError, ImageTooLarge, UnsupportedImage
 from dataprep.image import Converted, ImagePolicy, check, convert
 from dataprep.image.geometry import Pixels
-from dataprep.image.jpeg import read_header, require_few_scans
+from dataprep.image.jpeg import read_header
 from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
 from tests.dataprep.image import odd_jpegs
@@ -296,16 +296,6 @@ def test_scans_by_the_thousand_are_refused_before_they_are_decoded(
         convert(odd_jpegs.repeated(large, 70))
 
 
-def test_large_images_may_have_fewer_scans() -> None:
-    """At 9,000 x 9,000 pixels, 24 scans are allowed, which is more than libjpeg writes."""
-    data = enc.pillow(IMAGE, "JPEG", "L", progressive=True)
-    header = read_header(data)._replace(width=9_000, height=9_000)
-    count = data.count(b"\xff\xda")
-    require_few_scans(odd_jpegs.repeated(data, 24 - count), header)
-    with pytest.raises(ImageTooLarge, match="more than 24 scans of 9000 x 9000"):
-        require_few_scans(odd_jpegs.repeated(data, 25 - count), header)
-
-
 UNUSUAL = odd_jpegs.unusual(draw_image(5, 160, 128, detail=0.3))
 SHARP = {"quality": 100, "subsampling": "444"}
 
@@ -330,10 +320,3 @@ def test_unusual_samplings_that_end_early(share: float) -> None:
     kept = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
     assert kept.notes == ("subsampling_converted", "truncated_kept")
     assert np.abs(shown(kept.data)[:32].astype(int) - shown(UNUSUAL)[:32]).max() < 9
-
-
-def test_a_header_without_pixels_is_no_image() -> None:
-    """Of unusual sampling Pillow shows grey where there are no pixels: that is corrupt."""
-    scan = UNUSUAL.index(b"\xff\xda") + 14
-    with pytest.raises(CorruptImage, match="too few bytes for as many pixels"):
-        convert(UNUSUAL[:scan] + b"\xff\xd9")
