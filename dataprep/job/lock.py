@@ -22,6 +22,9 @@ from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
+from pydantic import StrictBool, StrictInt
+from pydantic_core import from_json
+
 from dataprep import keys
 from dataprep.errors import (
     DataprepError,
@@ -60,10 +63,10 @@ class _Owner:
     said: str
     token: str
     machine: str
-    process: int
+    process: StrictInt
     started: str
-    renewals: int = 0
-    released: bool = False
+    renewals: StrictInt = 0
+    released: StrictBool = False
 
     def encoded(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -260,7 +263,7 @@ def _look(store: KeepsLocks, key: str) -> tuple[str, str, float]:
 def _decoded(data: bytes) -> _Owner | None:
     """None for what no version of this has written."""
     try:
-        return typed(_Owner, json.loads(data))
+        return typed(_Owner, from_json(data))
     except MISSHAPEN:
         return None
 
