@@ -14,14 +14,13 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
-from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
 from dataprep.execution import DaskOptions, Hung, PlanOptions, SampleLimit
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
-from dataprep.labelling.options import LabelOptions
+from dataprep.labels.options import BoxOptions, LabelOptions
 from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions

@@ -24,11 +24,12 @@ ORDER = {
             "arrow_columns",
         ),
         "tar_members",
-        *("image", "formats", "augment", "labels", "plan", "estimate", "versions", "receipt"),
+        *("image", "formats", "augment", "plan", "estimate", "versions", "receipt"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "stored_table", "pinned"),
-        *("sources", "labelling", "boxes"),
+        "labels",
+        "sources",
         *("config_errors", "config_page", "config_schema", "config_file"),
         *("config", "config_reference"),
         *("examples", "prices"),
@@ -67,7 +68,7 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted"}
 PURE |= {"json_types", "yaml_text"}
 PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
@@ -26,21 +25,21 @@ from dataprep.forecast import (
     reader_warning,
     working_s,
 )
-from dataprep.job.box_plans import find_boxes
 from dataprep.job.calibration import calibrate
 from dataprep.job.charges import cost_of, requests_of
 from dataprep.job.claims import stored_splits
 from dataprep.job.engine import uses_workers
 from dataprep.job.in_process import InProcess
+from dataprep.job.planning import boxes_for
 from dataprep.job.plans import label_offsets, make_plans, sample_rows
 from dataprep.job.remarks import lack_of_space, oddities
-from dataprep.job.request import Request, checked, requested
-from dataprep.job.shared_labels import label_space_for
+from dataprep.job.request import Request, checked, label_space_for, requested
 from dataprep.job.split_plan import SplitPlan
 from dataprep.job.trial import timed_trial
 from dataprep.job.worker import Outcome as SampleOutcome
 from dataprep.job.worker import Progress
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import BoxColumns
 from dataprep.names import escape
 from dataprep.prices import read_prices
 from dataprep.shares import allowed_failures
@@ -75,7 +74,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     listing_s = time.perf_counter() - begun_s
     label_space, there = _looked_at(request, remarks)
     begun_s = time.perf_counter()
-    boxes = find_boxes(config, request.listing, label_space, note or _silent)
+    boxes = boxes_for(request, label_space, note or _silent)
     boxes_s = time.perf_counter() - begun_s
     trial = timed_trial(request, label_space, boxes)
     begun_s = time.perf_counter()

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep import estimate, plan
-from dataprep.boxes import BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError
 from dataprep.formats import get_format
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import BoxColumns
 from dataprep.sources import Listing
 
 VALIDATION = "validation"

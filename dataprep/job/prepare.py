@@ -21,9 +21,8 @@ from dataprep.job.parts import Part
 from dataprep.job.planning import planned
 from dataprep.job.remarks import bytes_to_write, lack_of_space
 from dataprep.job.removal import note_removal, remove_split, splits_to_remove
-from dataprep.job.request import Request, requested
+from dataprep.job.request import Request, label_space_for, requested
 from dataprep.job.retry import forget, located, require_limit, retries
-from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.split_plan import SplitPlan
 from dataprep.job.stored import (
     lost_plans,
@@ -128,7 +127,7 @@ def _found(
     require_same(store, config, found, request.listing, label_space, plans, again)
     if set(found) != set(splits):
         return None
-    require_given(request, label_space, note)
+    request.labelling.require_order(label_space, config.split, note)
     if any(again.values()):
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
     if retry_failed:

@@ -12,8 +12,8 @@ from dataprep.counted import counted
 from dataprep.errors import StoreFull
 from dataprep.job.request import Request
 from dataprep.job.split_plan import SplitPlan
-from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
+from dataprep.labels.imagenet_synsets import difference
 from dataprep.sources.imagefolder import NO_CLASS, promises_image
 from dataprep.stores import Store
 
@@ -25,7 +25,7 @@ def oddities(request: Request, label_space: LabelSpace) -> Iterator[str]:
     yield from _lost(request, label_space)
     yield from _absent(request, label_space)
     yield from _lookalikes(label_space)
-    if (said := remark([label.synset for label in label_space.labels])) is not None:
+    if (said := difference([label.synset for label in label_space.labels])) is not None:
         yield said
     yield from _moved(request.config)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dataprep import keys
 from dataprep.config import ShardConfig
-from dataprep.errors import ConfigError, SourceNotFound
+from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict, SourceNotFound
 from dataprep.formats import format_names
+from dataprep.job import claims
 from dataprep.job.plans import VALIDATION, sample_rows
-from dataprep.labelling import Labelling, load_labelling
 from dataprep.labels import LabelSpace
-from dataprep.sources import Announcing, Listing, Source, open_source
+from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
+from dataprep.sources import Announcing, Listing, Problem, Source, open_source
 from dataprep.sources.imagefolder import commonest
-from dataprep.stores import open_store
+from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 
 
@@ -65,7 +66,7 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     if isinstance(source, Announcing):
         source.announce_to(note)
     labelling = load_labelling(config.labels, config.source_store or config.store)
-    listing = labelling.applied(source.list(), note)
+    listing = _labelled(source.list(), labelling, note)
     _require_classes(config, listing)
     source.concurrency = config.source_concurrency or source.concurrency
     if not len(sample_rows(listing)):
@@ -74,6 +75,37 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
             + commonest(listing.problems)
         )
     return Request(config, splits, source, listing, labelling)
+
+
+def label_space_for(
+    request: Request, store: Store, note: Callable[[str], None], remove: Sequence[str] = ()
+) -> LabelSpace:
+    """Return the output's label space if another split made one, else the source's own.
+
+    Raises:
+        OutputConflict: the source has classes that the output's label space lacks, or asks for
+            other labels; or labels.json is gone.
+    """
+    own = request.own_labels()
+    if not claims.stored_splits(store) - {*request.splits, *remove}:
+        return own
+    try:
+        shared = LabelSpace.from_json(store.get(keys.LABELS))
+    except ObjectNotFound:
+        raise OutputConflict(
+            f"{keys.LABELS} is gone from {store.uri}, which holds other splits: put it back, or "
+            "run the job again that began this output"
+        ) from None
+    request.labelling.require_order(shared, request.config.split, note)
+    require_known(shared, own.index, request.config.split)
+    return shared
+
+
+def _labelled(listing: Listing, labelling: Labelling, note: Callable[[str], None]) -> Listing:
+    before = Classified(listing.classes, listing.problems, listing.label_space)
+    found = labelling.applied(listing.names, before, note)
+    problems = {row: Problem(*problem) for row, problem in found.problems.items()}
+    return replace(listing, classes=found.classes, problems=problems, label_space=found.space)
 
 
 def _require_classes(config: ShardConfig, listing: Listing) -> None:

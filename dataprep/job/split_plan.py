@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dataprep.arrow_bytes import parquet, require_enough
 from dataprep.arrow_columns import numbers, texts
-from dataprep.boxes import BoxColumns
 from dataprep.errors import DatasetError
 from dataprep.job.worker import Item
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import BoxColumns
 from dataprep.names import escape, escape_all, unescape_all
 from dataprep.receipt import Row, Samples
 from dataprep.sources import Located

@@ -6,13 +6,13 @@ import secrets
 import time
 
 from dataprep import keys
-from dataprep.boxes import BoxColumns
 from dataprep.estimate import pick, sample_size
 from dataprep.forecast import Trial
 from dataprep.job.plans import label_offsets, sample_rows
 from dataprep.job.request import Request
 from dataprep.job.worker import Item, Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import BoxColumns
 from dataprep.receipt import Receipt
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining

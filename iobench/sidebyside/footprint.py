@@ -18,7 +18,7 @@ from dataprep.job.in_process import InProcess
 from dataprep.job.planning import Planned, planned
 from dataprep.job.request import Request
 from dataprep.job.worker import Outcome
-from dataprep.labelling import load_labelling
+from dataprep.labels.labelling import load_labelling
 from dataprep.sources import Listing, Located
 from dataprep.stores import StoreOptions
 from iobench.sidebyside.contest import Contender, Contest, Goal, Measured

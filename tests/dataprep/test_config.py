@@ -14,7 +14,7 @@ from dataprep.config import ShardConfig, dump, load, store_options
 from dataprep.errors import ConfigError
 from dataprep.execution import DaskOptions
 from dataprep.image import ImagePolicy
-from dataprep.labelling import LabelOptions
+from dataprep.labels.options import LabelOptions
 from dataprep.shares import allowed_failures, parse_share
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from dataprep.errors import ConfigError
-from dataprep.labelling.devkit import GROUND_TRUTH, META, parse_meta, unpack_devkit
+from dataprep.labels.class_files import read_rows
+from dataprep.labels.devkit import GROUND_TRUTH, META, ground_truth, unpacked
 from dataprep.sample import draw_ilsvrc, draw_tree
 from dataprep.sample.devkit import FIELDS
 from dataprep.sample.ilsvrc import DEVKIT, TRAIN, VALIDATION
@@ -64,22 +65,24 @@ def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
 
 def test_the_devkit_tells_their_classes(drawn: Path) -> None:
     """The ground truth is of all classes, through ids that are in no alphabetical order."""
-    files = unpack_devkit((drawn / DEVKIT).read_bytes(), "devkit")
-    meta = parse_meta(files[META], "meta.mat")
-    truth = [meta.synset_of_id[int(line)] for line in files[GROUND_TRUTH].split()]
+    kit = (drawn / DEVKIT).read_bytes()
+    meta = read_rows(unpacked(kit, META, "devkit"), "meta.mat")
+    rows = read_rows(unpacked(kit, GROUND_TRUTH, "devkit"), "truth")
+    truth = ground_truth(rows, "truth", meta).values()
     with tarfile.open(drawn / TRAIN) as outer:
         synsets = sorted(name.removesuffix(".tar") for name in outer.getnames())
     assert sorted(truth) == synsets
-    assert sorted(meta.synset_of_id.values()) == synsets
-    assert [meta.synset_of_id[i + 1] for i in range(5)] != synsets
+    by_id = [synset for _, (_, synset, _) in sorted(meta, key=lambda row: row.cells[0])]
+    assert sorted(by_id) == synsets
+    assert by_id != synsets
 
 
 def test_meta_mat_is_shaped_as_the_real_one(drawn: Path) -> None:
     """A struct array with the devkit's fields; synsets above the classes have them as children."""
     from scipy.io import loadmat
 
-    files = unpack_devkit((drawn / DEVKIT).read_bytes(), "devkit")
-    synsets = loadmat(io.BytesIO(files[META]), squeeze_me=True)["synsets"]
+    meta = unpacked((drawn / DEVKIT).read_bytes(), META, "devkit")
+    synsets = loadmat(io.BytesIO(meta), squeeze_me=True)["synsets"]
     assert synsets.dtype.names == FIELDS
     leaves = [row for row in synsets if row["num_children"] == 0]
     groups = [row for row in synsets if row["num_children"]]
