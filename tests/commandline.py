@@ -20,6 +20,8 @@ from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 
 PATIENCE_S = 180.0
+IN_ONE_PROCESS = ("--set", "dask.processes=false")
+"""So that what ends a process ends the driver."""
 FORMATS = ("tfrecord", "recordio")
 JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
 """Both formats and shards as small as they may be: ten of them for the drawn tree."""

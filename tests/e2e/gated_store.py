@@ -91,6 +91,11 @@ class GatedS3Store(S3Store):
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         super().__init__(uri.replace("gateds3://", "s3://"), options)
 
+    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
+        """As its parent, behind the gate."""
+        with gate(key):
+            return super().put_hashed(key, data, md5)
+
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """As its parent, behind the gate."""
         with gate(key):

@@ -170,7 +170,9 @@ def test_a_killed_job_goes_on_without_its_annotations(
     output = tmp_path / "out"
     job = arguments(tree, output, copied)
     gated = [f"gated://{output}" if part == output else part for part in job]
-    killed = commandline.dataprep("shard", *gated, env=gate.kills_at("receipts/", 2))
+    killed = commandline.dataprep(
+        "shard", *gated, *commandline.IN_ONE_PROCESS, env=gate.kills_at("receipts/", 2)
+    )
     assert killed.code != 0
     assert (output / "train.plan.parquet").exists()
     assert not (output / "train.manifest.json").exists()

@@ -11,7 +11,15 @@ import pytest
 
 from dataprep.stores import StoreOptions, open_store
 from iobench.s3_server import MotoServer
-from tests.commandline import JOB, Running, comparable, dataprep, objects, wait_until
+from tests.commandline import (
+    IN_ONE_PROCESS,
+    JOB,
+    Running,
+    comparable,
+    dataprep,
+    objects,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
@@ -30,7 +38,7 @@ def output(
 def given(tree: Path, output: str, s3_server: MotoServer) -> list[str]:
     """The job's arguments."""
     endpoint = ["--endpoint-url", s3_server.url] if "s3://" in output else []
-    return ["--source", str(tree), *JOB, "--workers", "1", "--output", output, *endpoint]
+    return ["--source", str(tree), *JOB, *IN_ONE_PROCESS, "--output", output, *endpoint]
 
 
 def made(output: str, s3_server: MotoServer) -> dict[str, object]:

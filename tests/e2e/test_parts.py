@@ -74,7 +74,9 @@ def test_killed_and_resumed(
     """A killed part lacks its shards, which finalize names; run again, it makes only those."""
     output = tmp_path / "out"
     env = gate.kills_at("receipts/", 3)
-    killed = commandline.dataprep(*part(tree, f"gated://{output}", "1/2"), env=env)
+    killed = commandline.dataprep(
+        *part(tree, f"gated://{output}", "1/2", *commandline.IN_ONE_PROCESS), env=env
+    )
     assert killed.code == -signal.SIGKILL
     assert commandline.dataprep(*part(tree, output, "0/2")).code == 0
     early = commandline.dataprep("finalize", output, "--split", "train", "--parts", "2")

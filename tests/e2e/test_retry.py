@@ -264,7 +264,7 @@ def test_killed_while_it_retries(
     mend(source, held)
     killed = commandline.dataprep(
         *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
-        *("--workers", "1", "--max-failures", "9"),
+        *("--workers", "1", "--max-failures", "9", *commandline.IN_ONE_PROCESS),
         env=gate.kills_at(place, 1),
     )
     assert killed.code == -signal.SIGKILL

@@ -182,7 +182,11 @@ class TestKilled:
         output = tmp_path / "out"
         arguments = ("shard", "--source", tree, *JOB, "--workers", "2")
         killed = commandline.dataprep(
-            *arguments, "--output", f"gated://{output}", env=gate.kills_at(prefix, count)
+            *arguments,
+            *commandline.IN_ONE_PROCESS,
+            "--output",
+            f"gated://{output}",
+            env=gate.kills_at(prefix, count),
         )
         assert killed.code == -signal.SIGKILL
         assert not (output / "train.manifest.json").exists()
@@ -228,6 +232,7 @@ class TestKilled:
         arguments = ("shard", "--source", tree, *JOB, "--endpoint-url", endpoint.endpoint_url or "")
         killed = commandline.dataprep(
             *arguments,
+            *commandline.IN_ONE_PROCESS,
             "--output",
             f"gateds3://{bucket}/killed",
             env=gate.kills_at("receipts/", 4),
