@@ -73,7 +73,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         cache_bytes: int,
     ) -> None:
         super().__init__(reading.batch_size)
-        self._store, self._pinned = dataset.store, dataset.pinned
+        self._store, self._snapshot = dataset.store, dataset.snapshot
         self._entry = dataset.manifest.formats[dataset.format]
         self._reading, self._epoch = reading, epoch
         self._cache = cache_dir, cache_bytes
@@ -123,12 +123,12 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         if isinstance(self._store, LocalStore):
             root = self._store.root
             files = [(root / shard.key, shard) for shard in shards]
-            with self._pinned.unchanged():
+            with self._snapshot.unchanged():
                 for batch in self._of_group(files, next(seeds)):
-                    self._pinned.check()  # what was read for it was read before
+                    self._snapshot.check()  # what was read for it was read before
                     yield batch
             return
-        groups = copied_ahead(self._pinned, shards, *self._cache)
+        groups = copied_ahead(self._snapshot, shards, *self._cache)
         # Closed from the inside: ImageRecordIter opens files while it lives, and a number of a
         # closed one may be another's by then.
         with (

@@ -19,7 +19,7 @@ from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord, TruncatedRecord
 from dataprep.formats import RecordOptions, get_format
 from dataprep.formats.records import Buffer
-from dataprep.pinned import Pinned
+from dataprep.snapshot import Snapshot
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore, version_of
 
@@ -80,7 +80,7 @@ class Records:
         entry = dataset.manifest.formats[dataset.format]
         self._uri = dataset.store.uri
         self._options: StoreOptions | None = getattr(dataset.store, "options", None)
-        self._pinned = dataset.pinned
+        self._snapshot = dataset.snapshot
         self._format_name = dataset.format
         self._record_options = dataset.manifest.record_options(dataset.format)
         self.shard_keys: Sequence[str] = [shard.key for shard in entry.shards]
@@ -109,7 +109,7 @@ class Records:
 
     def shard(self, number: int) -> bytes:
         """All bytes of one shard: one sequential read."""
-        return self._opened().pinned.get(self.shard_keys[number])
+        return self._opened().snapshot.get(self.shard_keys[number])
 
     def samples_of(self, number: int) -> range:
         """Which samples lie in a shard."""
@@ -127,9 +127,9 @@ class Records:
             with _OPENING:
                 handles = self._handles
                 if handles is None or handles.process != os.getpid():
-                    pinned = self._pinned.by(store := open_store(self._uri, self._options))
+                    snapshot = self._snapshot.by(store := open_store(self._uri, self._options))
                     root = store.root if isinstance(store, LocalStore) else None
-                    handles = _Handles(pinned, root, self._format_name, self._record_options)
+                    handles = _Handles(snapshot, root, self._format_name, self._record_options)
                     self._handles = handles
         return handles
 
@@ -138,10 +138,10 @@ class _Handles:
     """What one process has opened."""
 
     def __init__(
-        self, pinned: Pinned, root: Path | None, format_name: str, options: RecordOptions
+        self, snapshot: Snapshot, root: Path | None, format_name: str, options: RecordOptions
     ) -> None:
         self.process = os.getpid()
-        self.pinned = pinned
+        self.snapshot = snapshot
         self._format = get_format(format_name)
         self._options = options
         feature = options.layout.feature("encoded")
@@ -157,7 +157,7 @@ class _Handles:
     def read(self, key: str, offset: int, length: int) -> bytes:
         """Part of a shard; the first files stay open, since opening takes longer than reading."""
         if self._root is None:
-            return self.pinned.get_range(key, offset, length)
+            return self.snapshot.get_range(key, offset, length)
         descriptor = self._files.get(key)
         if descriptor is not None:
             return os.pread(descriptor, length, offset)
@@ -174,20 +174,17 @@ class _Handles:
 
     def _open(self, path: Path, key: str) -> int:
         """A file that is of the manifest: whatever gets its name later, it stays what it is."""
-        while True:
-            try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                self.pinned.get_range(key, 0, 1)  # raises what there is to say to it
-                raise
-            accepted = False
-            try:
-                accepted = self.pinned.accepts(key, version_of(os.fstat(descriptor)))
-            finally:
-                if not accepted:
-                    os.close(descriptor)
-            if accepted:
-                return descriptor
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self.snapshot.get_range(key, 0, 1)  # raises what there is to say to it
+            raise
+        try:
+            self.snapshot.confirm(key, version_of(os.fstat(descriptor)))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     def find_image(self, record: Buffer, key: str, offset: int) -> Buffer:
         """The image of one encoded record, its framing checked."""

@@ -73,10 +73,10 @@ def _shard_reader(dataset: Dataset) -> Any:
     root, entry = dataset.store.root, dataset.manifest.formats[dataset.format]
     paths = tf.constant([os.fspath(root / shard.key) for shard in entry.shards], tf.string)
     parse = _parser(dataset.manifest.record_options(dataset.format))
-    pinned = dataset.pinned
+    snapshot = dataset.snapshot
 
     def check() -> bool:
-        pinned.check()
+        snapshot.check()
         return True
 
     def checked(number: Any, record: Any) -> Any:

@@ -136,11 +136,11 @@ def finalize(
     as_json: Json = False,
 ) -> None:
     """Complete what parts have made: table of samples and manifest."""
+    from dataprep.dataset import splits_in
     from dataprep.job import finalize as run
     from dataprep.job import progress
     from dataprep.job.report import summary_json, summary_text
     from dataprep.stores import open_store
-    from dataprep.verification.output import splits_in
 
     _check_limit(max_failures)
     options = store_options(endpoint_url, set_)

@@ -45,7 +45,7 @@ def verify(
 ) -> None:
     """Re-read what was stored; name the place of each fault."""
     from dataprep.execution import DaskOptions
-    from dataprep.verification import compare
+    from dataprep.verification import leakage
     from dataprep.verification import verify as run
 
     if quick and deep:
@@ -53,7 +53,7 @@ def verify(
     if fail_on_leakage and not against:
         refuse("--fail-on-leakage needs --against SPLIT: the split to compare with")
     options = store_options(endpoint_url, set_)
-    leaks = compare(output, split, against, options=options) if against else ()
+    leaks = leakage(output, split, against, options=options) if against else ()
     found = (
         ()
         if against and not (quick or deep)
@@ -72,7 +72,7 @@ def verify(
         typer.echo(json.dumps(result))
     else:
         echo("\n".join(str(one) for one in (*found, *leaks)))
-    if not all(one.ok for one in found) or (fail_on_leakage and any(leaks)):
+    if not all(one.ok for one in found) or (fail_on_leakage and any(leak.groups for leak in leaks)):
         raise typer.Exit(1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.dataset.opening import opened, what_is_there
+from dataprep.dataset import open_split, why_missing
 from dataprep.errors import ManifestMissing
 from dataprep.inspection.summary import COLUMNS, SplitSummary, summarise
 from dataprep.inspection.target import splits_of
@@ -39,12 +39,12 @@ def summaries(store: Store, split: str | None = None) -> tuple[SplitSummary | Un
         try:
             found.append(_summary(store, name))
         except ManifestMissing:
-            found.append(Unfinished(name, what_is_there(store, name)))
+            found.append(Unfinished(name, why_missing(store, name)))
     return tuple(found)
 
 
 def _summary(store: Store, split: str) -> SplitSummary:
-    manifest, pinned = opened(store, split)
+    manifest, snapshot = open_split(store, split)
     columns = [*COLUMNS, *(f"{name}_length" for name in manifest.formats)]
-    with pinned.unchanged():
+    with snapshot.unchanged():
         return summarise(manifest, stored_table(store, manifest).frame(columns))

@@ -18,7 +18,6 @@ from dataprep.inspection.record import Place, Record, damaged, read_record
 from dataprep.inspection.table import format_at, is_near
 from dataprep.inspection.target import ShardTarget
 from dataprep.ordered import in_order
-from dataprep.pinned import present
 from dataprep.receipt import Row
 from dataprep.stores import Store
 
@@ -108,8 +107,7 @@ class ShardRecords:
 
     def read(self, key: str, offset: int, length: int) -> bytes:
         """Of the object as it is now."""
-        with present(self.store, key):
-            return self.store.get_range(key, offset, length)
+        return self.store.get_range(key, offset, length)
 
     @cached_property
     def _spans(self) -> Sequence[Span]:

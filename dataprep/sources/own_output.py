@@ -17,7 +17,7 @@ from dataprep.errors import DatasetError, ObjectNotFound, SourceError
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.names import unescape
-from dataprep.pinned import Pinned
+from dataprep.snapshot import Snapshot
 from dataprep.sources.protocol import Problem
 from dataprep.sources.record_content import Fields, fields_of
 from dataprep.sources.record_files import Format
@@ -42,7 +42,7 @@ class OwnSplit:
         sizes: int64 bytes of its image; None in outputs of earlier versions.
         values: float32 labels where samples have several.
         label_space: the classes of the output.
-        pinned: its objects, as long as its manifest stays.
+        snapshot: its objects, as long as its manifest stays.
         has_boxes: whether its records have bounding boxes.
     """
 
@@ -57,7 +57,7 @@ class OwnSplit:
     sizes: NDArray[np.int64] | None
     values: NDArray[np.float32] | None
     label_space: LabelSpace
-    pinned: Pinned
+    snapshot: Snapshot
     has_boxes: bool = False
 
     def cut_off(self) -> dict[int, Problem]:
@@ -99,7 +99,7 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
         SourceError: its tables cannot be read, or it has not this format.
     """
     try:
-        manifest, pinned = Pinned.open(store, split)
+        manifest, snapshot = Snapshot.open(store, split)
         require_sums(manifest, keys.manifest(split))
         label_space = LabelSpace.from_json(store.get(keys.LABELS))
         form = _format(manifest, wanted, store.uri)
@@ -123,10 +123,10 @@ def read_own(store: Store, entries: Mapping[str, ObjectInfo], split: str, wanted
             sizes=_column(table, "image_bytes") if sizes else None,
             values=_values(store.get(keys.plan(split)), names),
             label_space=label_space,
-            pinned=pinned,
+            snapshot=snapshot,
             has_boxes=manifest.config.get("boxes") is not None,
         )
-        pinned.check()
+        snapshot.check()
     except (DatasetError, ObjectNotFound, KeyError, ValueError) as error:
         if isinstance(error, SourceError):
             raise

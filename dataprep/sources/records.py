@@ -23,7 +23,7 @@ from dataprep.errors import (
     SourceNotFound,
 )
 from dataprep.formats.recordio import MAGIC
-from dataprep.pinned import Pinned
+from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import read_class_names, split_uri
 from dataprep.sources.files import reading
 from dataprep.sources.framing import Framed, recordio_at, tfrecord_at
@@ -80,7 +80,7 @@ class RecordsSource:
         self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
         self._form: Format | None = None
         self._fields: Fields | None = None
-        self._pinned: Pinned | None = None
+        self._snapshot: Snapshot | None = None
 
     @property
     def uri(self) -> str:
@@ -126,7 +126,7 @@ class RecordsSource:
         return self._scanned(self._shards(entries, split))
 
     def _framed(self, item: Located) -> tuple[Format, Framed]:
-        fetch = partial((self._pinned or self._store).get_range, item.container)
+        fetch = partial((self._snapshot or self._store).get_range, item.container)
         data = Ranges(fetch, item.bytes + _ROOM_BYTES)
         form = self._form
         if form is None:
@@ -142,7 +142,7 @@ class RecordsSource:
         return of_example(framed.payload, fields)
 
     def _own(self, own: OwnSplit) -> Listing:
-        self._form, self._fields, self._pinned = own.form, own.fields, own.pinned
+        self._form, self._fields, self._snapshot = own.form, own.fields, own.snapshot
         sizes = own.sizes
         if sizes is None:
             places = self._sizes_by_place(own)

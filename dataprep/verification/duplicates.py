@@ -1,23 +1,29 @@
-"""PURE. Samples of equal content, within a split and between two: by SHA-256 of their sources."""
+"""Find samples of equal content within a split and between splits, by SHA-256 of their sources."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dataprep import keys
 from dataprep.counted import counted
+from dataprep.dataset import splits_in
+from dataprep.errors import ConfigError, ManifestMissing, ObjectNotFound
+from dataprep.stored_table import StoredTable
+from dataprep.stores import Store, StoreOptions, open_store
 
 COLUMNS = ("source", "label", "status", "source_sha256")
-"""What of the table of samples is looked at."""
+"""The columns of the table of samples that are compared."""
 
 _SHOWN = 3
 
 
 class Named(NamedTuple):
-    """A sample: its source name, escaped, and its 0-based label."""
+    """A sample: its escaped source name and its 0-based label."""
 
     source: str
     label: int
@@ -25,35 +31,32 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Samples of one content. ``others`` are those of the split that is compared with."""
+    """Samples of equal content. ``others`` belong to the split that is compared."""
 
     sha256: str
-    samples: tuple[Named, ...]
-    others: tuple[Named, ...] = ()
+    samples: Sequence[Named]
+    others: Sequence[Named] = ()
 
     @property
     def pairs(self) -> int:
-        """How many pairs of them are equal: within, or across where others are."""
+        """The number of equal pairs: within the split, or across if there are others."""
         count = len(self.samples)
         return count * len(self.others) if self.others else count * (count - 1) // 2
 
     @property
     def labels_differ(self) -> bool:
-        """Whether one content has two labels."""
+        """Whether the same content has more than one label."""
         return len({named.label for named in (*self.samples, *self.others)}) > 1
 
     def __str__(self) -> str:
         both = (*self.samples, *self.others)
-        shown = " = ".join(named.source for named in both[:_SHOWN])
-        return shown + (f" = {len(both) - _SHOWN} more" if len(both) > _SHOWN else "")
+        names = [f"{named.source} ({named.label})" for named in both[:_SHOWN]]
+        return " = ".join(names) + (f" = {len(both) - _SHOWN} more" if both[_SHOWN:] else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Groups of equal samples, in the order of their first one.
-
-    ``against`` is empty where they were looked for within ``split``.
-    """
+    """Groups of equal samples. ``against`` is empty if they are all within ``split``."""
 
     split: str
     against: str
@@ -61,98 +64,104 @@ class Duplicates:
 
     @property
     def pairs(self) -> int:
-        """How many pairs of samples are equal."""
+        """The number of pairs of equal samples."""
         return sum(group.pairs for group in self.groups)
 
     @property
     def samples(self) -> int:
-        """How many samples of ``split`` are in a group."""
+        """The number of samples of ``split`` that are in a group."""
         return sum(len(group.samples) for group in self.groups)
 
-    def __bool__(self) -> bool:
-        return bool(self.groups)
-
     def __str__(self) -> str:
-        if self.against and not self.groups:
-            return f"{self.split} against {self.against}: no sample of one is in the other"
-        return "\n  ".join(self.lines())
+        if not self.groups:
+            return f"no leakage between {self.split} and {self.against}"
+        count = counted(self.samples, "sample")
+        if self.against:
+            text = f"leakage: {count} of {self.split} also in {self.against}"
+        else:
+            text = f"{count} in {counted(len(self.groups), 'group')} of equal content"
+        conflicts = [group for group in self.groups if group.labels_differ]
+        if conflicts:
+            text += f", {counted(len(conflicts), 'group')} with more than one label"
+        return f"{text}, such as {(conflicts or self.groups)[0]}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``: every group."""
+        """The content for ``--json``, with every group."""
+        groups = [
+            {
+                "sha256": group.sha256,
+                "labels_differ": group.labels_differ,
+                "samples": [named._asdict() for named in group.samples],
+                "others": [named._asdict() for named in group.others],
+            }
+            for group in self.groups
+        ]
         return {
             "split": self.split,
             "against": self.against or None,
             "pairs": self.pairs,
             "samples": self.samples,
-            "groups": [
-                {
-                    "sha256": group.sha256,
-                    "labels_differ": group.labels_differ,
-                    "samples": [named._asdict() for named in group.samples],
-                    "others": [named._asdict() for named in group.others],
-                }
-                for group in self.groups
-            ],
+            "groups": groups,
         }
-
-    def lines(self) -> list[str]:
-        """In words: how many, and some names."""
-        if not self.groups:
-            return []
-        shown = "; ".join(str(group) for group in self.groups[:_SHOWN])
-        lines = [f"{self._head()}, such as {shown}"]
-        conflicts = [group for group in self.groups if group.labels_differ]
-        if conflicts:
-            lines.append(
-                f"{counted(len(conflicts), 'content')} with more than one label, such as "
-                + " = ".join(f"{n.source} ({n.label})" for n in _both(conflicts[0])[:_SHOWN])
-            )
-        return lines
-
-    def _head(self) -> str:
-        if self.against:
-            others = len({named for group in self.groups for named in group.others})
-            are = "is" if self.samples == 1 else "are"
-            return (
-                f"leakage: {counted(self.samples, 'sample')} of {self.split} {are} in "
-                f"{self.against} too ({counted(others, 'sample')} there, "
-                f"{counted(self.pairs, 'pair')})"
-            )
-        return (
-            f"{counted(self.samples, 'sample')} of equal content in "
-            f"{counted(len(self.groups), 'group')}, {counted(self.pairs, 'pair')}"
-        )
 
 
 def within(split: str, table: pd.DataFrame) -> Duplicates:
-    """Equal samples of one split."""
+    """Equal samples of one split; ``table`` has ``COLUMNS``."""
     written = _written(table)
-    equal = written[written["source_sha256"].duplicated(keep=False)]
-    groups = [Group(sha256, names) for sha256, names in _grouped(equal).items()]
-    return Duplicates(split, "", tuple(groups))
+    equal = _grouped(written[written["source_sha256"].duplicated(keep=False)])
+    return Duplicates(split, "", tuple(Group(*group) for group in equal.items()))
 
 
 def between(split: str, table: pd.DataFrame, against: str, other_table: pd.DataFrame) -> Duplicates:
-    """Samples of ``split`` whose content stands in another split too."""
+    """Samples of ``split`` whose content is also in another split."""
     one, other = _written(table), _written(other_table)
     mine = _grouped(one[one["source_sha256"].isin(other["source_sha256"])])
     theirs = _grouped(other[other["source_sha256"].isin(mine)])
-    groups = [Group(sha256, names, theirs[sha256]) for sha256, names in mine.items()]
+    groups = [Group(sha256, samples, theirs[sha256]) for sha256, samples in mine.items()]
     return Duplicates(split, against, tuple(groups))
+
+
+def leakage(
+    output: str | os.PathLike[str],
+    split: str | None,
+    against: str,
+    *,
+    options: StoreOptions | None = None,
+) -> tuple[Duplicates, ...]:
+    """Samples of a split, or of every other one, whose source file is also in ``against``.
+
+    Reads the tables of samples of these splits and nothing else.
+
+    Raises:
+        ConfigError: the split would be compared with itself, or there is no other one.
+        ManifestMissing: a split has no table: it does not exist or is not complete.
+        DatasetError: a table is damaged.
+    """
+    store = open_store(output, options)
+    splits = [split] if split else [name for name in splits_in(store) if name != against]
+    if not splits or split == against:
+        raise ConfigError(f"--against {against}: there is no other split to compare it with")
+    other = _table(store, against)
+    return tuple(between(name, _table(store, name), against, other) for name in splits)
+
+
+def _table(store: Store, split: str) -> pd.DataFrame:
+    try:
+        return StoredTable.fetch(store, split).frame(COLUMNS)
+    except ObjectNotFound:
+        raise ManifestMissing(
+            f"no {keys.samples(split)} in {store.uri!r}: split {split!r} does not exist or is not "
+            "complete"
+        ) from None
 
 
 def _written(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["status"] == "written") & table["source_sha256"].notna()]
 
 
-def _grouped(table: pd.DataFrame) -> dict[str, tuple[Named, ...]]:
+def _grouped(table: pd.DataFrame) -> dict[str, list[Named]]:
     groups: dict[str, list[Named]] = {}
-    for sha256, source, label in zip(
-        table["source_sha256"], table["source"], table["label"], strict=True
-    ):
+    columns = [table[name] for name in ("source_sha256", "source", "label")]
+    for sha256, source, label in zip(*columns, strict=True):
         groups.setdefault(sha256, []).append(Named(source, int(label)))
-    return {sha256: tuple(names) for sha256, names in groups.items()}
-
-
-def _both(group: Group) -> Sequence[Named]:
-    return (*group.samples, *group.others)
+    return groups

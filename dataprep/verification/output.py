@@ -1,21 +1,21 @@
-"""Re-reads what was stored and holds it against receipts, manifest and table of samples."""
+"""Verify the splits of an output: every object, and every source sample exactly once."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from dataprep import keys
+from dataprep.dataset import splits_in
 from dataprep.errors import (
     DatasetError,
     ManifestMissing,
     ObjectNotFound,
     RecordError,
     SchemaTooNew,
-    StoreError,
 )
 from dataprep.formats import format_names
 from dataprep.job.finish import keys_of_shard
@@ -23,23 +23,18 @@ from dataprep.job.jobfile import JobFile
 from dataprep.job.retry import noted
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest, format_entries
+from dataprep.names import escape, escape_all
 from dataprep.ordered import in_order
-from dataprep.pinned import Pinned
-from dataprep.receipt import Receipt
+from dataprep.receipt import Receipt, Row, StoredFile
 from dataprep.sample_table import SampleTable
+from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.verification.accounts import Account, LabelCounts, receipt_labels
 from dataprep.verification.duplicates import COLUMNS, Duplicates, within
-from dataprep.verification.faults import Depth, Fault, Verification
-from dataprep.verification.listed import quick_faults
+from dataprep.verification.result import Depth, Fault, Verification, limited
 from dataprep.verification.shards import ShardCheck
-from dataprep.verification.tables import (
-    TableCheck,
-    expected_keys,
-    out_of_bounds,
-    plan_faults,
-    stored_manifest,
-)
+
+Content = TypeVar("Content")
 
 
 def verify(
@@ -49,134 +44,58 @@ def verify(
     depth: Depth = "full",
     workers: int = 1,
     options: StoreOptions | None = None,
-    on_shard: Callable[[int], None] | None = None,
 ) -> tuple[Verification, ...]:
-    """Verify one split of an output, or all of them.
+    """Verify one split of an output, or all.
 
-    ``quick`` compares sizes and ETags and reads receipts; ``full`` reads every shard: hashes,
-    framing, CRCs, indexes; ``deep`` also decodes every image and compares labels and sizes.
+    ``quick`` compares sizes and ETags and reads receipts and tables. ``full`` also reads every
+    shard: hashes, framing, checksums, indexes, labels. ``deep`` also decodes every image.
 
     Args:
         output: a path or URI.
-        split: which one; all where none is named.
-        depth: how far to go.
-        workers: threads; hashes and codecs release the GIL.
-        options: endpoint, profile and the like.
-        on_shard: called with the bytes of each shard that was checked.
+        split: the name of a split; all by default.
+        depth: how much is read.
+        workers: threads; each has one shard in memory.
+        options: endpoint, profile and other options of the store.
 
     Raises:
-        ManifestMissing: there is no such split, or nothing at all.
-        DatasetChanged: a split was made anew meanwhile, or is being: nothing can be said of it.
+        ManifestMissing: there is no such split, or no output.
+        DatasetChanged: a split was made anew meanwhile, so that it has no result.
         StoreError: the store cannot be read.
     """
     store = open_store(output, options)
     splits = splits_in(store)
     if split is not None and split not in splits:
         raise ManifestMissing(f"no split {split!r} in {store.uri!r}: it has {', '.join(splits)}")
-    return tuple(
-        verify_split(store, name, depth, workers, on_shard)
-        for name in ([split] if split else splits)
-    )
+    chosen = splits if split is None else [split]
+    return tuple(_verify(store, name, depth, workers) for name in chosen)
 
 
-def splits_in(store: Store) -> list[str]:
-    """The splits that an output holds, complete or not, sorted.
-
-    Raises:
-        ManifestMissing: there is none at all.
-    """
-    try:
-        found = sorted(keys.splits(info.key for info in store.list()))
-    except StoreError as error:
-        error.exit_code = 2  # nothing to verify can be reached: the request was wrong
-        raise
-    if not found:
-        raise ManifestMissing(
-            f"{store.uri!r} holds no output of dataprep shard: no *.job.json there"
+def _verify(store: Store, split: str, depth: Depth, workers: int) -> Verification:
+    faults: list[Fault] = []
+    key = keys.job(split)
+    job = _load(key, faults, lambda: JobFile.from_json(store.get(key), key))
+    if job is None:
+        faults = [Fault(key, f"{one.what}; restore it, or use --overwrite") for one in faults]
+        return Verification(
+            store.uri, split, depth, (), 0, 0, 0, tuple(faults), Duplicates(split, "", ())
         )
-    return found
-
-
-def verify_split(
-    store: Store,
-    split: str,
-    depth: Depth,
-    workers: int,
-    on_shard: Callable[[int], None] | None,
-) -> Verification:
-    """Verify one split; see ``verify``."""
-    try:
-        job = JobFile.from_json(store.get(keys.job(split)), keys.job(split))
-    except (ObjectNotFound, DatasetError) as error:
-        return _without_job(store, split, depth, error)
-    with _unchanged(store, split):
-        return _verify_job(store, job, depth, workers, on_shard)
-
-
-def _unchanged(store: Store, split: str) -> AbstractContextManager[None]:
-    """While a split that is complete stays as it is; any other is looked at as it is."""
-    try:
-        return Pinned.open(store, split).pinned.unchanged()
-    except (ObjectNotFound, DatasetError):
-        return nullcontext()
-
-
-def _verify_job(
-    store: Store,
-    job: JobFile,
-    depth: Depth,
-    workers: int,
-    on_shard: Callable[[int], None] | None,
-) -> Verification:
-    split = job.split
-    names = format_names()
-    sizes = {
-        info.key: info.bytes for info in store.list() if keys.belongs_to(split, info.key, names)
-    }
-
-    retried, faults = _retried(store, job)
-    manifest, manifest_faults = stored_manifest(store, job)
-    faults.extend([*plan_faults(store, job), *manifest_faults])
-    entries = {e.key: e for f in manifest.formats.values() for e in f.shards} if manifest else {}
-    account = _account(store, job, retried)
-    # Samples that lie within archives or records may bring a name of their own.
-    named = account is not None and not account.plan.containers
-
-    def one(shard: int) -> tuple[Receipt | None, list[Fault], LabelCounts]:
-        receipt, found = _receipt(store, job, shard)
-        if receipt is None:
-            return None, found, {}
-        found.extend(quick_faults(store, receipt, sizes, entries, depth))
-        trusted = account is None or (receipt.shard < job.shards and account.agrees(receipt))
-        labels = receipt_labels(receipt.rows, list(receipt.formats))
-        if depth != "quick":
-            check = ShardCheck(store, receipt, job, depth, entries, named=named, trusted=trusted)
-            found.extend(check.faults())
-            labels = check.labels
-        if on_shard:
-            on_shard(sum(stored.file.bytes for stored in receipt.formats.values()))
-        return receipt, found, labels
-
+    opened = _load(keys.manifest(split), faults, lambda: Snapshot.open(store, split), "")
+    manifest, snapshot = opened or (None, None)
+    check = _SplitCheck(store, job, depth, faults)
     receipts: list[Receipt] = []
     table = SampleTable(list(job.label_offsets))
-    threads = workers if workers > 1 else 0
-    for receipt, found, labels in in_order(one, range(job.shards), threads):
-        faults.extend(found)
+    for receipt, found in in_order(check.shard, range(job.shards), workers if workers > 1 else 0):
+        faults += found
         if receipt is not None:
-            if account is not None and receipt.shard < job.shards:
-                account.add(receipt, labels)
             table.add(receipt.samples, receipt.shard)
             receipts.append(receipt.without_rows())
-    if account is not None:
-        faults.extend(account.faults())
-    duplicates = within(split, table.table().select(COLUMNS).to_pandas(use_threads=False))
-    if manifest is not None and len(receipts) == job.shards:
-        damaged = {fault.key for fault in faults if fault.key.startswith("receipts/")}
-        check = TableCheck(store, job, manifest, table, damaged)
-        faults.extend(check.faults(receipts, quick=depth == "quick"))
-    strangers = sorted(sizes.keys() - expected_keys(job, receipts))
-    faults.extend(Fault(key, "does not belong to this data set", remedy=key) for key in strangers)
-    stored = [entry for receipt in receipts for entry in receipt.formats.values()]
+    samples = table.table().select(COLUMNS).to_pandas(use_threads=False)
+    if manifest and len(receipts) == job.shards:
+        faults += check.table_faults(manifest, receipts, table)
+    faults += check.strangers()
+    if snapshot is not None:
+        snapshot.check()
+    shards = [stored.file.bytes for receipt in receipts for stored in receipt.formats.values()]
     return Verification(
         output=store.uri,
         split=split,
@@ -184,69 +103,178 @@ def _verify_job(
         formats=tuple(job.label_offsets),
         shards=len(receipts),
         samples=table.counts.written,
-        bytes=sum(entry.file.bytes for entry in stored),
+        bytes=sum(shards),
         faults=tuple(faults),
-        remarks=(*out_of_bounds(receipts), *(account.remarks() if account else ())),
-        duplicates=duplicates,
+        duplicates=within(split, samples),
     )
 
 
-def _account(store: Store, job: JobFile, retried: Mapping[str, int]) -> Account | None:
-    """Plan and labels to hold receipts against, if they are those of the job.
+def _load(
+    key: str, faults: list[Fault], read: Callable[[], Content], remedy: str | None = None
+) -> Content | None:
+    """What ``read`` returns; None, and a fault of ``key``, if that is missing or damaged.
 
-    Where they are not, that is what gets said, by ``table_faults``.
+    ``remedy`` repairs a damaged object.
     """
     try:
-        plan, labels = store.get(keys.plan(job.split)), store.get(keys.LABELS)
+        return read()
     except ObjectNotFound:
-        return None
-    digests = [hashlib.sha256(data).hexdigest() for data in (plan, labels)]
-    if digests != [job.plan_sha256, job.labels_sha256]:
-        return None
-    try:
-        planned = SplitPlan.from_parquet(plan, keys.plan(job.split))
-        return Account(job, planned, LabelSpace.from_json(labels), retried)
-    except DatasetError:
-        return None
+        faults.append(Fault(key, "missing", remedy=""))
+    except (DatasetError, RecordError) as error:
+        what = str(error).removeprefix(f"{key}: ")
+        helps = None if isinstance(error, SchemaTooNew) else remedy
+        faults.append(Fault(key, what, remedy=helps))
+    return None
 
 
-def _retried(store: Store, job: JobFile) -> tuple[dict[str, int], list[Fault]]:
-    """Samples that were tried again, and what is wrong with the note of them."""
-    try:
-        return noted(store, job), []
-    except DatasetError as error:
-        return {}, [Fault.of(error, keys.retried(job.split))]
+class _SplitCheck:
+    """Compares the objects of a split with its job, its plan and each other.
 
+    Faults of the plan, of labels.json and of the note of retried samples go to ``faults``.
+    """
 
-def _receipt(store: Store, job: JobFile, shard: int) -> tuple[Receipt | None, list[Fault]]:
-    """A shard's receipt if it is there and can be read, and what is wrong with it."""
-    key = keys.receipt(job.split, shard, job.shards)
-    try:
-        receipt = Receipt.from_json(store.get(key), key)
-    except ObjectNotFound:
-        return None, [Fault(key, "missing: this shard was never finished", remedy="")]
-    except RecordError as error:
-        return None, [Fault.of(error, key, remedy=key)]
-    except DatasetError as error:
-        return None, [Fault.of(error, key)]
-    if receipt.fingerprint != job.fingerprint:
-        return receipt, [Fault(key, "belongs to another job", remedy=key)]
-    if (receipt.split, receipt.shard, receipt.shards) != (job.split, shard, job.shards):
-        number = keys.numbered(receipt.split, receipt.shard, receipt.shards)
-        return receipt, [Fault(key, f"is the receipt of {number}", remedy=key)]
-    named = {file.key for stored in receipt.formats.values() for file in stored.files}
-    if named != {*keys_of_shard(job, shard)}:
-        strange = ", ".join(sorted(named - {*keys_of_shard(job, shard)})) or "too few"
-        return None, [Fault(key, f"names other objects than its shard's: {strange}", remedy=key)]
-    return receipt, []
+    def __init__(self, store: Store, job: JobFile, depth: Depth, faults: list[Fault]) -> None:
+        self._store, self._job, self._depth = store, job, depth
+        plan, labels = keys.plan(job.split), keys.LABELS
+        self._plan = _load(
+            plan,
+            faults,
+            lambda: SplitPlan.from_parquet(self._planned(plan, job.plan_sha256), plan),
+            remedy=plan,
+        )
+        self._labels = _load(
+            labels,
+            faults,
+            lambda: LabelSpace.from_json(self._planned(labels, job.labels_sha256), labels),
+            remedy=labels,
+        )
+        # Samples within archives or records may have file names of their own.
+        self._named = self._plan is not None and not self._plan.containers
+        retried = _load(keys.retried(job.split), faults, lambda: noted(store, job))
+        self._retried: Mapping[str, int] = retried or {}
+        names = format_names()
+        self._listed = {
+            info.key: info for info in store.list() if keys.belongs_to(job.split, info.key, names)
+        }
 
+    def _planned(self, key: str, sha256: str) -> bytes:
+        """An object that was written with the job file."""
+        data = self._store.get(key)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise DatasetError("is not the one that the job was planned with")
+        return data
 
-def _without_job(store: Store, split: str, depth: Depth, error: Exception) -> Verification:
-    """Of a split whose job file cannot be read nothing can be told."""
-    key = keys.job(split)
-    fault = Fault.of(error, key)
-    if not isinstance(error, SchemaTooNew):
-        what = "missing" if isinstance(error, ObjectNotFound) else fault.what
-        fault = replace(fault, what=f"{what}. Put it back, or start anew with --overwrite")
-    none = Duplicates(split, "", ())
-    return Verification(store.uri, split, depth, (), 0, 0, 0, (fault,), (), none)
+    def shard(self, shard: int) -> tuple[Receipt | None, list[Fault]]:
+        """The receipt of a shard, if it can be used, and everything wrong in that shard."""
+        faults: list[Fault] = []
+        job, key = self._job, self._receipt_key(shard)
+        receipt = _load(
+            key, faults, lambda: Receipt.from_json(self._store.get(key), key), remedy=key
+        )
+        if receipt is None:
+            return None, faults
+        wanted = job.fingerprint, job.split, shard, {*keys_of_shard(job, shard)}
+        files = [file for stored in receipt.formats.values() for file in stored.files]
+        found = receipt.fingerprint, receipt.split, receipt.shard, {file.key for file in files}
+        if found != wanted:
+            return None, [Fault(key, "belongs to another job or shard", remedy=key)]
+        problems = [Fault(key, what, remedy=key) for what in self._account(receipt)]
+        content: list[Fault] = []
+        for name in receipt.formats if self._depth != "quick" else ():
+            check = ShardCheck(self._store, job, receipt, name, named=self._named)
+            content += check.faults(deep=self._depth == "deep", trusted=not problems)
+        listing = self._listing_faults(files, etags=not content)
+        return receipt, [*listing, *content, *limited(problems)]
+
+    def table_faults(
+        self, manifest: Manifest, receipts: Sequence[Receipt], table: SampleTable
+    ) -> Iterator[Fault]:
+        """Manifest and table of samples against the receipts, whose rows ``table`` has."""
+        if self._plan is None or self._labels is None:
+            return
+        table.add(self._plan.others(self._labels), None)
+        job, key = self._job, keys.manifest(self._job.split)
+        formats = format_entries(receipts, job.label_offsets)
+        for name, wanted in (
+            ("split", job.split),
+            ("fingerprint", job.fingerprint),
+            ("config", job.config),
+            ("versions", {**manifest.versions, **job.versions}),
+            ("formats", formats),
+            ("samples", table.counts),
+            ("warnings", table.warnings(formats)),
+        ):
+            if getattr(manifest, name) != wanted:
+                yield Fault(key, f"its {name!r} does not match the receipts", remedy=key)
+        key, entry = keys.samples(job.split), manifest.table
+        try:
+            data = self._store.get(key)
+        except ObjectNotFound:
+            yield Fault(key, "missing", remedy="")
+            return
+        intact = entry is not None and entry.sha256 == hashlib.sha256(data).hexdigest()
+        agrees = table.agrees_with(data)
+        differing = table.differing_shards(data) if intact and not agrees else []
+        for receipt in map(self._receipt_key, differing):
+            yield Fault(receipt, f"its samples are not those of {key}", remedy=receipt)
+        if not differing and not agrees:
+            yield Fault(key, "does not match the receipts", remedy=key)
+        elif entry and not intact:
+            yield Fault(key, "checksum does not match the manifest", remedy=key)
+
+    def strangers(self) -> list[Fault]:
+        """Objects among those of the split that do not belong to it."""
+        job, split = self._job, self._job.split
+        expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+        for shard in range(job.shards):
+            expected |= {self._receipt_key(shard), *keys_of_shard(job, shard)}
+        strangers = sorted(self._listed.keys() - expected - {keys.retried(split)})
+        return [Fault(key, "does not belong to this data set", remedy=key) for key in strangers]
+
+    def _listing_faults(self, files: Sequence[StoredFile], *, etags: bool) -> Iterator[Fault]:
+        """Sizes against the receipt, and ETags if they are wanted and the store has them."""
+        for file in files:
+            info = self._listed.get(file.key)
+            if info is None:
+                yield Fault(file.key, "missing", remedy="")
+            elif info.bytes != file.bytes:
+                what = f"has {info.bytes:,} bytes, its receipt says {file.bytes:,}"
+                yield Fault(file.key, what, remedy="")
+            elif etags and info.etag and file.etag and info.etag != file.etag:
+                what = f"its ETag is {info.etag}, its receipt says {file.etag}"
+                yield Fault(file.key, what, remedy="")
+
+    def _account(self, receipt: Receipt) -> Iterator[str]:
+        """How a receipt differs from the plan, which has every source sample exactly once."""
+        written = sum(row.status == "written" for row in receipt.rows)
+        for name, stored in receipt.formats.items():
+            placed = sum(name in (row.records or {}) for row in receipt.rows)
+            if not stored.records == placed == written:
+                yield f"{written:,} samples written, {placed:,} of {stored.records:,} in {name}"
+        if self._plan is None or self._labels is None:
+            return
+        place = self._plan.rows_of(receipt.shard)
+        planned = Counter(escape_all(self._plan.names[place]))
+        found = Counter(row.source for row in receipt.rows)
+        for name in sorted(planned.keys() | found.keys()):
+            if planned[name] != found[name]:
+                yield f"{name} is {found[name]} times in it, {planned[name]} times in the plan"
+        if planned == found:
+            yield from self._rows(receipt.rows, self._plan, self._labels, place)
+
+    def _rows(
+        self, rows: Sequence[Row], plan: SplitPlan, labels: LabelSpace, place: slice
+    ) -> Iterator[str]:
+        """How rows differ from the plan if it has the same samples."""
+        sizes, numbers = plan.sizes[place].tolist(), range(place.start, place.stop)
+        planned = zip(plan.names[place], numbers, plan.labels[place].tolist(), sizes, strict=True)
+        for row, (name, number, label, size) in zip(rows, planned, strict=True):
+            wanted = escape(name), number, label, escape(labels.labels[label].synset)
+            found = row.source, row.number, row.label, row.synset
+            if found != wanted:
+                yield f"name, number, label and class are {found}, planned {wanted}"
+            elif row.source_bytes not in (size, self._retried.get(name)):
+                yield f"{row.source} had {row.source_bytes:,} bytes, the plan says {size:,}"
+
+    def _receipt_key(self, shard: int) -> str:
+        return keys.receipt(self._job.split, shard, self._job.shards)

@@ -35,7 +35,7 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
     store = open_store(place.uri, place.store)
     dataset = open_shards(place, reads) if place.holds == "shards" else None
     try:
-        with dataset.pinned.unchanged() if dataset else nullcontext():
+        with dataset.snapshot.unchanged() if dataset else nullcontext():
             wanted = _wanted(store, dataset)
             _require_room(wanted, folder)
             with_all = in_order(lambda info: _copy(store, info.key, folder), wanted, connections)

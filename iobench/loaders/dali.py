@@ -72,7 +72,7 @@ class DaliLoader:
         try:
             for (batch,) in self._batches:
                 if self._dataset is not None:
-                    self._dataset.pinned.check()  # of files that DALI has read by now
+                    self._dataset.snapshot.check()  # of files that DALI has read by now
                 labels = batch["labels"].flatten() - self._offset
                 yield Batch(batch["images"], labels, len(labels))
         except RuntimeError as error:

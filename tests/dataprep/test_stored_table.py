@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataprep
-from dataprep.dataset.opening import opened
+from dataprep.dataset import open_split
 from dataprep.errors import DatasetError
 from dataprep.stored_table import stored_table
 from dataprep.stores.memory import MemoryStore
@@ -58,7 +58,7 @@ def refusal(store: MemoryStore) -> str:
 
 def test_all_rows_and_those_written(changeable: MemoryStore) -> None:
     """Columns are of what was written; a frame is of everything unless told."""
-    manifest = opened(changeable, "train").manifest
+    manifest, _ = open_split(changeable, "train")
     table = stored_table(changeable, manifest)
     assert table.columns(["label", "shard"]).column_names == ["label", "shard"]
     assert list(table.frame(["source"]).columns) == ["source"]

@@ -59,7 +59,7 @@ def test_threads(dataset: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch) -> 
     records = Records(dataset)
     expected = [bytes(sample.image) for sample in dataset]
     with ThreadPoolExecutor(8) as pool:
-        stores = set(pool.map(lambda _: id(records._opened().pinned.store), range(8)))
+        stores = set(pool.map(lambda _: id(records._opened().snapshot.store), range(8)))
         found = list(pool.map(lambda index: bytes(records.image(index)), [*range(120)] * 3))
     assert len(stores) == 1
     assert found == expected * 3
@@ -68,7 +68,7 @@ def test_threads(dataset: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _in_child(records: Records, answer: multiprocessing.SimpleQueue[tuple[int, bytes]]) -> None:
-    answer.put((id(records._opened().pinned.store), bytes(records.image(7))))
+    answer.put((id(records._opened().snapshot.store), bytes(records.image(7))))
 
 
 def test_fork(output: Path, bucket: str, s3_server: MotoServer) -> None:
@@ -78,7 +78,7 @@ def test_fork(output: Path, bucket: str, s3_server: MotoServer) -> None:
     for entry in local.list():
         remote.put(entry.key, local.get(entry.key))
     records = Records(dataprep.open(f"s3://{bucket}/x", options=options))
-    expected, store = bytes(records.image(7)), id(records._opened().pinned.store)
+    expected, store = bytes(records.image(7)), id(records._opened().snapshot.store)
     context = multiprocessing.get_context("fork")
     answer: multiprocessing.SimpleQueue[tuple[int, bytes]] = context.SimpleQueue()
     child = context.Process(target=_in_child, args=(records, answer))

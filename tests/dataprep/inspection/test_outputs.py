@@ -39,7 +39,7 @@ def test_one_is_not_finished(memory: MemoryStore) -> None:
     memory.delete(next(memory.list("receipts/train-")).key)
     train, validation = summaries(memory)
     assert isinstance(train, Unfinished)
-    assert "1 of 2 shards have receipts: run dataprep shard again" in train.why
+    assert "1 of 2 shards are finished; run the same dataprep shard again" in train.why
     assert train.as_dict()["complete"] is False
     assert isinstance(validation, SplitSummary)
 

@@ -12,11 +12,26 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.receipt import Receipt
+from dataprep.receipt import Receipt, Row
 from dataprep.stores.memory import MemoryStore
 from dataprep.verification import Depth, Fault, Verification, verify
 
+DEPTHS: tuple[Depth, ...] = ("quick", "full", "deep")
 RECEIPT = "receipts/train-{:05}-of-00003.json"
+MANIFEST, TABLE, PLAN = "train.manifest.json", "train.samples.parquet", "train.plan.parquet"
+SHARDS = {
+    "tfrecord": "tfrecord/train-{:05}-of-00003",
+    "recordio": "recordio/train-{:05}-of-00003.rec",
+}
+
+
+def flip(offset: int) -> Callable[[bytearray], None]:
+    """An edit that turns every bit of one byte."""
+
+    def edit(data: bytearray) -> None:
+        data[offset] ^= 0xFF
+
+    return edit
 
 
 @dataclass(frozen=True)
@@ -41,8 +56,11 @@ class Output:
 
     def place(self, form: str, shard: int, record: int) -> tuple[int, int]:
         """Offset and length of one record."""
-        placed = [row.records[form] for row in self.receipt(shard).rows if row.records]
-        return placed[record][:2]
+        return self.place_of(self.receipt(shard).rows[record], form)
+
+    def place_of(self, row: Row, form: str) -> tuple[int, int]:
+        """Offset and length of the record of a row."""
+        return (row.records or {})[form][:2]
 
     def change(self, key: str, edit: Callable[[bytearray], object]) -> None:
         """Change an object's bytes in place."""

@@ -1,74 +1,265 @@
-"""Of a shard and its receipt, the one that is wrong is named."""
+"""A shard is compared with its receipt record by record, and its indexes line by line."""
 
 from __future__ import annotations
 
+import hashlib
 import random
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
-from dataprep.verification import Depth
-from tests.dataprep.verification.conftest import RECEIPT, Output
+from dataprep.formats.crc import masked_crc32c
+from dataprep.verification import Fault
+from tests.dataprep.verification.conftest import DEPTHS, MANIFEST, RECEIPT, SHARDS, Output, flip
 
-SHARD = "tfrecord/train-00001-of-00003"
-INDEX = "index/recordio/train-00001-of-00003.lst"
-
-
-def file(content: Any) -> Any:
-    """What a receipt says of its shard in the first format."""
-    return content["formats"]["tfrecord"]["file"]
+each_format = pytest.mark.parametrize("form", SHARDS)
 
 
-def index(content: Any) -> Any:
-    """What it says of an index."""
-    return content["formats"]["recordio"]["indexes"][1]
+def placed(faults: tuple[Fault, ...]) -> list[tuple[str, int | None, int | None]]:
+    """Object, record and offset of those that have a record."""
+    return [(f.key, f.record, f.offset) for f in faults if f.record is not None]
 
 
-@pytest.mark.parametrize("finished", [True, False], ids=["finished", "no manifest"])
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        (lambda c: c["samples"]["records"]["tfrecord"][3].__setitem__(2, 7), "not agree with tf"),
-        (lambda c: c["samples"]["records"]["tfrecord"][3].__setitem__(0, 7), "not agree with tf"),
-        (lambda c: c["samples"]["records"]["tfrecord"][3].__setitem__(1, 7), "not agree with tf"),
-        (lambda c: c["samples"]["label"].__setitem__(3, 9), "has label 9, the plan says"),
-        (lambda c: c["samples"]["status"].__setitem__(3, "x"), "with their place"),
-        (lambda c: file(c).update(sha256="0" * 64), f"its SHA-256 of {SHARD} is not"),
-        (lambda c: file(c).update(key=SHARD + "x"), f"other objects than its shard's: {SHARD}x"),
-        (lambda c: index(c).update(sha256="0" * 64), f"what it says of {INDEX} is not true"),
-        (lambda c: index(c).update(bytes=7), f"what it says of {INDEX} is not true"),
-    ],
-    ids=["crc", "offset", "length", "label", "status", "sha256", "key", "index", "index size"],
-)
-def test_a_damaged_receipt(
-    output: Output, edit: Callable[[Any], object], said: str, finished: bool
-) -> None:
-    """A receipt that is not true of an intact shard is named, and no other object."""
-    output.change_json(RECEIPT.format(1), edit)
-    if not finished:
-        output.store.delete("train.manifest.json")
-    faults = [fault for fault in output.faults() if fault.key != "train.manifest.json"]
-    assert {fault.key for fault in faults} == {RECEIPT.format(1)}
-    assert any(said in fault.what for fault in faults)
+class TestRecords:
+    @pytest.mark.parametrize("record", [0, 5, -1], ids=["first", "sixth", "last"])
+    @pytest.mark.parametrize(
+        ("form", "inside"),
+        [
+            *(("tfrecord", byte) for byte in (0, 7, 8, 12, 3000, -1)),
+            *(("recordio", byte) for byte in (0, 4, 7, 8, 12, 16, 3000)),
+        ],
+    )
+    def test_a_byte_flipped(self, output: Output, form: str, inside: int, record: int) -> None:
+        """A byte flipped anywhere in a record is reported with that record, and nothing else."""
+        key = SHARDS[form].format(1)
+        offset, length = output.place(form, 1, record)
+        number = record % len(output.receipt(1).rows)
+        output.change(key, flip(offset + inside % length))
+        (fault,) = output.faults()
+        assert (fault.key, fault.record, fault.offset) == (key, number, offset)
+        assert str(fault).startswith(f"{key}, record {number}, byte {offset}: checksum does not")
+
+    @each_format
+    def test_several(self, output: Output, form: str) -> None:
+        """Two damaged records are both reported, those between them are not."""
+        key = SHARDS[form].format(0)
+        offsets = [output.place(form, 0, record)[0] for record in (2, 9)]
+        for offset in offsets:
+            output.change(key, flip(offset + 500))
+        assert placed(output.faults()) == [(key, 2, offsets[0]), (key, 9, offsets[1])]
+
+    @each_format
+    @pytest.mark.parametrize("inside", [0, 50], ids=["between", "within"])
+    def test_cut(self, output: Output, form: str, inside: int) -> None:
+        """A shard cut within a record or between two is reported by size, and by record if read."""
+        key = SHARDS[form].format(2)
+        offset, _ = output.place(form, 2, 4)
+        output.change(key, lambda data: data.__delitem__(slice(offset + inside, None)))
+        for depth in DEPTHS:
+            faults = output.faults(depth)
+            assert {fault.key for fault in faults} == {key}
+            assert faults[0].what.startswith(f"has {offset + inside:,} bytes, its receipt says ")
+            assert placed(faults)[:1] == ([] if depth == "quick" else [(key, 4, offset)])
+
+    @each_format
+    @pytest.mark.parametrize("record", [False, True], ids=["bytes", "record"])
+    def test_appended(self, output: Output, form: str, record: bool) -> None:
+        """Bytes after the last record are reported where they begin, even if they are a record."""
+        key = SHARDS[form].format(0)
+        whole = output.store.get(key)
+        offset, length = output.place(form, 0, 3)
+        more = whole[offset : offset + length] if record else b"\x01" * 40
+        output.store.put(key, whole + more)
+        assert placed(output.faults()) == [(key, len(output.receipt(0).rows), len(whole))]
+
+    @each_format
+    def test_exchanged_shards(self, output: Output, form: str) -> None:
+        """Two shards under each other's names are both wrong from their first record on."""
+        keys = [SHARDS[form].format(i) for i in (0, 1)]
+        first, second = (output.store.get(key) for key in keys)
+        output.store.put(keys[0], second)
+        output.store.put(keys[1], first)
+        found = [place for place in placed(output.faults()) if place[1] == 0]
+        assert found == [(keys[0], 0, 0), (keys[1], 0, 0)]
+
+    def test_exchanged_records(self, output: Output) -> None:
+        """Two records in each other's place are reported although every checksum in them fits."""
+        key = SHARDS["tfrecord"].format(0)
+        (_, length), (b, other) = (output.place("tfrecord", 0, i) for i in (0, 1))
+        output.change(key, lambda d: d.__setitem__(slice(0, b + other), d[b : b + other] + d[:b]))
+        assert length == b
+        assert placed(output.faults())[0] == (key, 0, 0)
+
+    def test_many_faults(self, output: Output) -> None:
+        """Of a shard of zeros twenty faults are listed, and the others counted."""
+        key = SHARDS["tfrecord"].format(0)
+        output.store.put(key, bytes(len(output.store.get(key))))
+        said = [f.what for f in output.faults() if f.key == key]
+        assert f"{len(output.receipt(0).rows) - 20} more faults like these" in said
+        assert len(said) == 21
 
 
-@pytest.mark.parametrize("depth", ["quick", "full"])
-def test_a_size_that_is_not_true(output: Output, depth: Depth) -> None:
-    """Where the manifest has the size that the shard has, the receipt is wrong."""
-    output.change_json(RECEIPT.format(1), lambda c: file(c).update(bytes=7))
-    faults = output.faults(depth)
-    assert {fault.key for fault in faults} == {RECEIPT.format(1)}
-    assert "says that tfrecord/train-00001-of-00003 has 7 bytes" in faults[0].what
+class TestIndexes:
+    @pytest.mark.parametrize(
+        ("key", "line"),
+        [
+            ("index/tfrecord/train-00000-of-00003.idx", 4),
+            ("index/recordio/train-00001-of-00003.idx", 0),
+            ("index/recordio/train-00002-of-00003.lst", 2),
+        ],
+    )
+    @pytest.mark.parametrize("lost", [False, True], ids=["changed", "lost"])
+    def test_a_line(self, output: Output, key: str, line: int, lost: bool) -> None:
+        """A changed or lost line of an index is reported with its number."""
+
+        def edit(data: bytearray) -> None:
+            lines = bytes(data).splitlines(keepends=True)
+            lines[line] = b"" if lost else lines[line].replace(b"1", b"2").replace(b"0", b"3")
+            data[:] = b"".join(lines)
+
+        output.change(key, edit)
+        faults = output.faults()
+        assert {fault.key for fault in faults} == {key}
+        assert placed(faults) == [(key, line, None)]
 
 
-@pytest.mark.parametrize("kind", [RECEIPT.format(2), SHARD, INDEX, "train.samples.parquet"])
-def test_one_bit(output: Output, kind: str) -> None:
-    """Wherever a bit is turned, that object is named, and no other."""
-    chance = random.Random(kind)
-    data = output.store.get(kind)
-    for _ in range(12):
-        damaged = bytearray(data)
-        damaged[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        output.store.put(kind, damaged)
-        assert {fault.key for fault in output.faults()} == {kind}
+class TestReceipts:
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            lambda c: c["samples"]["records"]["tfrecord"][3].__setitem__(2, 7),
+            lambda c: c["samples"]["records"]["tfrecord"][3].__setitem__(0, 7),
+            lambda c: c["samples"]["records"]["tfrecord"][3].__setitem__(1, 7),
+            lambda c: c["formats"]["tfrecord"]["file"].update(sha256="0" * 64),
+            lambda c: c["formats"]["tfrecord"]["file"].update(bytes=7),
+            lambda c: c["formats"]["tfrecord"]["file"].update(key="tfrecord/train-9"),
+            lambda c: c["formats"]["recordio"]["indexes"][1].update(sha256="0" * 64),
+            lambda c: c["formats"]["recordio"]["indexes"].pop(),
+        ],
+        ids=["crc", "offset", "length", "sha256", "bytes", "key", "index", "no index"],
+    )
+    def test_a_changed_receipt(self, output: Output, edit: Callable[[Any], object]) -> None:
+        """A receipt that does not describe its shard is a fault of that shard, and no other."""
+        output.store.delete(MANIFEST)
+        output.change_json(RECEIPT.format(1), edit)
+        faults = [fault for fault in output.faults() if fault.key != MANIFEST]
+        assert faults
+        assert all("-00001-of-" in fault.key for fault in faults)
+        assert all("-00001-of-" in (fault.remedy or fault.key) for fault in faults)
+
+    @pytest.mark.parametrize(
+        "kind", [RECEIPT.format(2), SHARDS["tfrecord"].format(2), SHARDS["recordio"].format(2)]
+    )
+    def test_one_bit(self, output: Output, kind: str) -> None:
+        """A bit turned anywhere in a shard or its receipt is a fault of that shard."""
+        chance = random.Random(kind)
+        data = output.store.get(kind)
+        for _ in range(12):
+            damaged = bytearray(data)
+            damaged[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            output.store.put(kind, damaged)
+            found = {fault.key for fault in output.faults()} - {MANIFEST}
+            assert found
+            assert all("-00002-of-" in key for key in found)
+
+
+class TestForgedRecords:
+    """Records that differ from the receipt although all checksums were made to fit."""
+
+    def forge(
+        self, output: Output, edit: Callable[[bytes], bytes], shard: int = 1, record: int = 3
+    ) -> tuple[str, int, int]:
+        """Edit the payload of a TFRecord, and every checksum that covers it; its place."""
+        key = SHARDS["tfrecord"].format(shard)
+        offset, length = output.place("tfrecord", shard, record)
+        data = bytearray(output.store.get(key))
+        payload = edit(bytes(data[offset + 12 : offset + length - 4]))
+        assert len(payload) == length - 16
+        data[offset + 12 : offset + length - 4] = payload
+        data[offset + length - 4 : offset + length] = struct.pack("<I", masked_crc32c(payload))
+        output.store.put(key, data)
+        sha256 = hashlib.sha256(data).hexdigest()
+
+        def receipt(content: Any) -> None:
+            file = content["formats"]["tfrecord"]["file"]
+            file.update(sha256=sha256, etag=output.store.head(key).etag)
+            checksum = crc32c(bytes(data[offset : offset + length]))
+            content["samples"]["records"]["tfrecord"][record][2] = checksum
+
+        output.change_json(RECEIPT.format(shard), receipt)
+        output.change_json(
+            MANIFEST,
+            lambda c: c["formats"]["tfrecord"]["shards"][shard].update(sha256=sha256),
+        )
+        return key, record, offset
+
+    @pytest.mark.parametrize(
+        ("feature", "said"),
+        [
+            (b"image/class/label", "label is "),
+            (b"image/class/synset", "synset is "),
+            (b"image/filename", "file name is "),
+            (b"image/height", "height is "),
+            (b"image/width", "width is "),
+        ],
+    )
+    def test_another_sample(self, output: Output, feature: bytes, said: str) -> None:
+        """A record with another label, class, name or size than its receipt is reported."""
+        row = output.receipt(1).rows[3]
+
+        def change(payload: bytes) -> bytes:
+            at = payload.index(feature) + len(feature)
+            at += 6 if b"label" in feature or b"eight" in feature or b"width" in feature else 7
+            return payload[:at] + bytes([payload[at] ^ 1]) + payload[at + 1 :]
+
+        place = self.forge(output, change)
+        (fault,) = output.faults()
+        assert output.verify("quick").ok
+        assert (fault.key, fault.record, fault.offset) == place
+        assert fault.what.startswith(said)
+        assert row.source in fault.what
+
+    @pytest.mark.parametrize("damage", ["pixels", "size"])
+    def test_the_image(self, output: Output, damage: str) -> None:
+        """An image that does not decode, or to another size, is found by --deep alone."""
+
+        def change(payload: bytes) -> bytes:
+            start, end = payload.index(b"\xff\xd8\xff"), payload.rindex(b"\xff\xd9") + 2
+            jpeg = bytearray(payload[start:end])
+            if damage == "pixels":
+                jpeg[len(jpeg) // 2 :] = bytes(len(jpeg) - len(jpeg) // 2)
+            else:
+                sof = jpeg.index(b"\xff\xc0")
+                (height,) = struct.unpack_from(">H", jpeg, sof + 5)
+                struct.pack_into(">H", jpeg, sof + 5, height - 16)
+            return payload[:start] + bytes(jpeg) + payload[end:]
+
+        place = self.forge(output, change)
+        assert output.verify("quick").ok
+        assert output.verify("full").ok
+        (fault,) = output.faults("deep")
+        assert (fault.key, fault.record, fault.offset) == place
+        assert output.receipt(1).rows[3].source in fault.what
+
+    def test_exchanged(self, output: Output) -> None:
+        """Two records exchanged with their places and checksums are of the wrong numbers."""
+        rows = output.receipt(0).rows
+
+        def exchange(content: Any) -> None:
+            for name, places in content["samples"]["records"].items():
+                (_, length, crc), (_, other, other_crc) = (
+                    (row.records or {})[name] for row in rows[:2]
+                )
+                places[:2] = [[0, other, other_crc], [other, length, crc]]
+
+        output.change_json(RECEIPT.format(0), exchange)
+        for name, key in SHARDS.items():
+            (_, length), (b, other) = (output.place_of(rows[i], name) for i in (0, 1))
+            data = output.store.get(key.format(0))
+            output.store.put(key.format(0), data[b : b + other] + data[:length] + data[b + other :])
+        said = [fault.what for fault in output.faults() if fault.record in (0, 1)]
+        assert any(what.startswith("number is ") for what in said)
+        assert any(what.startswith("file name is ") for what in said)

@@ -1,0 +1,427 @@
+"""Read a complete split: by sample number, by shard, or from start to end."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import NamedTuple, SupportsIndex, TypeVar, overload
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dataprep import keys
+from dataprep.augment.decode import decode_whole
+from dataprep.counted import counted
+from dataprep.errors import (
+    CorruptRecord,
+    DatasetError,
+    FormatMissing,
+    ImageError,
+    ManifestMissing,
+    ObjectNotFound,
+    StoreError,
+)
+from dataprep.formats import Sample, get_format
+from dataprep.formats.records import RawRecord
+from dataprep.image.geometry import Pixels
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest, require_sums
+from dataprep.ordered import in_order
+from dataprep.snapshot import Snapshot
+from dataprep.stored_table import StoredTable, stored_table
+from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.stores.protocol import Close, location
+
+Item = TypeVar("Item")
+
+_SHARDS_AHEAD = 4
+_MEMORY_BYTES = 128 * 2**20
+_MOST_KEYS = 100_000
+
+
+class Place(NamedTuple):
+    """The shard of a record, and its offset and length in bytes."""
+
+    key: str
+    offset: int
+    length: int
+
+
+class Places(NamedTuple):
+    """Shard, offset, length and label of each sample: int64 arrays of shape (len,).
+
+    ``shards`` counts in the order of the manifest, offsets and lengths are in bytes, labels count
+    from 0.
+    """
+
+    shards: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard. Iterating it gives its samples, after one request for all of it.
+
+    Attributes:
+        number: its place in the order of the manifest, from 0.
+        key: its key below the output.
+        bytes: its size.
+        sha256: the SHA-256 of its bytes, from the manifest.
+        samples: the numbers of its samples in the data set.
+    """
+
+    number: int
+    key: str
+    bytes: int
+    sha256: str
+    samples: range
+    _dataset: Dataset = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self._dataset.iterate([self])
+
+
+class _Numbered(Sequence[Item]):
+    """A sequence whose slices are lists. Subclasses define ``__len__`` and ``_item``."""
+
+    @abstractmethod
+    def _item(self, number: int) -> Item:
+        """The item of a number from 0 to ``len - 1``."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return [self._item(number) for number in range(*index.indices(len(self)))]
+        return self._item(_number(index, len(self)))
+
+
+class Dataset(_Numbered[Sample]):
+    """The samples of one split in the order in which they were written; labels count from 0.
+
+    ``len`` needs no request. ``dataset[i]`` is one range request. Iteration is one request per
+    shard and fetches the next shards ahead. The first read of each shard also checks the manifest:
+    if the split was made anew since it was opened, reading raises DatasetChanged.
+
+    Threads can share an instance. It can be pickled and forked: each process opens its own
+    connections and reads the same manifest. A ``with`` block closes connections at its end.
+
+    Attributes:
+        store, split, format: what is read.
+        manifest: the manifest of the split.
+        snapshot: reads its objects.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        split: str = "train",
+        format: str | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        if snapshot is None:
+            self.manifest, self.snapshot = open_split(store, split)
+        else:
+            self.manifest, self.snapshot = snapshot.manifest(), snapshot
+        names = list(self.manifest.formats)
+        self.store, self.split = store, split
+        self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
+        self._closed = False
+        if self.format not in names:
+            raise FormatMissing(
+                f"split {split!r} of {store.uri} has no format {format!r}: it has "
+                + ", ".join(names)
+            )
+        self._format = get_format(self.format)
+        self._entry = self.manifest.formats[self.format]
+        self._options = self.manifest.record_options(self.format)
+
+    def __reduce__(self) -> tuple[type[Dataset], tuple[Store, str, str, Snapshot]]:
+        return Dataset, (self.store, self.split, self.format, self.snapshot)
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close connections. Samples can no longer be read; columns read before remain."""
+        self._closed = True
+        if isinstance(self.store, Close):
+            self.store.close()
+
+    def __len__(self) -> int:
+        return self._entry.records
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.store.uri} {self.split!r} {self.format}: {len(self):,} samples>"
+
+    @cached_property
+    def label_space(self) -> LabelSpace:
+        """The classes, by label."""
+        self._require_open()
+        data = self.snapshot.get(keys.LABELS)
+        return LabelSpace.from_json(data, location(self.store, keys.LABELS))
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """``samples.parquet``: one row per source sample, also those that failed.
+
+        Raises:
+            DatasetError: the table is missing, damaged, or belongs to another split.
+        """
+        return self._table.frame()
+
+    @cached_property
+    def written(self) -> pd.DataFrame:
+        """The rows of ``samples`` that were written: row ``i`` describes ``dataset[i]``.
+
+        Offsets and lengths are integers here. In ``samples`` they are floats if some are missing.
+        """
+        return self._table.frame(written=True)
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The 0-based label of each sample: int64 of shape (len,)."""
+        return self.places.labels
+
+    @cached_property
+    def _table(self) -> StoredTable:
+        self._require_open()
+        with self.snapshot.unchanged():
+            return stored_table(self.store, self.manifest)
+
+    @cached_property
+    def places(self) -> Places:
+        """Shard, offset, length and label of each sample; reads these columns of the table only."""
+        names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
+        columns = self._table.columns(names).columns
+        return Places(*(column.to_numpy().astype(np.int64, copy=False) for column in columns))
+
+    @property
+    def images(self) -> Images:
+        """The samples decoded: uint8 arrays of shape (height, width, 3)."""
+        return Images(self)
+
+    def place(self, index: SupportsIndex) -> Place:
+        """Where the record of a sample is stored. Raises IndexError if there is no such sample."""
+        number, places = _number(index, len(self)), self.places
+        key = self._entry.shards[int(places.shards[number])].key
+        return Place(key, int(places.offsets[number]), int(places.lengths[number]))
+
+    def read(self, key: str, offset: int, length: int) -> bytes:
+        """Part of an object of the split, such as a ``place``, in one range request.
+
+        Raises:
+            DatasetChanged: the split was made anew since it was opened, or is being.
+            ObjectNotFound: the object is missing.
+        """
+        self._require_open()
+        return self.snapshot.get_range(key, offset, length)
+
+    def shards(self) -> tuple[Shard, ...]:
+        """All shards in the order of the manifest."""
+        entries = self._entry.shards
+        bounds = [*accumulate((entry.records for entry in entries), initial=0)]
+        return tuple(
+            Shard(i, entry.key, entry.bytes, entry.sha256, range(*bounds[i : i + 2]), self)
+            for i, entry in enumerate(entries)
+        )
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self.iterate()
+
+    def iterate(self, shards: Iterable[Shard] | None = None) -> Iterator[Sample]:
+        """The samples of these shards, or of all. The next shards are fetched meanwhile.
+
+        At most five shards are in memory at a time, and at most 128 MiB or two of the largest.
+        """
+        chosen = list(self.shards() if shards is None else shards)
+        fetched = in_order(
+            self._fetch,
+            chosen,
+            min(_SHARDS_AHEAD, max(0, len(chosen) - 1)),
+            weight=lambda shard: shard.bytes,
+            budget=max([_MEMORY_BYTES, *(2 * shard.bytes for shard in chosen)]),
+        )
+        with closing(fetched) as contents:
+            for shard in chosen:
+                self._require_open()  # also for shards that were fetched before it was closed
+                # No name here keeps the shard: it is freed before the one after the next arrives.
+                yield from self._samples_in(next(contents), shard)
+
+    def _fetch(self, shard: Shard) -> bytes:
+        self._require_open()
+        return self.snapshot.get(shard.key)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise DatasetError(f"{self!r} is closed: open it again")
+
+    def _samples_in(self, data: bytes, shard: Shard) -> Iterator[Sample]:
+        name, count = location(self.store, shard.key), 0
+        for count, record in enumerate(self._format.read(data, name), start=1):
+            if count > len(shard):
+                break
+            yield self._decoded(record, f"{name}: record {count - 1}", record.offset)
+        if count != len(shard):  # cut or extended exactly at the end of a record
+            found = f"{count:,}" if count < len(shard) else f"more than {len(shard):,}"
+            raise CorruptRecord(
+                f"{name}: {found} records, the manifest says {len(shard):,}; run dataprep verify"
+            )
+
+    def _item(self, number: int) -> Sample:
+        key, offset, length = self.place(number)
+        data = self.read(key, offset, length)
+        name = location(self.store, key)
+        records = list(self._format.read(data, f"{name} at {offset}"))
+        if len(records) != 1:
+            raise CorruptRecord(
+                f"{name}: {len(records)} records at byte {offset}, expected sample {number}; "
+                "run dataprep verify"
+            )
+        return self._decoded(records[0], f"{name}: sample {number}", offset)
+
+    def _decoded(self, record: RawRecord, what: str, offset: int) -> Sample:
+        """The sample with a copy of its image, so that it can be pickled and frees the shard."""
+        try:
+            sample = self._format.decode(record.payload, self._options)
+        except CorruptRecord as error:
+            raise CorruptRecord(f"{what} at byte {offset}: {error}", offset=offset) from None
+        return replace(sample, image=bytes(sample.image))
+
+
+class Images(_Numbered[Pixels]):
+    """The decoded images of a data set: uint8 arrays of shape (height, width, 3), RGB.
+
+    Each has its own size. Greyscale is repeated over the three channels; the EXIF orientation is
+    ignored. ``images[i]`` is one range request, iteration reads shard after shard. An image that
+    cannot be decoded raises ImageError with its shard and offset.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __iter__(self) -> Iterator[Pixels]:
+        for number, sample in enumerate(self._dataset):
+            yield self._pixels(number, sample)
+
+    def _item(self, number: int) -> Pixels:
+        return self._pixels(number, self._dataset[number])
+
+    def _pixels(self, number: int, sample: Sample) -> Pixels:
+        try:
+            return decode_whole(sample.image)
+        except ImageError as error:
+            key, offset, _ = self._dataset.place(number)
+            where = f"{location(self._dataset.store, key)} at byte {offset:,}"
+            raise type(error)(f"sample {number:,} ({where}): {error}") from None
+
+
+def open_dataset(
+    uri: str | os.PathLike[str],
+    split: str = "train",
+    *,
+    format: str | None = None,
+    options: StoreOptions | None = None,
+) -> Dataset:
+    """Open a complete split of the output at ``uri``.
+
+    Args:
+        uri: a path, ``s3://bucket/prefix`` or ``memory://name``.
+        split: the name of the split.
+        format: one of its formats; TFRecord by default, if it has it.
+        options: endpoint, profile and other options of the store.
+
+    Raises:
+        ManifestMissing: the split does not exist or is not complete; the error says what exists.
+        SchemaTooNew: a newer version wrote it.
+        FormatMissing: it has no such format.
+    """
+    return Dataset(open_store(uri, options), split, format)
+
+
+def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:
+    """The manifest of a complete split, and a snapshot of its objects.
+
+    Raises:
+        ManifestMissing: the split does not exist or is not complete; the error says what exists.
+        SchemaTooNew: a newer version wrote it.
+        DatasetError: its manifest is damaged.
+    """
+    try:
+        manifest, snapshot = Snapshot.open(store, split)
+    except ObjectNotFound:
+        raise ManifestMissing(
+            f"no complete split {split!r} in {store.uri!r}: {why_missing(store, split)}"
+        ) from None
+    return require_sums(manifest, location(store, keys.manifest(split))), snapshot
+
+
+def splits_in(store: Store) -> list[str]:
+    """The splits of an output, complete or not, sorted.
+
+    Raises:
+        ManifestMissing: there are none.
+        StoreError: the store cannot be listed; ``exit_code`` is 2.
+    """
+    try:
+        found = _keys(store)
+    except StoreError as error:
+        error.exit_code = 2  # the request named what cannot be reached
+        raise
+    splits = sorted(keys.splits(found))
+    if not splits:
+        raise ManifestMissing(f"no data set in {store.uri!r}: {_instead(found)}")
+    return splits
+
+
+def why_missing(store: Store, split: str) -> str:
+    """Why a split has no manifest: it is not finished, or something else is stored there."""
+    found = _keys(store, _MOST_KEYS)
+    splits = sorted(keys.splits(found))
+    if split not in splits:
+        return f"it has {' and '.join(map(repr, splits))}" if splits else _instead(found)
+    receipt = re.compile(rf"receipts/{re.escape(split)}-\d+-of-(\d+)\.json")
+    totals = [int(match[1]) for key in found if (match := receipt.fullmatch(key))]
+    finished = f"{len(totals):,} of {max(totals):,}" if totals else "no"
+    return f"{finished} shards are finished; run the same dataprep shard again to resume"
+
+
+def _keys(store: Store, most: int | None = None) -> list[str]:
+    try:
+        return [info.key for info in islice(store.list(), most)]
+    except ObjectNotFound:
+        return []
+
+
+def _instead(found: Sequence[str]) -> str:
+    if not found:
+        return "nothing is stored there"
+    return f"it has {counted(len(found), 'other object')}, such as {min(found)!r}"
+
+
+def _number(index: SupportsIndex, count: int) -> int:
+    number = operator.index(index)
+    if not -count <= number < count:
+        raise IndexError(f"sample {number} of {count}")
+    return number % count

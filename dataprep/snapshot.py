@@ -1,0 +1,145 @@
+"""Read a split as it was opened, or fail once it is made anew.
+
+``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else and
+write the next one last. So bytes belong to the manifest that was opened if that manifest is still
+there after they were read. Each process checks this once per object, with one HEAD request or one
+file opened. It reads the same version of an object again without a check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from dataprep import keys
+from dataprep.errors import DatasetChanged, DatasetError, ObjectNotFound
+from dataprep.manifest import Manifest
+from dataprep.stores import Store
+from dataprep.stores.protocol import GetVersioned, Versioned, location
+
+
+class Snapshot:
+    """Reads objects of one split while its manifest stays the one that was opened.
+
+    It can be pickled, in little space, and shared by threads. A copy in another process accepts
+    the same manifest only. If a store reports no versions, the manifest is read after each object.
+
+    Attributes:
+        store: the store that it reads.
+    """
+
+    def __init__(self, store: Store, split: str, digest: str, version: str) -> None:
+        self.store = store
+        self._split, self._digest, self._version = split, digest, version
+        self._confirmed: dict[str, str] = {}
+
+    @classmethod
+    def open(cls, store: Store, split: str) -> tuple[Manifest, Snapshot]:
+        """The manifest of a complete split, and a snapshot of its objects.
+
+        Raises:
+            ObjectNotFound: the split has no manifest.
+            SchemaTooNew, DatasetError: the manifest cannot be read.
+        """
+        key = keys.manifest(split)
+        data, version = _get(store, key, 0, None)
+        manifest = Manifest.from_json(data, location(store, key))
+        return manifest, cls(store, split, hashlib.sha256(data).hexdigest(), version)
+
+    def __reduce__(self) -> tuple[type[Snapshot], tuple[Store, str, str, str]]:
+        return Snapshot, (self.store, self._split, self._digest, self._version)
+
+    def by(self, store: Store) -> Snapshot:
+        """The same snapshot, read through another store object, such as one of a new process."""
+        return Snapshot(store, self._split, self._digest, self._version)
+
+    def manifest(self) -> Manifest:
+        """The manifest, read again.
+
+        Raises:
+            DatasetChanged: it is gone, or another one.
+        """
+        try:
+            manifest, found = Snapshot.open(self.store, self._split)
+        except (ObjectNotFound, DatasetError):
+            raise self._changed("its manifest is gone") from None
+        if found._digest != self._digest:
+            raise self._changed("it has another manifest")
+        self._version = found._version
+        return manifest
+
+    def check(self) -> None:
+        """Confirm that everything read before this call belongs to the manifest.
+
+        Raises:
+            DatasetChanged: the split was made anew since it was opened, or is being.
+        """
+        key = keys.manifest(self._split)
+        with suppress(ObjectNotFound):
+            if isinstance(self.store, GetVersioned) and self.store.version(key) == self._version:
+                return
+        self.manifest()
+
+    def confirm(self, key: str, version: str) -> None:
+        """Confirm that ``version`` of an object, which was just read, belongs to the manifest.
+
+        Raises:
+            DatasetChanged: as ``check``.
+        """
+        if not version or self._confirmed.get(key) != version:
+            self.check()
+            self._confirmed[key] = version
+
+    def get(self, key: str) -> bytes:
+        """All bytes of an object.
+
+        Raises:
+            DatasetChanged: the split was made anew since it was opened, or is being.
+            ObjectNotFound: it was not, and the object is missing.
+        """
+        return self._read(key, 0, None)
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """``length`` bytes of an object from ``offset``; raises as ``get``."""
+        return self._read(key, offset, length)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Confirm what the block reads by other means.
+
+        Raises:
+            DatasetChanged: as ``check``, also in place of an error of the block that this explains.
+        """
+        try:
+            yield
+        except (DatasetError, ObjectNotFound):
+            self.check()
+            raise
+        self.check()
+
+    def _read(self, key: str, offset: int, length: int | None) -> bytes:
+        try:
+            data, version = _get(self.store, key, offset, length)
+        except ObjectNotFound:
+            self.check()
+            raise ObjectNotFound(
+                f"{location(self.store, key)} is missing: "
+                f"dataprep verify {self.store.uri} lists all faults"
+            ) from None
+        self.confirm(key, version)
+        return data
+
+    def _changed(self, why: str) -> DatasetChanged:
+        return DatasetChanged(
+            f"the data set changed: split {self._split!r} of {self.store.uri} was made anew since "
+            f"it was opened ({why}). Samples read before are consistent; open it again when it is "
+            "complete"
+        )
+
+
+def _get(store: Store, key: str, offset: int, length: int | None) -> Versioned:
+    if isinstance(store, GetVersioned):
+        return store.get_versioned(key, offset, length)
+    data = store.get(key) if length is None else store.get_range(key, offset, length)
+    return Versioned(data, "")

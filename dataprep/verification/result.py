@@ -1,0 +1,104 @@
+"""The result of a verification: faults, their places, and how to repair them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from dataprep.counted import counted
+from dataprep.verification.duplicates import Duplicates
+
+Depth = Literal["quick", "full", "deep"]
+
+_MOST_FAULTS = 20
+_MOST_NAMED = 5
+_DONE = {"quick": "; shards were not read", "full": "", "deep": "; every image was decoded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong in the object ``key``, with its record and byte offset if they are known.
+
+    ``remedy`` is the object to delete before ``dataprep shard`` runs again and makes it anew. It
+    is empty if running again is enough, and None if that does not help.
+    """
+
+    key: str
+    what: str
+    record: int | None = None
+    offset: int | None = None
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        place = self.key
+        if self.record is not None:
+            place += f", record {self.record}"
+        if self.offset is not None:
+            place += f", byte {self.offset}"
+        return f"{place}: {self.what}"
+
+
+def limited(faults: Iterable[Fault]) -> list[Fault]:
+    """The first 20 faults of an object, and one that counts the others."""
+    found = list(faults)
+    if len(found) <= _MOST_FAULTS:
+        return found
+    more = f"{counted(len(found) - _MOST_FAULTS, 'more fault')} like these"
+    last = replace(found[_MOST_FAULTS], what=more, record=None, offset=None)
+    return [*found[:_MOST_FAULTS], last]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked in one split, and what was found.
+
+    ``shards`` and ``samples`` count once for all formats, ``bytes`` all shards of all formats.
+    Samples of equal content are ``duplicates``, not faults.
+    """
+
+    output: str
+    split: str
+    depth: Depth
+    formats: tuple[str, ...]
+    shards: int
+    samples: int
+    bytes: int
+    faults: tuple[Fault, ...]
+    duplicates: Duplicates
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no faults."""
+        return not self.faults
+
+    @property
+    def repair(self) -> str:
+        """What repairs the faults; empty if nothing is known to."""
+        remedies = dict.fromkeys(f.remedy for f in self.faults if f.remedy is not None)
+        if not remedies:
+            return ""
+        named = [key for key in remedies if key]
+        shown = ", ".join(named[:_MOST_NAMED])
+        if len(named) > _MOST_NAMED:
+            shown += f" and {len(named) - _MOST_NAMED:,} more"
+        delete = f"delete {shown} and " if named else ""
+        return f"{delete}run the same dataprep shard again"
+
+    def __str__(self) -> str:
+        count = counted(len(self.faults), "fault") if self.faults else "no faults"
+        lines = [
+            f"{self.split}: {count} in {counted(self.shards, 'shard')} "
+            f"({counted(self.samples, 'sample')}, {self.bytes / 1e6:,.1f} MB){_DONE[self.depth]}"
+        ]
+        lines += [f"  {fault}" for fault in self.faults]
+        if self.repair:
+            lines.append(f"  To repair: {self.repair}.")
+        if self.duplicates.groups:
+            lines.append(f"  note: {self.duplicates}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content for ``--json``."""
+        content = {**asdict(self), "duplicates": self.duplicates.as_dict()}
+        return {**content, "mending": self.repair, "ok": self.ok}
