@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from dataprep.counted import counted
 from dataprep.errors import (
     ConfigError,
-    DataprepError,
     ObjectNotFound,
     SourceError,
     SourceNotFound,
@@ -43,11 +42,9 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
 _PLAIN = ("filename", *SIDES, "label")
 _SIZE = ("width", "height")
-_DEFAULT_SIZE = {"relative": (1, 1), "pixels": (0, 0)}
 _KAGGLE = ["ImageId", "PredictionString"]
-_DAMAGED = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
+_DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 _LARGEST_SIDE = 2**24  # float32 has all whole numbers up to it
-_REMOTE_READS = 32
 
 
 class Drawn(NamedTuple):
@@ -64,6 +61,7 @@ class Drawn(NamedTuple):
     problem: str = ""
 
 
+_NOTHING = Drawn(1, 1, [], [])
 Annotations = list[tuple[str, Drawn]]
 """Paths of annotations, or names of images in a table, with their boxes."""
 
@@ -121,46 +119,47 @@ def _matched(
     classes: Mapping[str, int],
     options: BoxOptions,
 ) -> BoxColumns:
-    by_key: dict[str | None, list[Drawn]] = {}
+    by_key: dict[str, list[Drawn]] = {}
     for path, drawn in annotations:
         by_key.setdefault(_key(path, options), []).append(drawn)
-    found: list[Drawn] = []
-    box_labels: list[int] = []
-    images: set[str | None] = set()
+    counts, sides, sizes, box_labels = [0], [], [], []
+    found: set[str] = set()
     for name, label in zip(names, labels.tolist(), strict=True):
-        key = None if name is None else _key(name, options)
-        matches = by_key.get(key, [])
-        if matches and (len(matches) > 1 or key in images):
-            noun = "images" if key in images else "annotations"
-            hint = "" if options.key == "path" else ": give boxes.key=path to distinguish them"
-            raise ConfigError(f"several {noun} are called {key!r}{hint}")
-        images.add(key)
-        found += matches or [Drawn(1, 1, [], [])]
-        for group in found[-1].names:
+        drawn = _NOTHING
+        if name is not None and (matches := by_key.get(key := _key(name, options))):
+            if key in found or len(matches) > 1:
+                raise ConfigError(
+                    f"several images or annotations have the name {key!r}: give boxes.key=path to "
+                    "distinguish them by their folders"
+                )
+            found.add(key)
+            drawn = matches[0]
+        counts.append(len(drawn.sides))
+        sides += drawn.sides
+        sizes.append((drawn.width, drawn.height))
+        for group in drawn.names:
             own = options.labels == "own" and group
             box_labels.append(classes.get(group, -1) if own else label)
-    if images.isdisjoint(by_key):
+    if not found:
         raise ConfigError(
             f"no image has boxes at {options.source!r}: its annotations have names such as "
             f"{next(iter(by_key))!r}, images such as {next(filter(None, names))!r} (boxes.key is "
             f"{options.key!r})"
         )
-    sides = [four for drawn in found for four in drawn.sides]
+    widths, heights = np.array(sizes, np.int32).T
     return BoxColumns(
-        np.cumsum([0, *(len(drawn.sides) for drawn in found)]),
+        np.cumsum(counts),
         np.array(sides, np.float32).reshape(-1, 4),
         np.array(box_labels, np.int32),
-        np.array([drawn.width for drawn in found], np.int32),
-        np.array([drawn.height for drawn in found], np.int32),
+        np.ascontiguousarray(widths),
+        np.ascontiguousarray(heights),
     )
 
 
-def _key(path: str, options: BoxOptions) -> str:
-    """Return what is the same for an image and its annotation; a name ``.x`` has no extension."""
-    folder, slash, name = path.rpartition("/")
-    stem, dot, _ = name.rpartition(".")
-    base = stem if dot and stem else name
-    return base if options.key == "name" else f"{folder}{slash}{base}"
+def _key(name: str, options: BoxOptions) -> str:
+    """Return what is the same for an image and its annotation: no extension, perhaps no folder."""
+    path = PurePosixPath(name)
+    return path.stem if options.key == "name" else str(path.parent / path.stem)
 
 
 def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> Annotations:
@@ -183,8 +182,6 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
             found = parse_files(files)
     except ObjectNotFound as error:
         raise SourceNotFound(f"no boxes at {uri!r}: {error} (check boxes.source)") from None
-    except DataprepError:
-        raise
     except _DAMAGED as error:
         raise SourceError(f"{uri!r} is not a whole archive: {error}") from None
     if not found:
@@ -202,7 +199,7 @@ def _whole(uri: str, options: StoreOptions | None) -> bytes:
 def _in_folder(uri: str, options: StoreOptions | None) -> Iterator[tuple[str, bytes]]:
     store = open_store(uri, options)
     keys = sorted(entry.key for entry in store.list() if _is_annotation(entry.key))
-    contents = in_order(store.get, keys, _REMOTE_READS if "://" in uri else 0)
+    contents = in_order(store.get, keys, 32 if "://" in uri else 0)  # concurrent reads
     return zip(keys, contents, strict=True)
 
 
@@ -341,7 +338,7 @@ def _kaggle_rows(
 
 def _add_box(found: dict[str, Drawn], cells: Mapping[str, str], units: str) -> None:
     sizes = [cells[side] for side in _SIZE if side in cells]
-    size = _size(sizes) if len(sizes) == 2 else _DEFAULT_SIZE[units]
+    size = _size(sizes) if len(sizes) == 2 else {"relative": (1, 1), "pixels": (0, 0)}[units]
     drawn = found.setdefault(cells["filename"], Drawn(*size, [], []))
     if drawn[:2] != size:
         raise ValueError(f"its image has the size {size} here and {drawn[:2]} before")

@@ -17,7 +17,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -88,37 +90,40 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     """
     if not rows:
         raise ConfigError(f"{name} names no class")
-    labelled = sorted(_labelled([cells for _, cells in rows], name))
-    missing = sorted(set(range(len(rows))) - {label for label, _, _ in labelled})
+    columns = list(zip_longest(*(row.cells for row in rows)))
+    first, last = columns[0], columns[-1]
+    labels: Iterable[str | int] = range(len(rows))
+    names, texts = first, columns[1:]
+    if len(columns) == 2 and _are_numbers(last):
+        if _are_numbers(first) and first != last and {*map(type, last)} != {int}:
+            raise ConfigError(
+                f"{name}: both columns are numbers, and either could be the labels: write the "
+                "classes alone, one a line, in the order of their labels"
+            )
+        names, labels, texts = first, last, []
+    elif len(columns) > 1 and _are_numbers(first):
+        labels, names, texts = first, columns[1], columns[2:]
+    if None in names:
+        raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
+    order = dict(zip(map(int, labels), map(str, names), strict=True))
+    missing = sorted(set(range(len(rows))) - order.keys())
     if missing:
         raise ConfigError(
             f"{name}: the labels of {counted(len(rows), 'class')} must be 0 to {len(rows) - 1}, "
             f"each once, but {missing[0]} is missing; without numbers the order of the file counts"
         )
-    names = tuple(name_of for _, name_of, _ in labelled)
-    if len(set(names)) < len(names):
-        repeated = next(one for one in names if names.count(one) > 1)
+    repeated, times = Counter(order.values()).most_common(1)[0]
+    if times > 1:
         raise ConfigError(f"{name} names the class {repeated!r} more than once")
-    return names, {name_of: text for _, name_of, text in labelled if text}
+    named = zip(names, chain(*texts), strict=False)
+    return (
+        tuple(order[label] for label in range(len(rows))),
+        {str(group): str(text) for group, text in named if text},
+    )
 
 
-def _labelled(rows: Sequence[tuple[str | int, ...]], name: str) -> list[tuple[int, str, str]]:
-    """Return label, class and text of each row."""
-    first = all(_is_number(cells[0]) for cells in rows)
-    second = all(len(cells) == 2 and _is_number(cells[1]) for cells in rows)
-    certain = all(isinstance(cells[-1], int) for cells in rows)
-    if first and second and not certain and any(cells[0] != cells[1] for cells in rows):
-        raise ConfigError(
-            f"{name}: both columns are numbers, and either could be the labels: write the classes "
-            "alone, one a line, in the order of their labels"
-        )
-    if second:
-        return [(int(cells[1]), str(cells[0]), "") for cells in rows]
-    if first and any(len(cells) > 1 for cells in rows):
-        if any(len(cells) == 1 for cells in rows):
-            raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
-        return [(int(cells[0]), str(cells[1]), "".join(map(str, cells[2:]))) for cells in rows]
-    return [(i, str(cells[0]), "".join(map(str, cells[1:]))) for i, cells in enumerate(rows)]
+def _are_numbers(column: Iterable[str | int]) -> bool:
+    return all(_is_number(cell) for cell in column)
 
 
 def _is_number(cell: str | int) -> bool:
@@ -132,13 +137,14 @@ def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
 
     try:
         content = loadmat(io.BytesIO(data), variable_names=["synsets"], squeeze_me=True)
-        classes = [one for one in np.atleast_1d(content["synsets"]) if not one["num_children"]]
-        return [
-            Row(name, (int(one["ILSVRC2012_ID"]), str(one["WNID"]), str(one["words"])))
-            for one in classes
-        ]
+        rows = []
+        for one in np.atleast_1d(content["synsets"]):
+            if not one["num_children"]:
+                cells = (int(one["ILSVRC2012_ID"]), str(one["WNID"]), str(one["words"]))
+                rows.append(Row(name, cells))
     except Exception as error:  # noqa: BLE001  SciPy raises many kinds for damaged files
         raise ConfigError(f"{name} is not the devkit's meta.mat: {error}") from None
+    return rows
 
 
 def _rows_of_json(text: str, name: str) -> list[Row]:
@@ -149,21 +155,16 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
             return [Row(name, (one.index, one.synset, one.text)) for one in labels]
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name} is not JSON of classes: {error}") from None
-    if isinstance(content, list):
-        entries = [[value] for value in content]
-    else:
-        entries = [
-            [key, *(value if isinstance(value, list) else [value])]
-            for key, value in content.items()
-        ]
-    rows = [
-        Row(f"{name}, entry {number}", tuple(cells))
-        for number, cells in enumerate(entries, start=1)
-    ]
-    for place, cells in rows:
-        is_sound = {type(cell) for cell in cells} <= {str, int} and 1 <= len(cells) <= 3
+    entries = content.items() if isinstance(content, dict) else zip(content)
+    rows = []
+    for number, (*keys, value) in enumerate(entries, start=1):
+        cells = (*keys, *value) if isinstance(value, list) else (*keys, value)
+        is_sound = {*map(type, cells)} <= {str, int} and 1 <= len(cells) <= 3
         if not is_sound or (len(cells) == 3 and not _is_number(cells[0])):
-            raise ConfigError(f"{place}: {json.dumps(cells)[:60]} is no class and its text")
+            raise ConfigError(
+                f"{name}, entry {number}: {json.dumps(cells)[:60]} is no class and its text"
+            )
+        rows.append(Row(f"{name}, entry {number}", cells))
     return rows
 
 

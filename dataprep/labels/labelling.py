@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -229,16 +230,7 @@ def _read(key: str, uri: str, stores: StoreOptions | None, within: str) -> tuple
     folder = uri.rstrip("/")
     inside = (f"{folder}/{within}", f"{folder}/data/{within}") if within else ()
     for name in (uri, *inside):
-        data = _find(name, stores)
-        if data is not None:
-            return data, name
+        parent, slash, base = name.rpartition("/")
+        with suppress(ObjectNotFound, IsADirectoryError):
+            return open_store(parent + slash or ".", stores).get(base), name
     raise ConfigError(f"{key}: there is no file {uri!r}")
-
-
-def _find(uri: str, stores: StoreOptions | None) -> bytes | None:
-    """Return a file; None where there is none."""
-    folder, slash, name = uri.rpartition("/")
-    try:
-        return open_store(folder + slash or ".", stores).get(name)
-    except (ObjectNotFound, IsADirectoryError):
-        return None

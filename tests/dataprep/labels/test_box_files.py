@@ -406,7 +406,7 @@ class TestMatches:
     def test_two_annotations_of_one_name(self) -> None:
         """So are two of one image; those of no image here may have any name."""
         files = {"a/1.xml": xml("cat"), "b/1.xml": xml("cat"), "a/2.xml": xml(), "b/2.xml": xml()}
-        with pytest.raises(ConfigError, match="several annotations are called '1'"):
+        with pytest.raises(ConfigError, match="or annotations have the name '1'"):
             self.matched(files, ["1.jpg"], [0])
         found = self.matched({**files, "3.xml": xml("dog")}, ["3.jpg"], [0])
         assert self.labels_of(found, 1) == [[1]]
