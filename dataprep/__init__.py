@@ -17,7 +17,7 @@ from dataprep._version import __version__
 
 if TYPE_CHECKING:
     from dataprep.adapters import to_mxnet, to_tf, to_torch
-    from dataprep.augment import Augmentation
+    from dataprep.adapters.augment import Augmentation
     from dataprep.config import ShardConfig
     from dataprep.dataset import Dataset
     from dataprep.dataset import open_dataset as open
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dataprep.verification import verify
 
 _HOMES = {
-    "Augmentation": "dataprep.augment",
+    "Augmentation": "dataprep.adapters.augment",
     "Converted": "dataprep.image",
     "DataprepError": "dataprep.errors",
     "Dataset": "dataprep.dataset",

@@ -18,7 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dataprep import keys
-from dataprep.augment.decode import decode_whole
 from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
@@ -32,6 +31,7 @@ from dataprep.errors import (
 from dataprep.formats import Sample, get_format
 from dataprep.formats.records import RawRecord
 from dataprep.image.geometry import Pixels
+from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, require_sums
 from dataprep.ordered import in_order

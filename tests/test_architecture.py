@@ -24,7 +24,7 @@ ORDER = {
             "arrow_columns",
         ),
         "tar_members",
-        *("image", "formats", "augment", "plan", "estimate", "versions", "receipt"),
+        *("image", "formats", "plan", "estimate", "versions", "receipt"),
         "record_file",
         *("requests", "forecast", "shares", "execution", "cache_folder"),
         *("stores", "archives", "manifest", "sample_table", "stored_table", "snapshot"),
@@ -35,7 +35,7 @@ ORDER = {
         *("examples", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("dataset", "verification"),
+        *("assign", "dataset", "verification"),
         *("inspection", "adapters", "sample"),
         *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),
@@ -68,7 +68,7 @@ ORDER = {
         *("__main__", "demo", "sidebyside", "bench_tars"),
     ),
 }
-PURE = {"image", "augment", "formats", "plan", "estimate", "keys", "names", "counted"}
+PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted"}
 PURE |= {"json_types", "yaml_text"}
 PURE |= {"credentials", "receipt", "config_page", "config_schema", "requests", "forecast", "shares"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from dataprep.augment.decode import decode_whole
 from dataprep.errors import ConfigError, ImageError
+from dataprep.image.rgb import decode_whole
 from dataprep.names import escape
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}

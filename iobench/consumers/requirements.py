@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters import import_framework
 from iobench.consumers import processor
 from iobench.errors import Unavailable
 

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from dataprep import keys
 from dataprep.arrow_bytes import parquet
-from dataprep.augment.decode import decode_whole
 from dataprep.dataset import Dataset, Shard
 from dataprep.formats import Sample, get_format
+from dataprep.image.rgb import decode_whole
 from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.record_file import RecordFile
 from dataprep.stored_table import stored_table

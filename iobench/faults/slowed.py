@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dataprep.augment import Augmentation
-from dataprep.augment.crops import Box
+from dataprep.adapters.augment import Augmentation, Box
 from dataprep.formats.records import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.clock import Clock, Pauses

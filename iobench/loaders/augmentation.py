@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from dataprep.augment import Augmentation
-from dataprep.augment.crops import Box
-from dataprep.augment.decode import scaled_part
+from dataprep.adapters.augment import Augmentation, Box, scaled_part
 from dataprep.formats.records import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.loaders.protocol import LoaderSettings

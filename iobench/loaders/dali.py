@@ -10,9 +10,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dataprep import keys
-from dataprep.augment.colour import EIGENVALUES, EIGENVECTORS
-from dataprep.augment.crops import AREA, ASPECT, EVALUATION_SHARE, TRIES
-from dataprep.augment.normalise import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.adapters.augment import (
+    AREA,
+    ASPECT,
+    EIGENVALUES,
+    EIGENVECTORS,
+    EVALUATION_SHARE,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    TRIES,
+)
 from dataprep.dataset import Dataset
 from dataprep.formats import RecordOptions
 from iobench.clock import Clock

@@ -17,7 +17,7 @@ from iobench.stored import open_shards
 from iobench.trial import Place
 
 if TYPE_CHECKING:
-    from dataprep.adapters.mxnet_records import RecordBatches
+    from dataprep.adapters.mxnet import RecordBatches
 
 _REMOTE = (
     "ImageRecordIter cannot open s3://: shards are copied ahead into a local cache of at most "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters import import_framework
 from dataprep.errors import ConfigError
 from iobench.errors import Unavailable
 from iobench.trial import Place

@@ -65,7 +65,7 @@ class TFDataLoader:
         self._opened = None
 
     def _pipeline(self, dataset: Dataset) -> tuple[Any, Any]:
-        from dataprep.adapters.frameworks import import_framework
+        from dataprep.adapters import import_framework
 
         tf: Any = import_framework("tensorflow")
         settings = self._settings

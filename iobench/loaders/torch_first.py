@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
-from dataprep.augment import Transform
+from dataprep.adapters.augment import Transform
 from dataprep.formats.records import Buffer
 from iobench.clock import Clock
 from iobench.loaders.protocol import FirstBatch
 
 if TYPE_CHECKING:
-    from dataprep.adapters.torch_items import Items
+    from dataprep.adapters.torch import Items
 
 
 class FirstBatchWatch:

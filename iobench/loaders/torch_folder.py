@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dataprep.augment import Augmentation
+from dataprep.adapters.augment import Augmentation
+from dataprep.assign import Order
 from dataprep.formats.records import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
@@ -22,34 +23,15 @@ class TorchFolderLoader(TorchLoader):
 
     def open(self, transform: Augmentation | None) -> Readable:
         """List the folders; a file's label is its folder's place among the class names."""
-        from dataprep.adapters.torch_items import Epoch, Items, Order
-        from dataprep.adapters.torch_map import EpochSampler
+        from dataprep.adapters.torch import MapRecords
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
         found = image_files(listing)
-        ranks = settings.rank, settings.world_size
-        order = Order(settings.shuffle, settings.seed, Epoch(0), *ranks)
+        order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         files = FolderFiles(self.place.uri, self.place.store, found)
-        items = Items(files.labels, files.name, transform, settings.seed)
-        images = FolderImages(files, items, order.epoch)
-        return Readable(images, EpochSampler(len(found.names), order), order.epoch.set)
-
-
-class FolderImages:
-    """A map-style data set of ``records``."""
-
-    def __init__(self, records: Any, items: Any, epoch: Any) -> None:
-        self.records, self.items = records, items
-        self._epoch = epoch
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        image = self.records.image(index)
-        item: tuple[Any, int] = self.items.item(image, index, self._epoch.number)
-        return item
+        images = MapRecords(files, transform, order)
+        return Readable(images, images.sampler, images.set_epoch)
 
 
 class FolderFiles:

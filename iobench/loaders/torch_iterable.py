@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataprep.adapters import to_torch
-from dataprep.augment import Augmentation
+from dataprep.adapters.augment import Augmentation
 from dataprep.dataset import Dataset
 from iobench.loaders.torch_loader import Readable, TorchLoader
 from iobench.stored import open_shards
 
 if TYPE_CHECKING:
-    from dataprep.adapters.torch_iterable import IterableRecords
+    from dataprep.adapters.torch import IterableRecords
 
 
 class TorchIterableLoader(TorchLoader):
     """Shards in random order, each read as a whole, its records shuffled, in a buffer if asked."""
 
     name = "torch-iterable"
-    _records: IterableRecords | None = None
 
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
@@ -28,18 +27,21 @@ class TorchIterableLoader(TorchLoader):
         workers, shards = settings.workers, len(range(settings.rank, stored, settings.world_size))
         if shards < workers:
             self.notes = (f"{workers} workers share {shards} shards: some have none",)
-        images = self._records = self._images(dataset, transform)
+        images = self._images(dataset, transform)
         return Readable(images, None, images.set_epoch)
 
     def whole_batches(self) -> int:
         """Each worker batches the samples of its own shards."""
         images = self._images(open_shards(self.place, "tfrecord"), None)
-        counts = images.samples_by_worker(self.settings.workers, epoch=0)
+        workers = self.settings.workers or 1
+        counts = [images.samples_in_epoch(worker, workers) for worker in range(workers)]
         return sum(count // self.settings.batch_size for count in counts)
 
     def buffer_bytes(self) -> int:
-        """Of all workers, of every epoch so far."""
-        return self._records.buffer_bytes if self._records is not None else 0
+        """Of all workers: as many records of average length as the buffers hold."""
+        lengths = open_shards(self.place, "tfrecord").places.lengths
+        buffers = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
+        return int(min(buffers, len(lengths)) * lengths.mean())
 
     def _images(self, dataset: Dataset, transform: Augmentation | None) -> IterableRecords:
         settings = self.settings

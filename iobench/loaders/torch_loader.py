@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from dataprep.augment import Augmentation
+from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
@@ -170,7 +170,7 @@ class TorchLoader(ABC):
     def _collate(self) -> Callable[[Any], Any] | None:
         if not self.settings.decode:
             return None
-        from dataprep.adapters.torch_collate import normalised_batch, uint8_batch
+        from iobench.loaders.torch_collate import normalised_batch, uint8_batch
 
         return normalised_batch if self.settings.normalise else uint8_batch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataprep.adapters import to_torch
-from dataprep.augment import Augmentation
+from dataprep.adapters.augment import Augmentation
 from iobench.loaders.torch_loader import Readable, TorchLoader
 from iobench.stored import open_shards
 

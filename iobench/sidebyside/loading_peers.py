@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dataprep
-from dataprep.augment import IMAGENET_MEAN, IMAGENET_STD
-from dataprep.augment.crops import AREA, ASPECT, TRIES
+from dataprep.adapters.augment import AREA, ASPECT, IMAGENET_MEAN, IMAGENET_STD, TRIES
 from iobench.sidebyside.contest import Measured
 from iobench.sidebyside.epochs import BATCH, CORES, SIZE, steady
 from iobench.sidebyside.workplace import photographs
@@ -25,7 +24,7 @@ def tf_data(place: str, normalise: bool, images: int) -> Measured:
     flipped, resized bilinearly. Order may depend on timing, which is faster. Pixels are
     normalised a row at a time: as the example does it, by the last axis of 3, takes longer.
     """
-    from dataprep.adapters.frameworks import import_framework
+    from dataprep.adapters import import_framework
 
     tf: Any = import_framework("tensorflow")
     paths = [f"{place}/{shard.key}" for shard in dataprep.open(place, format="tfrecord").shards()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters import import_framework
 from iobench.sidebyside.contest import Measured
 from iobench.sidebyside.passes import RECORDIO, TFRECORDS, reading, writing
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import dataprep
-from dataprep.augment import Augmentation, sample_rng
+from dataprep.adapters.augment import Augmentation, sample_rng
 from dataprep.errors import ConfigError
 from dataprep.labels import LabelSpace
 from dataprep.stores import StoreOptions, open_store

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dataprep.adapters.torch_items import Items
+from dataprep.adapters.torch import Items
 from dataprep.formats.records import Buffer
 
 
@@ -19,7 +19,7 @@ class FinishedItems(Items):
         self.transform = None
         self._shape = 3, side, side
 
-    def item(self, image: Buffer, index: int, epoch: int) -> tuple[Any, int]:
-        """(image, label) of sample ``index``; the image is a view."""
-        pixels = np.frombuffer(image, np.uint8).reshape(self._shape)
-        return torch.from_numpy(pixels), int(self.labels[index])
+    def item(self, data: Buffer, number: int, epoch: int) -> tuple[Any, int]:
+        """(image, label) of sample ``number``; the image is a view."""
+        pixels = np.frombuffer(data, np.uint8).reshape(self._shape)
+        return torch.from_numpy(pixels), int(self.labels[number])

@@ -72,7 +72,7 @@ class Held:
 
 
 class HeldImages:
-    """``EncodedImages`` of samples in memory, in the order and the shards of ``stored``."""
+    """``Records`` of samples in memory, in the order and the shards of ``stored``."""
 
     def __init__(self, stored: Any, held: Held) -> None:
         self._stored, self._held = stored, held

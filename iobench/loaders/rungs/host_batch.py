@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters import import_framework
 from iobench.loaders.protocol import Batch, LoaderSettings
 
 NOTE = "input copy: one batch in host memory, given again and again"

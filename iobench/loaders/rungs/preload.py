@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.augment import Augmentation, Transform
-from dataprep.augment.decode import decode_whole
+from dataprep.adapters.augment import Augmentation, Transform
+from dataprep.image.rgb import decode_whole
 from iobench.errors import TrialFailed
 from iobench.loaders.augmentation import augmentation_of
 from iobench.loaders.protocol import LoaderSettings, MemoryRung
@@ -50,11 +50,11 @@ def preloaded(
         TrialFailed: not one of them fits.
         ImageError: an image that has to be decoded cannot be; its name is told.
     """
-    from dataprep.adapters.torch_items import Items
+    from dataprep.adapters.torch import Items
 
     records = readable.dataset.records
     prepare = _preparing(rung, settings, decoded=decoded)
-    items = Items(records.labels, records.name, prepare, settings.seed)
+    items = Items(records, prepare, settings.seed)
 
     def made(number: int) -> NDArray[np.uint8]:
         found, _ = items.item(records.image(number), number, 0)

@@ -1,17 +1,23 @@
-"""A small data set in both formats."""
+"""A small data set in both formats, on disk and on S3, and the frameworks."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import dataprep
+from dataprep.adapters import import_framework
+from dataprep.stores import StoreOptions, open_store
+from iobench.s3_server import MotoServer
 
 
 @pytest.fixture(scope="session")
 def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The drawn tree in both formats, several shards each, labels in records from 1. Read only."""
+    """120 images in both formats, several shards each; labels in records from 1. Read only."""
     folder = tmp_path_factory.mktemp("adapters") / "out"
     config = dataprep.ShardConfig.model_validate(
         {
@@ -31,5 +37,36 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dataset(output: Path, request: pytest.FixtureRequest) -> dataprep.Dataset:
     """It, opened, in each format."""
     opened = dataprep.open(output, format=request.param)
-    assert len(opened.manifest.formats[opened.format].shards) >= 3
+    assert len(opened.shards()) >= 3
     return opened
+
+
+@pytest.fixture
+def on_s3(output: Path, bucket: str, s3_server: MotoServer) -> Callable[[str], dataprep.Dataset]:
+    """A function that opens a copy on S3 in one format."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    remote, local = open_store(f"s3://{bucket}/out", options), open_store(output)
+    for entry in local.list():
+        remote.put(entry.key, local.get(entry.key))
+    return lambda format: dataprep.open(remote.uri, format=format, options=options)
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_framework(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def tf() -> ModuleType:
+    """TensorFlow, if it is installed."""
+    return _imported("tensorflow")
+
+
+@pytest.fixture(scope="session")
+def mx() -> ModuleType:
+    """MXNet, if it is installed."""
+    return _imported("mxnet")

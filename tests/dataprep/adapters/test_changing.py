@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dataprep
-from dataprep.adapters.frameworks import import_framework
-from dataprep.dataset import Dataset
 from dataprep.errors import DatasetChanged
 from dataprep.stores.local import LocalStore
 from tests.changing import Remade, remade
@@ -65,14 +62,8 @@ def _images(item: Any) -> list[bytes]:
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
-def test_tf_data(store: LocalStore, made: Remade) -> None:
-    """TensorFlow reads the files itself, and is stopped at the first record of each."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tf = import_framework("tensorflow")
-    except ImportError as error:
-        pytest.skip(str(error))
+def test_tf_data(tf: Any, store: LocalStore, made: Remade) -> None:
+    """TensorFlow reads the files itself; the next shard that it opens raises the error."""
     batches = dataprep.to_tf(dataprep.open(store.uri), batch_size=4, decode=False)
     found = [image for images, _ in batches for image in images.numpy()]
     assert sorted(found) == sorted(made.images)
@@ -83,15 +74,10 @@ def test_tf_data(store: LocalStore, made: Remade) -> None:
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("mx")
 def test_mxnet(store: LocalStore, made: Remade) -> None:
-    """MXNet reads the files itself; a batch is given if the manifest is there after it was read."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import_framework("mxnet")
-    except ImportError as error:
-        pytest.skip(str(error))
-    dataset: Dataset = dataprep.open(store.uri, format="recordio")
+    """MXNet reads the files itself; each batch is checked after it was read."""
+    dataset = dataprep.open(store.uri, format="recordio")
     batches = dataprep.to_mxnet(dataset, batch_size=4)
     assert sum(batch.data[0].shape[0] for batch in batches) == len(made.images)
     batches.reset()

@@ -1,25 +1,32 @@
-"""Tests of dataprep.adapters.frameworks, and of what the package offers."""
+"""Frameworks are optional: how they are imported, and what each adapter accepts."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
 import dataprep
 from dataprep import adapters
-from dataprep.adapters.frameworks import import_framework
+from dataprep.adapters import import_framework
+from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("name", "title"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")], ids=str
+    ("name", "title"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow"), ("mxnet", "MXNet")]
 )
-def test_missing(monkeypatch: pytest.MonkeyPatch, name: str, title: str) -> None:
-    """A framework that is not there is told with what installs it."""
+def test_a_missing_framework(monkeypatch: pytest.MonkeyPatch, name: str, title: str) -> None:
+    """The error says how to install it."""
     monkeypatch.setitem(sys.modules, name, None)
-    said = rf"{title} is not installed: pip install 'dataprep-iobench\[{name}\]'"
-    with pytest.raises(ImportError, match=said):
+    monkeypatch.setattr("dataprep.adapters.mxnet_compat._missing_names", dict)
+    message = rf"{title} is not installed: pip install 'dataprep-iobench\[{name}\]'"
+    with pytest.raises(ImportError, match=message):
         import_framework(name)
 
 
@@ -28,36 +35,95 @@ def test_missing(monkeypatch: pytest.MonkeyPatch, name: str, title: str) -> None
     [
         ModuleNotFoundError("No module named 'grpc'", name="grpc"),
         OSError("libcudart.so: cannot open shared object file"),
-        AttributeError("module 'numpy' has no attribute 'bool'"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_broken(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """A framework whose own imports fail is told with what fails."""
+def test_a_broken_framework(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """The error says what is wrong with it."""
 
     def fail(name: str) -> ModuleType:
         raise error
 
-    monkeypatch.setattr("dataprep.adapters.frameworks.importlib.import_module", fail)
+    monkeypatch.setattr("dataprep.adapters.importlib.import_module", fail)
     with pytest.raises(ImportError, match=f"TensorFlow cannot be imported: {error}"):
         import_framework("tensorflow")
 
 
 @pytest.mark.parametrize("given", [None, "0"])
-def test_tensorflow_is_quiet(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
-    """Its log is kept to errors, unless somebody asked for more."""
-    module = ModuleType("tensorflow")
-    monkeypatch.setitem(sys.modules, "tensorflow", module)
+def test_tensorflow_logs_errors_only(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
+    """Unless the environment asks for more."""
+    monkeypatch.setitem(sys.modules, "tensorflow", ModuleType("tensorflow"))
     environment = {} if given is None else {"TF_CPP_MIN_LOG_LEVEL": given}
-    monkeypatch.setattr("dataprep.adapters.frameworks.os.environ", environment)
-    assert import_framework("tensorflow") is module
+    monkeypatch.setattr("dataprep.adapters.os.environ", environment)
+    import_framework("tensorflow")
     assert environment == {"TF_CPP_MIN_LOG_LEVEL": given or "2"}
 
 
-def test_offered() -> None:
-    """The three adapters can be had from the package and from the library."""
-    assert adapters.__all__ == ["to_mxnet", "to_tf", "to_torch"]
+def test_the_library_offers_the_adapters() -> None:
+    """The names of the library and of the package are the same functions."""
     for name in adapters.__all__:
         assert getattr(adapters, name) is getattr(dataprep, name)
-    with pytest.raises(AttributeError, match="no attribute 'to_jax'"):
-        adapters.to_jax  # noqa: B018
+
+
+ADAPTERS: dict[str, tuple[Callable[..., object], str]] = {
+    "": (lambda dataset: dataprep.to_torch(dataset), ""),
+    "tfrecord": (lambda dataset: dataprep.to_tf(dataset), ", format='tfrecord'"),
+    "recordio": (lambda dataset: dataprep.to_mxnet(dataset, batch_size=8), ", format='recordio'"),
+}
+
+
+@pytest.mark.parametrize("format", ADAPTERS)
+@pytest.mark.parametrize("given", ["some/where", Path("some/where"), None], ids=str)
+def test_a_path_is_not_a_data_set(format: str, given: object) -> None:
+    """The TypeError says how to open it, whether the framework is installed or not."""
+    adapter, chosen = ADAPTERS[format]
+    with pytest.raises(TypeError) as caught:
+        adapter(given)
+    shown = "'some/where'" if isinstance(given, str) else "path"
+    assert f"dataprep.open({shown}, 'train'{chosen})" in str(caught.value)
+
+
+@pytest.mark.parametrize(("format", "other"), [("tfrecord", "recordio"), ("recordio", "tfrecord")])
+def test_another_format(output: Path, format: str, other: str) -> None:
+    """TensorFlow reads tfrecord and MXNet recordio; the error says how to open the data set."""
+    with pytest.raises(ConfigError, match=f"format='{format}'"):
+        ADAPTERS[format][0](dataprep.open(output, format=other))
+
+
+@pytest.fixture
+def fake_mxnet(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module called mxnet; names that were added to NumPy are removed at the end."""
+    before = dict(vars(np))
+    module = ModuleType("mxnet")
+    monkeypatch.setitem(sys.modules, "mxnet", module)
+    yield module
+    for name in set(vars(np)) - set(before):
+        delattr(np, name)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy 1.26's own old names warn
+def test_numpy_gets_the_names_that_mxnet_needs(fake_mxnet: ModuleType) -> None:
+    """Each has its old meaning; names that NumPy has are not replaced."""
+    before: dict[str, Any] = dict(vars(np))
+    assert import_mxnet() is fake_mxnet
+    old = vars(np)
+    assert all(old[name] is value for name, value in before.items())
+    assert np.dtype(old["bool"]) == np.dtype(bool)
+    assert old["PINF"] == -old["NINF"] == old["Inf"] == np.inf
+    assert np.isnan([old["NaN"], old["NAN"]]).all()
+    assert np.signbit([old["PZERO"], old["NZERO"]]).tolist() == [False, True]
+    assert old["alltrue"]([True, True])
+    assert old["sometrue"]([False, True])
+    assert old["product"]([2, 3]) == 6
+    assert old["round_"](2.6) == 3
+    assert old["trapz"]([1, 2, 3]) == 4
+    assert old["in1d"]([1, 2], [2]).tolist() == [False, True]
+    assert np.array_equal(old["msort"]([[3, 1], [2, 4]]), [[2, 1], [3, 4]])
+
+
+def test_financial_functions_raise(fake_mxnet: ModuleType) -> None:
+    """MXNet can look them up; a call says where they are now."""
+    import_mxnet()
+    for name in ("fv", "ipmt", "irr", "mirr", "nper", "npv", "pmt", "ppmt", "pv", "rate"):
+        with pytest.raises(NotImplementedError, match="numpy-financial"):
+            vars(np)[name](1, 2)

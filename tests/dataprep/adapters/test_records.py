@@ -1,202 +1,141 @@
-"""Tests of dataprep.adapters.records."""
+"""Encoded images by number and by shard."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
 import secrets
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import dataprep
 from dataprep.adapters import records as module
-from dataprep.adapters.records import Records, feature_key, image_field
-from dataprep.errors import CorruptRecord, ObjectNotFound, TruncatedRecord
-from dataprep.formats.example import BytesList, Int64List, encode_example
-from dataprep.stores import StoreOptions, open_store
-from iobench.s3_server import MotoServer
+from dataprep.adapters.records import Records
+from dataprep.dataset import Dataset
+from dataprep.errors import CorruptRecord, ObjectNotFound, RecordError
+from dataprep.stores import open_store
+from dataprep.stores.local import LocalStore
 
 
-def test_images_and_labels(dataset: dataprep.Dataset) -> None:
-    """Every image is the data set's, and every label its 0-based one."""
+def stored(dataset: Dataset) -> list[bytes]:
+    """The images that must come out."""
+    return [bytes(sample.image) for sample in dataset]
+
+
+def test_images_by_number(dataset: Dataset) -> None:
+    """Each image is that of the data set, also through a pickled copy; labels count from 0."""
     records = Records(dataset)
-    assert len(records) == len(dataset) == 120
+    assert len(records) == 120
     assert records.labels.tolist() == dataset.labels.tolist()
-    assert [bytes(records.image(i)) for i in range(120)] == [bytes(s.image) for s in dataset]
-
-
-def test_by_shard(dataset: dataprep.Dataset) -> None:
-    """Shards hold all samples, one after the other."""
-    records = Records(dataset)
-    seen: list[int] = []
-    for number in range(len(records.shard_keys)):
-        content = memoryview(records.shard(number))
-        for index in records.samples_of(number):
-            assert bytes(records.image_within(content, index)) == bytes(records.image(index))
-            seen.append(index)
-    assert seen == list(range(120))
-
-
-def test_pickle(dataset: dataprep.Dataset) -> None:
-    """A pickled copy opens its own files."""
-    records = Records(dataset)
-    records.image(0)
+    assert [bytes(records.image(i)) for i in range(120)] == stored(dataset)
     copy = pickle.loads(pickle.dumps(records))
-    assert copy._handles is None
     assert bytes(copy.image(119)) == bytes(records.image(119))
 
 
-def test_threads(dataset: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads share one connection, and few files stay open."""
-    monkeypatch.setattr(module, "_OPEN_FILES", 2)
+def test_images_by_shard(dataset: Dataset) -> None:
+    """The shards have all samples, one after the other."""
     records = Records(dataset)
-    expected = [bytes(sample.image) for sample in dataset]
-    with ThreadPoolExecutor(8) as pool:
-        stores = set(pool.map(lambda _: id(records._opened().snapshot.store), range(8)))
-        found = list(pool.map(lambda index: bytes(records.image(index)), [*range(120)] * 3))
-    assert len(stores) == 1
-    assert found == expected * 3
-    assert records._handles is not None
-    assert len(records._handles._files) == 2
+    found: list[bytes] = []
+    for number in range(len(records.shard_keys)):
+        content = memoryview(records.shard(number))
+        samples = records.samples_of(number)
+        assert samples.start == len(found)
+        found += [bytes(records.image_within(content, index)) for index in samples]
+    assert found == stored(dataset)
 
 
-def _in_child(records: Records, answer: multiprocessing.SimpleQueue[tuple[int, bytes]]) -> None:
-    answer.put((id(records._opened().snapshot.store), bytes(records.image(7))))
-
-
-def test_fork(output: Path, bucket: str, s3_server: MotoServer) -> None:
-    """A forked process reads through a connection of its own, though its parent had one."""
-    options = StoreOptions(endpoint_url=s3_server.url)
-    remote, local = open_store(f"s3://{bucket}/x", options), open_store(output)
-    for entry in local.list():
-        remote.put(entry.key, local.get(entry.key))
-    records = Records(dataprep.open(f"s3://{bucket}/x", options=options))
-    expected, store = bytes(records.image(7)), id(records._opened().snapshot.store)
-    context = multiprocessing.get_context("fork")
-    answer: multiprocessing.SimpleQueue[tuple[int, bytes]] = context.SimpleQueue()
-    child = context.Process(target=_in_child, args=(records, answer))
-    child.start()
-    other, image = answer.get()
-    child.join()
-    assert image == expected
-    assert other != store
-
-
-def test_memory(output: Path) -> None:
-    """Any store will do."""
+def test_any_store(output: Path) -> None:
+    """A store without files works as well."""
     memory = open_store(f"memory://{secrets.token_hex(4)}")
-    local = open_store(output)
-    for entry in local.list():
+    for entry in (local := open_store(output)).list():
         memory.put(entry.key, local.get(entry.key))
-    records = Records(dataprep.open(memory.uri))
-    assert bytes(records.image(3)) == bytes(dataprep.open(output)[3].image)
+    assert bytes(Records(dataprep.open(memory.uri)).image(3)) == dataprep.open(output)[3].image
 
 
-def test_few_files_are_open(dataset: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many shards there are, a bounded number is open, and all are closed at the end."""
-    monkeypatch.setattr(module, "_OPEN_FILES", 2)
+@pytest.mark.parametrize("layout", ["tfds", {"x" * 60: "encoded", "y": "label"}], ids=str)
+def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> None:
+    """The image is found whatever the layout calls it."""
+    job = {"source": str(tree), "output": str(tmp_path / "out"), "layout": layout}
+    dataprep.shard(dataprep.ShardConfig.model_validate(job))
+    dataset = dataprep.open(tmp_path / "out")
     records = Records(dataset)
-    for index in range(0, 120, 7):
-        records.image(index)
-    assert open_shards() == 2
-    del records
-    assert open_shards() == 0
+    assert [bytes(records.image(i)) for i in range(120)] == stored(dataset)
 
 
 def open_shards() -> int:
     """How many shards this process has open."""
-    gone = contextlib.suppress(FileNotFoundError)
     paths = []
     for descriptor in Path("/proc/self/fd").iterdir():
-        with gone:
+        with contextlib.suppress(FileNotFoundError):
             paths.append(str(descriptor.readlink()))
     return sum("/train-0" in path for path in paths)
 
 
+def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight threads read the right images with two shards open; none is open afterwards."""
+    monkeypatch.setattr(module, "_OPEN_FILES", 2)
+    records = Records(dataset)
+    with ThreadPoolExecutor(8) as pool:
+        found = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
+    assert found == stored(dataset) * 3
+    assert 2 <= open_shards() < len(records.shard_keys)
+    del records
+    gc.collect()
+    assert open_shards() == 0
+
+
+def _in_child(records: Records, answer: multiprocessing.SimpleQueue[bytes]) -> None:
+    answer.put(bytes(records.image(7)))
+
+
+def test_a_forked_process_reads_s3(on_s3: Callable[[str], Dataset]) -> None:
+    """Parent and child both read after the fork, although the parent was connected before."""
+    records = Records(on_s3("tfrecord"))
+    expected = bytes(records.image(7))
+    context = multiprocessing.get_context("fork")
+    answer: multiprocessing.SimpleQueue[bytes] = context.SimpleQueue()
+    child = context.Process(target=_in_child, args=(records, answer))
+    child.start()
+    assert answer.get() == expected == bytes(records.image(7))
+    child.join()
+
+
 @pytest.fixture
-def copied(dataset: dataprep.Dataset, tmp_path: Path) -> tuple[Records, list[Path]]:
-    """Records whose shards may be damaged."""
-    assert isinstance(dataset.store.uri, str)
-    shutil.copytree(dataset.store.uri, tmp_path / "copy")
+def copied(dataset: Dataset, tmp_path: Path) -> tuple[Records, Path]:
+    """Records of a copy, and its first shard, which may be damaged."""
+    assert isinstance(dataset.store, LocalStore)
+    shutil.copytree(dataset.store.root, tmp_path / "copy")
     records = Records(dataprep.open(tmp_path / "copy", format=dataset.format))
-    return records, [tmp_path / "copy" / key for key in records.shard_keys]
+    return records, tmp_path / "copy" / records.shard_keys[0]
 
 
-def test_truncated(copied: tuple[Records, list[Path]]) -> None:
-    """A shard that ends early is told by its key."""
-    records, paths = copied
-    os.truncate(paths[0], 100)
-    with pytest.raises(TruncatedRecord, match=records.shard_keys[0]):
-        records.image(0)
-    with pytest.raises(TruncatedRecord, match=records.shard_keys[0]):
-        records.image(1)
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_truncated_shard(copied: tuple[Records, Path], index: int) -> None:
+    """Inside a record or before it: the error names the shard."""
+    records, path = copied
+    os.truncate(path, 100)
+    with pytest.raises(RecordError, match=records.shard_keys[0]):
+        records.image(index)
 
 
-def test_corrupt(copied: tuple[Records, list[Path]]) -> None:
-    """A broken frame is told by its key."""
-    records, paths = copied
-    paths[0].write_bytes(b"\0" * paths[0].stat().st_size)
+def test_a_damaged_shard(copied: tuple[Records, Path]) -> None:
+    """The error names the shard."""
+    records, path = copied
+    path.write_bytes(b"\0" * path.stat().st_size)
     with pytest.raises(CorruptRecord, match=records.shard_keys[0]):
         records.image(0)
 
 
-def test_gone(copied: tuple[Records, list[Path]]) -> None:
-    """A shard that is not there is an ObjectNotFound, as from any store."""
-    records, paths = copied
-    paths[0].unlink()
+def test_a_missing_shard(copied: tuple[Records, Path]) -> None:
+    """ObjectNotFound, as from any store."""
+    records, path = copied
+    path.unlink()
     with pytest.raises(ObjectNotFound, match=records.shard_keys[0]):
         records.image(0)
-
-
-class TestImageField:
-    @given(st.binary(max_size=40_000), st.binary(max_size=50), st.integers(0, 1000))
-    def test_finds_it(self, image: bytes, text: bytes, label: int) -> None:
-        """Of all features the image alone is found."""
-        example = encode_example(
-            {
-                "image/class/text": BytesList([text]),
-                "image/class/label": Int64List([label]),
-                "image/encoded": BytesList([image]),
-                "image/width": Int64List([label]),
-            }
-        )
-        found = image_field(example)
-        assert found is not None
-        assert bytes(found) == image
-
-    @pytest.mark.parametrize(
-        "example",
-        [
-            encode_example({"image": BytesList([b"x"])}),
-            encode_example({"image/encoded": Int64List([1, 2])}),
-            encode_example({"image/encoded": BytesList([b"one", b"two"])}),
-            encode_example({"image/encoded": BytesList([])}),
-            encode_example({"image/encoded": BytesList([b"x" * 100])})[:-1],
-            b"\x0a\x0dimage/encoded\x12",
-            b"\x0a\x0dimage/encoded\x12\xff\xff",
-        ],
-        ids=["another", "numbers", "two", "none", "cut", "ends", "no size"],
-    )
-    def test_doubt(self, example: bytes) -> None:
-        """What is not exactly one image is left to the full decoder."""
-        assert image_field(example) is None
-
-    @given(st.text(max_size=140), st.binary(max_size=300), st.text(max_size=9))
-    def test_by_any_name(self, feature: str, image: bytes, other: str) -> None:
-        """A layout may call it anything; a name too long to look for is left to the decoder."""
-        others = {other: BytesList([b"no image"]), other + "/x": BytesList([b"nor this"])}
-        example = encode_example({**others, feature: BytesList([image])})
-        key = feature_key(feature)
-        if len(feature.encode()) > 127:
-            assert key == b""
-            return
-        found = image_field(example, key)
-        assert found is not None
-        assert bytes(found) == image

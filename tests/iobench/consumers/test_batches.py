@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataprep.augment import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD
 from iobench.consumers import batches
 from iobench.errors import TrialFailed
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dataprep import keys
-from dataprep.augment.decode import decode_whole
 from dataprep.config import ShardConfig
 from dataprep.dataset import open_dataset
 from dataprep.image.policy import ImagePolicy
+from dataprep.image.rgb import decode_whole
 from dataprep.job import shard
 from iobench.clock import SystemClock
 from iobench.data.pixel_shards import write_pixel_shards

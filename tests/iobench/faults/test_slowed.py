@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from dataprep.augment import Augmentation, sample_rng
+from dataprep.adapters.augment import Augmentation, sample_rng
 from iobench.clock import VirtualClock
 from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import ConsumerSettings

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dataprep.augment import Augmentation, sample_rng
-from dataprep.augment.decode import decode_whole
+from dataprep.adapters.augment import Augmentation, sample_rng
 from dataprep.errors import CorruptImage
+from dataprep.image.rgb import decode_whole
 from iobench.loaders import LoaderSettings
 from iobench.loaders.augmentation import augmentation_of
 from iobench.pixels import packed

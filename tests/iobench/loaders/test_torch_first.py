@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataprep.augment import Augmentation
+from dataprep.adapters.augment import Augmentation
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, torch_loader
 from iobench.loaders.torch_loader import Readable, TorchLoader
 from iobench.trial import Place
@@ -48,11 +48,11 @@ class Slow:
     """Samples of class 0 whose reading and decoding take their time."""
 
     def __init__(self, samples: int, clock: SharedClock, *, decode: bool) -> None:
-        from dataprep.adapters.torch_items import Items
+        from dataprep.adapters.torch import Items
 
         self._clock, self._samples = clock, samples
-        labels = np.zeros(samples, np.int64)
-        self.items = Items(labels, str, self._decode if decode else None, seed=0)
+        self.labels, self.name = np.zeros(samples, np.int64), str
+        self.items = Items(self, self._decode if decode else None, seed=0)
 
     def _decode(self, image: Any, rng: np.random.Generator) -> Any:
         self._clock.sleep(DECODE_S)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from dataprep.adapters.torch_memory import empty
-from dataprep.augment.normalise import affine
+from dataprep.adapters.augment import SCALE, SHIFT
+from dataprep.adapters.torch import empty
 
 Items = Sequence[tuple[torch.Tensor, int]]
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -32,7 +32,7 @@ def normalised_batch(items: Items) -> Batch:
     Labels become int64 (N,).
     """
     images = _empty(items, torch.float32)
-    scale, shift = (part[:, None, None] for part in affine())
+    scale, shift = SCALE[:, None, None], SHIFT[:, None, None]
     for slot, (image, _) in zip(images.numpy(), items, strict=True):
         slot[...] = image.numpy()
         np.multiply(slot, scale, out=slot)

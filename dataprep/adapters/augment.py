@@ -1,0 +1,330 @@
+"""Augment encoded images for training: crop, flip, change colours, normalise.
+
+JPEGs are decoded at the smallest of 1, 1/2, 1/4 and 1/8 of their size at which the crop is not
+smaller than the target, and only down to the last row of the crop. PNG and WebP are decoded in
+full, on a white background. The crop is then scaled with bilinear interpolation, as TensorFlow and
+MXNet do. The EXIF orientation is ignored, as their decoders and torchvision ignore it. Damage that
+libjpeg only warns about is accepted, so that it does not end a training run.
+
+All randomness comes from the generator that is passed in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import cv2
+import numpy as np
+import simplejpeg
+from numpy.typing import NDArray
+
+from dataprep.errors import ConfigError, CorruptImage
+from dataprep.formats.records import Buffer
+from dataprep.image.geometry import Pixels, dct_fraction
+from dataprep.image.jpeg import segments
+from dataprep.image.rgb import decode_whole
+
+# One thread per image: images are decoded in parallel, and OpenCV's threads would interfere.
+cv2.setNumThreads(1)
+
+AREA = (0.08, 1.0)
+ASPECT = (3 / 4, 4 / 3)
+TRIES = 10
+EVALUATION_SHARE = 224 / 256
+"""The side of the centre crop, as a share of the short side: scale to 256, crop 224."""
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+"""The mean of RGB from 0 to 1 over ImageNet's training images, as torchvision uses it."""
+
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+# Principal components of RGB over ImageNet, for values from 0 to 1. The method is AlexNet's
+# (Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", NIPS 2012,
+# section 4.1). The numbers are those of fb.resnet.torch; MXNet uses them times 255.
+EIGENVALUES = np.array([0.2175, 0.0188, 0.0045])
+EIGENVECTORS = np.array(
+    [
+        [-0.5675, 0.7192, 0.4009],
+        [-0.5808, -0.0045, -0.8140],
+        [-0.5836, -0.6948, 0.4203],
+    ]
+)
+
+SCALE = (1 / (255 * np.array(IMAGENET_STD))).astype(np.float32)
+"""A normalised value is the uint8 value times ``SCALE`` plus ``SHIFT``: float32 (3,) each."""
+
+SHIFT = (-np.array(IMAGENET_MEAN) / np.array(IMAGENET_STD)).astype(np.float32)
+
+_NORMALISED = (np.arange(256, dtype=np.float32)[:, None] * SCALE + SHIFT)[None]
+_NORMALISED_PLANES = _NORMALISED[0].T.copy()
+_LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601, as Pillow and OpenCV use it
+_SOI = b"\xff\xd8"
+# ITU-T T.81, B.2.2: the Huffman-coded kinds, baseline, extended and progressive.
+_SOF = frozenset({0xC0, 0xC1, 0xC2})
+_ROWS_BELOW = 4  # at the decoded size: chroma is interpolated from the next row's
+_WORTH_ROWS = 16  # leaving out less than a row of blocks saves nothing
+
+Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
+"""A function of an encoded image and a generator of its own; its result becomes the sample."""
+
+
+class Box(NamedTuple):
+    """A rectangle within an image, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Turn an encoded image into a training array.
+
+    Attributes:
+        size: pixels a side of the square result.
+        random: a random resized crop, a flip in half of all cases, then colour changes. Otherwise
+            the centre, as if scaled to ``size * 256 / 224`` and cropped, for evaluation.
+        jitter: strength of brightness, contrast and saturation changes; 0.4 is usual.
+        noise: sigma of AlexNet's lighting noise; 0.1 is usual.
+        normalise: float32 normalised by ImageNet's mean and deviation; otherwise uint8.
+        layout: ``CHW`` for torch and MXNet, ``HWC`` for TensorFlow.
+
+    Raises:
+        ConfigError: a setting is out of range.
+    """
+
+    size: int = 224
+    random: bool = True
+    jitter: float = 0.0
+    noise: float = 0.0
+    normalise: bool = True
+    layout: Literal["CHW", "HWC"] = "CHW"
+
+    def __post_init__(self) -> None:
+        if self.size != int(self.size) or self.size < 1 or self.layout not in ("CHW", "HWC"):
+            raise ConfigError(
+                f"size {self.size}, layout {self.layout}: size is a whole number from 1 on, layout "
+                "CHW or HWC"
+            )
+        if not 0 <= self.jitter <= 1 or not 0 <= self.noise < math.inf:
+            raise ConfigError(
+                f"jitter {self.jitter}, noise {self.noise}: jitter is 0 to 1, noise at least 0"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of the result: (3, size, size) or (size, size, 3)."""
+        return (3, self.size, self.size) if self.layout == "CHW" else (self.size, self.size, 3)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the result: float32 or uint8."""
+        return np.dtype(np.float32 if self.normalise else np.uint8)
+
+    def __call__(self, data: Buffer, rng: np.random.Generator) -> NDArray[Any]:
+        """One encoded image as a new array of ``shape`` and ``dtype``.
+
+        Raises:
+            ImageError: the data is not an image, or cannot be decoded.
+        """
+        out = np.empty(self.shape, self.dtype)
+        self.write(data, rng, out)
+        return out
+
+    def write(self, data: Buffer, rng: np.random.Generator, out: NDArray[Any]) -> None:
+        """Write the result into ``out``, a contiguous array such as a slot of a batch.
+
+        Raises:
+            ImageError: the data is not an image, or cannot be decoded.
+        """
+        pixels = self.pixels(data, rng)
+        if self.layout == "HWC":
+            out[...] = cv2.LUT(pixels, _NORMALISED) if self.normalise else pixels
+            return
+        planes = np.empty(self.shape, np.uint8) if self.normalise else out
+        cv2.split(pixels, list(planes))  # five times as fast as a transposed copy
+        if self.normalise:
+            for channel in range(3):
+                cv2.LUT(planes[channel], _NORMALISED_PLANES[channel], out[channel])
+
+    def pixels(self, data: Buffer, rng: np.random.Generator, out: Pixels | None = None) -> Pixels:
+        """The result before normalisation: uint8 (size, size, 3), in ``out`` if it is given."""
+        if not self.random:
+            return self.part(data, centre_crop, out)
+        pixels = self.part(data, partial(random_crop, rng=rng), out)
+        if rng.random() < 0.5:
+            cv2.flip(pixels, 1, pixels)
+        if self.jitter or self.noise:
+            recolour(pixels, self.jitter, self.noise, rng)
+        return pixels
+
+    def part(
+        self, data: Buffer, choose: Callable[[int, int], Box], out: Pixels | None = None
+    ) -> Pixels:
+        """Decode and scale the crop ``choose(width, height)``: uint8 (size, size, 3).
+
+        Subclasses replace this for images that are stored in another way. The result is written
+        into ``out`` if it is given.
+
+        Raises:
+            ImageError: the data is not an image, or cannot be decoded.
+        """
+        return decode_part(data, choose, self.size, out)
+
+
+def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:
+    """The generator of one sample in one epoch; it is the same in every worker."""
+    return np.random.default_rng((seed, epoch, index))
+
+
+def has_write(transform: object) -> bool:
+    """Whether a transform can write into a batch: it has ``write``, ``shape`` and ``dtype``.
+
+    False for a subclass that replaces ``__call__`` but not ``write``.
+    """
+    caller = next((cls for cls in type(transform).__mro__ if "__call__" in vars(cls)), object)
+    return all(hasattr(transform, name) for name in ("shape", "dtype")) and "write" in vars(caller)
+
+
+def random_crop(width: int, height: int, rng: np.random.Generator) -> Box:
+    """A random part of the image: ``AREA`` of its pixels, aspect log-uniform in ``ASPECT``.
+
+    After ten tries it is the largest part at the centre whose aspect is allowed. Source: Szegedy et
+    al., "Going deeper with convolutions", CVPR 2015, section 6, in the form of fb.resnet.torch and
+    torchvision.
+    """
+    low, high = math.log(ASPECT[0]), math.log(ASPECT[1])
+    for _ in range(TRIES):
+        share, shape, across, down = rng.random(4).tolist()
+        pixels = width * height * (AREA[0] + share * (AREA[1] - AREA[0]))
+        ratio = math.exp(low + shape * (high - low))
+        crop_width, crop_height = round(math.sqrt(pixels * ratio)), round(math.sqrt(pixels / ratio))
+        if 0 < crop_width <= width and 0 < crop_height <= height:
+            left = int(across * (width - crop_width + 1))
+            top = int(down * (height - crop_height + 1))
+            return Box(left, top, crop_width, crop_height)
+    ratio = min(max(width / height, ASPECT[0]), ASPECT[1])
+    return _centred(width, height, min(width, round(height * ratio)), min(height, width / ratio))
+
+
+def centre_crop(width: int, height: int) -> Box:
+    """The square at the centre whose side is ``EVALUATION_SHARE`` of the short side."""
+    side = EVALUATION_SHARE * min(width, height)
+    return _centred(width, height, side, side)
+
+
+def _centred(width: int, height: int, crop_width: float, crop_height: float) -> Box:
+    across, down = max(1, round(crop_width)), max(1, round(crop_height))
+    return Box((width - across) // 2, (height - down) // 2, across, down)
+
+
+def recolour(pixels: Pixels, jitter: float, noise: float, rng: np.random.Generator) -> None:
+    """Change the colours of uint8 (H, W, 3) in place.
+
+    Brightness, contrast and saturation are multiplied by factors of ``1 +- jitter`` in random
+    order. Each blends a pixel with black, with the mean grey of the image or with its own grey.
+    Then each pixel gets the same lighting noise of sigma ``noise``. All steps are affine, so they
+    are one 3 x 4 matrix, applied in one pass and clipped once (torchvision clips after each).
+    """
+    matrix, shift = np.eye(3), np.zeros(3)
+    if jitter:
+        mean = np.array(cv2.mean(pixels)[:3])
+        factors = 1 + jitter * (2 * rng.random(3) - 1)
+        for kind in rng.permutation(3).tolist():
+            factor = factors[kind]
+            if kind == 2:
+                blend = factor * np.eye(3) + (1 - factor) * _LUMA
+                matrix, shift = blend @ matrix, blend @ shift
+            else:
+                grey = _LUMA @ (matrix @ mean + shift) if kind == 1 else 0.0
+                matrix, shift = factor * matrix, factor * shift + (1 - factor) * grey
+    if noise:
+        shift = shift + 255 * EIGENVECTORS @ (noise * rng.standard_normal(3) * EIGENVALUES)
+    cv2.transform(pixels, np.column_stack([matrix, shift]), pixels)
+
+
+def decode_part(
+    data: Buffer, choose: Callable[[int, int], Box], size: int, out: Pixels | None = None
+) -> Pixels:
+    """Decode the crop ``choose(width, height)`` and scale it to uint8 (size, size, 3).
+
+    Written into ``out`` if it is given, which must be contiguous.
+
+    Raises:
+        ImageError: the data is not an image, or cannot be decoded.
+    """
+    if bytes(data[:2]) == _SOI:
+        decoded = _decode_jpeg(data, choose, size)
+        if decoded is not None:
+            return scaled_part(*decoded, size, out)
+    pixels = decode_whole(data)
+    return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), size, out)
+
+
+def scaled_part(pixels: Pixels, box: Box, size: int, out: Pixels | None = None) -> Pixels:
+    """Scale ``box`` of uint8 (height, width, 3) to (size, size, 3), in ``out`` if it is given."""
+    part = pixels[box.top : box.top + box.height, box.left : box.left + box.width]
+    scaled = cv2.resize(part, (size, size), out, interpolation=cv2.INTER_LINEAR)
+    return np.asarray(scaled, np.uint8)
+
+
+def _decode_jpeg(
+    data: Buffer, choose: Callable[[int, int], Box], size: int
+) -> tuple[Pixels, Box] | None:
+    """RGB pixels and the box within them; None if libjpeg cannot decode the file to RGB."""
+    try:
+        height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
+        if colorspace in ("CMYK", "YCCK"):
+            return None
+        box = choose(width, height)
+        # The smallest size of the whole image at which the part is as large as the target.
+        least_width, least_height = -(-size * width // box.width), -(-size * height // box.height)
+        fraction = dct_fraction(width, height, least_width, least_height)
+        rows = box.top + box.height + _ROWS_BELOW * fraction
+        upper = _upper_rows(data, rows) if height - rows >= _WORTH_ROWS else None
+        pixels: Pixels = simplejpeg.decode_jpeg(
+            data if upper is None else upper,
+            "RGB",
+            min_width=-(-width // fraction) if fraction > 1 else 0,
+            min_height=-(-(height if upper is None else rows) // fraction) if fraction > 1 else 0,
+            strict=False,
+        )
+    except (ValueError, KeyError):  # KeyError for a header without a colour space
+        return None
+    return pixels, _reduced(box, width, height, fraction)
+
+
+def _upper_rows(data: Buffer, rows: int) -> bytearray | None:
+    """A copy of a JPEG whose header says that it has ``rows`` rows, fewer than it has.
+
+    Decoders stop there. All pixels stay the same except in the last rows, whose chroma depends on
+    the row below. None for a kind of JPEG for which this is not known to work.
+    """
+    copy = bytearray(data)
+    try:
+        for marker, start, _ in segments(copy):
+            if marker in _SOF:
+                copy[start + 1 : start + 3] = rows.to_bytes(2, "big")  # after the sample precision
+                return copy
+    except CorruptImage:
+        pass
+    return None
+
+
+def _reduced(box: Box, width: int, height: int, fraction: int) -> Box:
+    """``box`` of an image of ``width`` x ``height`` in the same image at a fraction of its size."""
+    if fraction == 1:
+        return box
+    new_width, new_height = -(-width // fraction), -(-height // fraction)
+    left, top = box.left * new_width // width, box.top * new_height // height
+    return Box(
+        left,
+        top,
+        max(1, min(new_width - left, round(box.width * new_width / width))),
+        max(1, min(new_height - top, round(box.height * new_height / height))),
+    )

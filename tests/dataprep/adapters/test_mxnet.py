@@ -1,0 +1,248 @@
+"""``dataprep.to_mxnet``, with MXNet itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dataprep
+from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation, sample_rng
+from dataprep.dataset import Dataset
+from dataprep.errors import ConfigError, DatasetError, ObjectNotFound
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.usefixtures("mx"),
+]
+
+PLAIN = Augmentation(size=280, random=False, normalise=False)
+SMALL = Augmentation(size=32)
+
+
+@pytest.fixture
+def local(output: Path) -> Dataset:
+    """The data set on disk; labels in its records count from 1."""
+    dataset = dataprep.open(output, format="recordio")
+    assert dataset.manifest.formats["recordio"].label_offset == 1
+    return dataset
+
+
+@pytest.fixture(params=["disk", "s3"])
+def dataset(local: Dataset, request: pytest.FixtureRequest) -> Dataset:
+    """The data set on disk and on S3."""
+    if request.param == "disk":
+        return local
+    opened: Callable[[str], Dataset] = request.getfixturevalue("on_s3")
+    return opened("recordio")
+
+
+def labels(batches: Any) -> list[int]:
+    """The labels of one epoch in order."""
+    return [int(label) for batch in batches for label in batch.label[0].asnumpy()]
+
+
+def stored_bytes(folder: Path) -> int:
+    """The size of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_epochs(dataset: Dataset) -> None:
+    """Each epoch has each sample once in whole batches, in another order; the last is short."""
+    batches = dataprep.to_mxnet(dataset, batch_size=50, augmentation=SMALL)
+    seen = []
+    for _ in range(3):
+        epoch = [(batch.data[0].shape[0], batch.pad, labels([batch])) for batch in batches]
+        assert [(size, pad) for size, pad, _ in epoch] == [(50, 0), (50, 0), (20, 0)]
+        seen.append([label for _, _, found in epoch for label in found])
+        assert sorted(seen[-1]) == sorted(dataset.labels.tolist())
+        batches.reset()
+    assert seen[0] != seen[1] != seen[2]
+
+
+def test_the_order_depends_on_seed_and_epoch(dataset: Dataset) -> None:
+    """Any epoch can be selected, and is the same again."""
+    options: dict[str, Any] = {"batch_size": 20, "augmentation": SMALL}
+    batches = dataprep.to_mxnet(dataset, seed=1, **options)
+    first = labels(batches)
+    batches.reset()
+    second = labels(batches)
+    batches.set_epoch(0)
+    assert labels(batches) == first
+    assert labels(dataprep.to_mxnet(dataset, seed=1, epoch=1, **options)) == second
+    assert labels(dataprep.to_mxnet(dataset, seed=2, **options)) != first
+
+
+def test_shapes(mx: Any, local: Dataset) -> None:
+    """Batches have the announced shapes."""
+    batches = dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(size=48))
+    assert isinstance(batches, mx.io.DataIter)
+    batch = batches.next()
+    assert [tuple(shape) for _, shape in batches.provide_data] == [batch.data[0].shape]
+    assert [tuple(shape) for _, shape in batches.provide_label] == [batch.label[0].shape]
+    assert batch.data[0].shape == (8, 3, 48, 48)
+    assert batch.data[0].dtype == batch.label[0].dtype == np.float32
+
+
+def test_images(dataset: Dataset, tmp_path: Path) -> None:
+    """Unshuffled and not augmented, they are the stored ones with their labels.
+
+    Copies of remote shards take the space of two at most, and are removed.
+    """
+    limit = 2 * max(shard.bytes for shard in dataset.shards())
+    batches = dataprep.to_mxnet(
+        dataset,
+        batch_size=16,
+        augmentation=PLAIN,
+        shuffle=False,
+        cache_dir=tmp_path,
+        cache_bytes=limit,
+    )
+    copied, place = [], 0
+    for batch in batches:
+        copied.append(stored_bytes(tmp_path))
+        for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True):
+            sample = dataset[place]
+            assert int(label) == sample.label
+            # Both cut 280 of 320 pixels, so that nothing is interpolated.
+            wanted = PLAIN(sample.image, sample_rng(0, 0, 0)).astype(float)
+            assert np.abs(image - wanted).mean() < 2
+            place += 1
+    assert place == 120
+    assert max(copied) <= limit
+    assert (max(copied) > 0) == ("://" in dataset.store.uri)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_normalised(local: Dataset) -> None:
+    """By ImageNet's mean and deviation."""
+    raw, normalised = (
+        dataprep.to_mxnet(
+            local, batch_size=120, shuffle=False, augmentation=replace(PLAIN, normalise=normalise)
+        )
+        .next()
+        .data[0]
+        .asnumpy()
+        for normalise in (False, True)
+    )
+    mean, deviation = np.array(IMAGENET_MEAN), np.array(IMAGENET_STD)
+    wanted = (raw / 255 - mean[:, None, None]) / deviation[:, None, None]
+    assert np.allclose(normalised, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("colours", [{"jitter": 0.4}, {"noise": 0.5}], ids=str)
+def test_augmentation_depends_on_seed_and_epoch(dataset: Dataset, colours: Any) -> None:
+    """Crops, flips and colours are the same again with both, and differ with either."""
+
+    def images(seed: int, epoch: int, **options: Any) -> Any:
+        augmentation = Augmentation(size=32, normalise=False, **options)
+        batches = dataprep.to_mxnet(
+            dataset,
+            batch_size=120,
+            augmentation=augmentation,
+            shuffle=False,
+            seed=seed,
+            epoch=epoch,
+            threads=2,
+        )
+        return batches.next().data[0].asnumpy()
+
+    first = images(1, 0, **colours)
+    assert np.array_equal(images(1, 0, **colours), first)
+    for other in (images(1, 1, **colours), images(2, 0, **colours)):
+        assert not any(np.array_equal(*pair) for pair in zip(first, other, strict=True))
+    assert not np.array_equal(images(1, 0), first)
+
+
+@pytest.fixture
+def churn() -> Iterator[None]:
+    """Another thread of this process that opens and closes files all the time."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            for descriptor in [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]:
+                os.close(descriptor)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.mark.usefixtures("churn")
+def test_copies_while_files_are_opened(on_s3: Callable[[str], Dataset], tmp_path: Path) -> None:
+    """Neither other files nor the next copy disturb ImageRecordIter."""
+    dataset = on_s3("recordio")
+    batches = dataprep.to_mxnet(dataset, batch_size=50, augmentation=PLAIN, cache_dir=tmp_path)
+    for _ in range(5):
+        assert len(labels(batches)) == 120
+        batches.reset()
+
+
+def test_closed_early(on_s3: Callable[[str], Dataset], tmp_path: Path) -> None:
+    """Copies are removed."""
+    batches = dataprep.to_mxnet(
+        on_s3("recordio"), batch_size=16, augmentation=SMALL, cache_dir=tmp_path
+    )
+    batches.next()
+    assert stored_bytes(tmp_path) > 0
+    batches.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "short"])
+def test_a_damaged_shard(output: Path, tmp_path: Path, damage: str) -> None:
+    """An error that names it; ImageRecordIter would skip it or end the process."""
+    copy = Path(shutil.copytree(output, tmp_path / "out"))
+    dataset = dataprep.open(copy, format="recordio")
+    shard = copy / dataset.shards()[1].key
+    if damage == "missing":
+        shard.unlink()
+    else:
+        shard.write_bytes(shard.read_bytes()[:-100])
+    batches = dataprep.to_mxnet(dataset, batch_size=8, augmentation=SMALL)
+    with pytest.raises((ObjectNotFound, DatasetError), match=shard.name):
+        batches.next()
+
+
+def test_several_labels(tree: Path, tmp_path: Path) -> None:
+    """Records with three labels each give their class, from 0."""
+    images = sorted(tree.glob("*/*"))[:10]
+    lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
+    (tmp_path / "x.lst").write_text("".join(lines))
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tmp_path / "x.lst"),
+            "kind": "listing",
+            "output": str(tmp_path / "out"),
+            "format": ("recordio",),
+            "label_offset": {"recordio": 1},
+        }
+    )
+    dataprep.shard(config)
+    dataset = dataprep.open(tmp_path / "out")
+    made = dataprep.to_mxnet(dataset, batch_size=4, augmentation=PLAIN, shuffle=False)
+    assert labels(made) == dataset.labels.tolist()
+    assert sorted(dataset.labels.tolist()) == sorted(i % 3 for i in range(10))
+
+
+def test_refused(local: Dataset, on_s3: Callable[[str], Dataset]) -> None:
+    """What MXNet cannot do is an error before anything is read."""
+    with pytest.raises(ConfigError, match="layout='CHW'"):
+        dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(layout="HWC"))
+    with pytest.raises(ConfigError, match="too small for two shards"):
+        dataprep.to_mxnet(on_s3("recordio"), batch_size=8, cache_bytes=1000)
+    config = {**local.manifest.config, "image": {"encoding": "webp"}}
+    local.manifest = replace(local.manifest, config=config)
+    with pytest.raises(ConfigError, match=r"does not decode WebP: .*dataprep\.to_torch"):
+        dataprep.to_mxnet(local, batch_size=4)
