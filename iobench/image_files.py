@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Located
-from dataprep.sources.imagefolder import promises_image
+from dataprep.sources.classes import promises_image
 
 
 class ImageFiles(NamedTuple):

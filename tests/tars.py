@@ -10,8 +10,6 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dataprep.archives.tar_headers import Member, Members
-from dataprep.archives.windows import Windowed
 from tests.programs import required_program
 
 
@@ -43,18 +41,6 @@ def pack(program: str, folder: Path, archive: Path, *arguments: str) -> bytes:
         env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
     return archive.read_bytes()
-
-
-def windowed(data: bytes, window_bytes: int = 1 << 15, probe_bytes: int = 4096) -> Windowed:
-    """Bytes in memory, read as a file is."""
-    return Windowed(
-        lambda offset, length: data[offset : offset + length], len(data), window_bytes, probe_bytes
-    )
-
-
-def members(data: bytes) -> list[Member]:
-    """The members of a tar in memory."""
-    return list(Members(windowed(data), "test.tar"))
 
 
 def zipped(data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from dataprep.job.request import Request
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.labels.imagenet_synsets import difference
-from dataprep.sources.imagefolder import NO_CLASS, promises_image
+from dataprep.sources.classes import NO_CLASS, promises_image
 from dataprep.stores import Store
 
 

@@ -15,7 +15,7 @@ from dataprep.job.plans import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
 from dataprep.sources import Announcing, Listing, Problem, Source, open_source
-from dataprep.sources.imagefolder import commonest
+from dataprep.sources.classes import commonest
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 

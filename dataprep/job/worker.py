@@ -38,7 +38,7 @@ from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.receipt import Place, Receipt, Row, Samples, StoredShard
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
-from dataprep.sources.imagefolder import promises_image
+from dataprep.sources.classes import promises_image
 from dataprep.stores import Store, leave
 from dataprep.versions import require_versions
 

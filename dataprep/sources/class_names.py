@@ -1,29 +1,27 @@
-"""Names for classes that a source has only numbers for."""
+"""Classes that are numbers, and files that name them."""
 
 from __future__ import annotations
 
-from dataprep.errors import ConfigError, DatasetError, ObjectNotFound, SourceError, SourceNotFound
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.errors import DatasetError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import Label, LabelSpace, is_synset
-from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.sources.files import split_uri
+from dataprep.stores import StoreOptions, open_store
 
 
-def split_uri(uri: str) -> tuple[str, str]:
-    """The folder of a file, and its name there: ``s3://bucket/a`` and ``b.csv``.
+class Classes(NamedTuple):
+    """The class of each row, empty where it has none; how they are numbered; remarks on that."""
 
-    Raises:
-        ConfigError: it is a URI that names no file.
-    """
-    scheme, found, rest = uri.partition("://")
-    if found and not rest.rpartition("/")[0]:
-        raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
-    folder, slash, name = uri.rpartition("/")
-    return folder or slash or ".", name
-
-
-def open_file(uri: str, options: StoreOptions | None) -> tuple[Store, str]:
-    """The store of a file's folder, and its key there."""
-    folder, name = split_uri(uri)
-    return open_store(folder, options), name
+    names: Sequence[str]
+    space: LabelSpace | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpace:
@@ -35,38 +33,96 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
         SourceNotFound: there is no such file.
         SourceError: it names a class twice, or nothing.
     """
-    store, key = open_file(uri, options)
+    folder, key = split_uri(uri)
     try:
-        data = store.get(key)
+        data = open_store(folder, options).get(key)
+        if key.endswith(".json"):
+            return LabelSpace.from_json(data)
+        lines = [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
     except ObjectNotFound:
         raise SourceNotFound(f"no file {uri!r} of class names (class_names)") from None
-    if key.endswith(".json"):
-        try:
-            return LabelSpace.from_json(data)
-        except DatasetError as error:
-            raise SourceError(f"{uri}: {error}") from None
-    return parse_class_names(data, uri)
-
-
-def parse_class_names(data: bytes, name: str) -> LabelSpace:
-    """The classes of a text file, named ``name`` in errors; raises SourceError."""
-    try:
-        lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
+    except DatasetError as error:
+        raise SourceError(f"{uri}: {error}") from None
     except UnicodeDecodeError:
-        raise SourceError(f"{name} is not UTF-8: save it as that") from None
-    while lines and not lines[-1]:
-        lines.pop()
-    labels: list[Label] = []
-    first: dict[str, int] = {}
+        raise SourceError(f"{uri} is not UTF-8: save it as that") from None
+    labels: dict[str, Label] = {}
     for number, line in enumerate(lines):
         synset, _, text = line.partition(" ")
         if not is_synset(synset):
             synset, text = line, line
-        if not synset or synset in first:
-            problem = f"is that of line {first[synset] + 1} again" if synset else "is empty"
-            raise SourceError(f"{name}, line {number + 1}: the class {synset!r} {problem}")
-        first[synset] = number
-        labels.append(Label(number, synset, text.strip()))
+        if not synset or synset in labels:
+            problem = f"is that of line {labels[synset].index + 1} again" if synset else "is empty"
+            raise SourceError(f"{uri}, line {number + 1}: the class {synset!r} {problem}")
+        labels[synset] = Label(number, synset, text.strip())
     if not labels:
-        raise SourceError(f"{name} names no class: write one a line")
-    return LabelSpace(tuple(labels))
+        raise SourceError(f"{uri} names no class: write one a line")
+    return LabelSpace(tuple(labels.values()))
+
+
+def first_labels(
+    rows: Sequence[Sequence[float]], problems: dict[int, str]
+) -> tuple[list[int | None], NDArray[np.float32] | None]:
+    """The class number of each row, and all labels where rows have several.
+
+    The class is the first label, None where a row has no label. A label that is no whole number,
+    and a row of another number of labels than most, join ``problems``.
+    """
+    widths = Counter(len(labels) for labels in rows if labels)
+    width = widths.most_common(1)[0][0] if widths else 0
+    numbers: list[int | None] = [None] * len(rows)
+    values = np.zeros((len(rows), width), dtype=np.float32)
+    for row, labels in enumerate(rows):
+        if row in problems or not labels:
+            continue
+        if len(labels) != width:
+            problems[row] = f"{len(labels)} labels, where most have {width}"
+        elif any(map(math.isnan, labels)):
+            problems[row] = "no label"
+        elif not float(labels[0]).is_integer():
+            problems[row] = f"label {labels[0]:g} is no whole number"
+        else:
+            numbers[row] = int(labels[0])
+            values[row] = labels
+    return numbers, values if width > 1 else None
+
+
+def by_number(
+    numbers: Sequence[int | None], given: LabelSpace | None, problems: dict[int, str], section: str
+) -> Classes:
+    """Classes that are numbers from 0; what is none joins ``problems``.
+
+    Args:
+        numbers: of each row.
+        given: names of the classes by number, which keeps each number its own label.
+        problems: row to the reason why it has no class.
+        section: the part of the config that has ``class_names``, for the note.
+    """
+    for row, number in enumerate(numbers):
+        if row in problems:
+            continue
+        if number is None:
+            problems[row] = "no label"
+        elif number < 0:
+            problems[row] = f"label {number} is no class: classes count from 0"
+        elif given and number >= len(given.labels):
+            problems[row] = f"label {number} has no name in class_names"
+    known = {number for row, number in enumerate(numbers) if row not in problems}
+    names = {number: str(number) for number in known}
+    if given:
+        names = {number: given.labels[number or 0].synset for number in known}
+    classes = ["" if row in problems else names[number] for row, number in enumerate(numbers)]
+    if given or not known:
+        return Classes(classes, given)
+    return Classes(classes, LabelSpace.numbered(names.values()), gaps(known, section))
+
+
+def gaps(numbers: Collection[int | None], section: str) -> tuple[str, ...]:
+    """A note where class numbers are not 0 to K-1, so that labels differ from them."""
+    found = sorted(number for number in numbers if number is not None)
+    if found == list(range(len(found))):
+        return ()
+    return (
+        f"the labels {found[0]} to {found[-1]} are not 0 to {len(found) - 1} without a gap: "
+        "unless this output numbers them already they become that, in their order, as labels.json "
+        f"shows; {section}.class_names keeps numbers as they are",
+    )

@@ -1,40 +1,67 @@
-"""Reads of a source, their errors told as those of a sample or of the job."""
+"""Files of a source: listed, read and measured, with the errors of a source."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Sequence
+from itertools import islice
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, SourceChanged, UnreadableImage
-from dataprep.stores import Store
+from dataprep.errors import (
+    ConfigError,
+    ObjectNotFound,
+    PermissionRefused,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    UnreadableImage,
+)
+from dataprep.ordered import in_order
+from dataprep.stores import ObjectInfo, Store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.s3 import S3Store
+
+MISSING = "not there"
+UNREADABLE = "it may not be read, or is not there"
+
+_LIST_FROM = 100
+_LISTED_FOR_ONE = 10
+_THREADS = 32
 
 
-def read_file(store: Store, key: str, where: str) -> bytes:
-    """The bytes of ``key``; ``where`` is the source's address. Raises what ``reading`` does."""
-    with reading(store, key, where):
-        return store.get(key)
-
-
-@contextlib.contextmanager
-def reading(store: Store, key: str, where: str) -> Iterator[None]:
-    """Reads of ``key`` in the source at ``where``.
+def split_uri(uri: str) -> tuple[str, str]:
+    """The folder of a file, and its name there: ``s3://bucket/a`` and ``b.csv``.
 
     Raises:
-        UnreadableImage: this one file on a disk may not be read.
-        SourceChanged: it is gone since it was listed.
-        StoreError: it could not be read this time.
+        ConfigError: it is a URI that names no file.
+    """
+    scheme, found, rest = uri.partition("://")
+    if found and not rest.rpartition("/")[0]:
+        raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
+    folder, slash, name = uri.rpartition("/")
+    return folder or slash or ".", name
+
+
+def list_files(store: Store, prefix: str = "") -> list[ObjectInfo]:
+    """Every file of ``store`` whose key begins with ``prefix``.
+
+    Raises:
+        SourceNotFound: there is no such place.
+        SourceError: it cannot be listed.
     """
     try:
-        yield
-    except (ObjectNotFound, PermissionRefused) as error:
-        raise read_error(error, store, key, where) from None
+        return list(store.list(prefix))
+    except ObjectNotFound as error:
+        raise SourceNotFound(f"{error} (check --source)") from None
+    except OSError as error:
+        why = str(error).removeprefix(f"{store.uri}: ")
+        raise SourceError(f"cannot list {store.uri}: {why}") from None
 
 
 def read_error(
     error: ObjectNotFound | PermissionRefused, store: Store, key: str, where: str
 ) -> Exception:
-    """An error of a store as that of the sample or the source."""
+    """An error of reading ``key`` as that of the sample or of the source at ``where``."""
     if isinstance(error, ObjectNotFound):
         return SourceChanged(
             f"{key!r} is gone from {where} since it was listed: restore it, or start "
@@ -43,3 +70,44 @@ def read_error(
     if isinstance(store, LocalStore):
         return UnreadableImage(str(error))
     return error  # an expired token refuses everything: that is no property of a sample
+
+
+def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
+    """The size of each file in bytes, or the reason why it has none.
+
+    On S3 a hundred keys or more are looked up in a listing of their common folder, of at most ten
+    times as many objects: one LIST gives a thousand sizes. The others are asked for one by one.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    found: dict[str, int | str] = {}
+    on_s3 = isinstance(store, S3Store)
+    if on_s3 and len(keys) >= _LIST_FROM:
+        found.update(_listed_sizes(store, set(keys)))
+    unknown = [key for key in dict.fromkeys(keys) if key not in found]
+
+    def size_of(key: str) -> int | str:
+        if on_s3 and key.encode(errors="ignore").decode() != key:
+            return "its name is not UTF-8, as a key on S3 is"
+        try:
+            return store.head(key).bytes
+        except ObjectNotFound:
+            return MISSING
+        except PermissionRefused:
+            return UNREADABLE
+
+    found.update(zip(unknown, in_order(size_of, unknown, _THREADS), strict=True))
+    return [found[key] for key in keys]
+
+
+def _listed_sizes(store: Store, wanted: set[str]) -> dict[str, int]:
+    folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]  # noqa: RUF071  cut at a slash
+    found = {}
+    # Who may read an object may not always list the bucket.
+    with contextlib.suppress(PermissionRefused):
+        listed = store.list(f"{folder}/" if folder else "")
+        for info in islice(listed, _LISTED_FOR_ONE * len(wanted)):
+            if info.key in wanted:
+                found[info.key] = info.bytes
+    return found

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from dataprep.archives.archives import Archives, Inflating, container_of
-from dataprep.archives.inflation import cost_in_words
-from dataprep.archives.tar_index import TarIndex, tidy
 from dataprep.errors import (
     NotAnArchive,
     ObjectNotFound,
@@ -21,35 +22,34 @@ from dataprep.errors import (
     SourceNotFound,
 )
 from dataprep.ordered import in_order
+from dataprep.sources.archives import Archive, GzipPart, cache_folder
 from dataprep.sources.classes import (
     CLUTTER,
     NOT_NAMED_AS_IMAGE,
     SPLITS,
-    ClassRule,
-    begins_as_image,
     classify,
     commonest,
     is_clutter,
     promises_image,
 )
+from dataprep.sources.files import list_files
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
-from dataprep.sources.tar_members import TarMembers
-from dataprep.sources.tar_names import in_name_order, unpacked
+from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
-REPLACED = "a later member of the archive has the same name"
+_REPLACED = Problem("skipped", "a later member of the archive has the same name")
+_GZIP = re.compile(r"(.*)!gzip@(\d+)\+(\d+)", re.DOTALL)
 
 
 class ILSVRC:
     """Images in tar archives, of which only headers and the images themselves are read.
 
     ``uri`` is one archive (ILSVRC2012's train tar of tars, its flat validation tar, any tree in a
-    tar), or a folder of tars, one a class. What is a tar and what is compressed is told by
-    content. An image within ``n01440764.tar`` is called ``n01440764/NAME``, as if that tar had
-    been unpacked into a folder; classes then are those of class folders. Where images lie in no
-    folder, none has a class.
+    tar), or a folder of tars, one a class. An image in ``n01440764.tar`` is called
+    ``n01440764/NAME``, as if that tar had been unpacked into a folder; classes then are those of
+    class folders. Where images are in no folder, none has a class.
     """
 
     def __init__(
@@ -61,16 +61,17 @@ class ILSVRC:
         self._folder = open_store(uri, options)
         self._options = options
         self._section = section or ILSVRCOptions()
+        self._cache = cache_folder(self._section.cache)
+        self._archives: dict[str, Archive] = {}
         self._note: Callable[[str], None] = _nobody
-        local = isinstance(self._folder, LocalStore)
-        self.concurrency = 1 if local else REMOTE_READS
+        self.concurrency = 1 if isinstance(self._folder, LocalStore) else REMOTE_READS
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_note": _nobody}
 
     @property
     def uri(self) -> str:
-        """Where the archive, or the folder of archives, lies."""
+        """The address of the archive, or of the folder of archives."""
         return self._folder.uri
 
     def announce_to(self, note: Callable[[str], None]) -> None:
@@ -79,82 +80,116 @@ class ILSVRC:
 
     def read(self, item: Located) -> bytes:
         """The bytes of one member."""
-        return self._place.archives.read(item.container, item.offset, item.bytes)
+        packed = _GZIP.fullmatch(item.container)
+        key = packed[1] if packed else item.container
+        archive = self._archives.get(key) or Archive(self._place.store, key)
+        if packed is None:
+            return archive.fetch(item.offset, item.bytes)
+        part = GzipPart(archive, int(packed[2]), int(packed[3]), self._cache)
+        return part.read(item.offset, item.bytes)
 
     def list(self) -> Listing:
         """All members of all archives but folders, sorted by the bytes of their names."""
-        self.__dict__.pop("_place", None)  # what lies there may have become something else
-        found = self._members()
-        order, replaced = in_name_order(found.names)
-        for row in replaced:
-            found.problems.setdefault(row, Problem("skipped", REPLACED))
-        names = [os.fsdecode(found.names[row]) for row in order]
-        problems = {
-            row: found.problems[member]
-            for row, member in enumerate(order)
-            if member in found.problems
-        }
-        for row, name in enumerate(names):
-            if row not in problems and is_clutter(name):
-                problems[row] = Problem("skipped", CLUTTER)
-        containers = [found.containers[row] for row in order]
-        offsets = np.array(found.offsets, dtype=np.int64)[order]
-        sizes = np.array(found.sizes, dtype=np.int64)[order]
-
-        def is_image(row: int) -> bool:
-            length = min(16, int(sizes[row]))
-            data = self._place.archives.read(containers[row], int(offsets[row]), length)
-            return begins_as_image(data)
-
-        classes, problems = self._classes(names, problems, is_image)
-        skipped = {order[row] for row, problem in problems.items() if problem.status == "skipped"}
-        self._require_all(found.lost(skipped))
-        return Listing(
+        self.__dict__.pop("_place", None)  # what is there may have become something else
+        table = self._members()
+        table = table.take(pc.sort_indices(table, [("name", "ascending")]))
+        names = [os.fsdecode(name) for name in table["name"].to_pylist()]
+        listing = Listing(
             names=names,
-            sizes=sizes,
-            classes=classes,
-            problems=problems,
-            containers=containers,
-            offsets=offsets,
+            sizes=table["bytes"].to_numpy(),
+            classes=[""] * len(names),
+            problems=_problems(names, table),
+            containers=_texts(table, "container"),
+            offsets=table["offset"].to_numpy(),
         )
+        classes, problems = self._classes(listing)
+        self._require_all(listing, _texts(table, "tar"), problems)
+        return replace(listing, classes=classes, problems=problems)
 
-    def _classes(
-        self, names: Sequence[str], problems: dict[int, Problem], is_image: Callable[[int], bool]
-    ) -> tuple[Sequence[str], dict[int, Problem]]:
-        """The class of each member, if folders tell it, and why others are no samples."""
-        # A refused path names folders that are none.
-        paths = [
-            "" if row in problems and _leads_out(name) else name for row, name in enumerate(names)
-        ]
-        if _is_flat(name for row, name in enumerate(paths) if row not in problems):
+    def _members(self) -> pa.Table:
+        """The members of all archives, in the order of these."""
+        index_one = partial(self._index, cache(self._note))  # a line once for all archives
+        threads = self.concurrency if self.concurrency > 1 else 0
+        table = pa.concat_tables(list(in_order(index_one, self._place.entries, threads)))
+        if not any(_texts(table, "container")):
+            raise SourceNotFound(
+                f"no members in {self.uri!r}, nor in tars there: for class folders leave --kind out"
+            )
+        if not self._section.folder:
+            return table
+        folder = posixpath.normpath(self._section.folder).strip("/")
+        below = os.fsencode(f"{folder}/")
+        table = table.filter(pc.starts_with(table["name"], below))
+        if not len(table):
+            raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
+        for number, column in enumerate(("name", "tar")):
+            shorter = pc.binary_replace_slice(table[column], 0, len(below), b"")
+            table = table.set_column(number, column, shorter)
+        return table
+
+    def _index(self, note: Callable[[str], None], entry: ObjectInfo) -> pa.Table:
+        """The members of an archive; of a file that is none, a row with the reason."""
+        store, several = self._place.store, self._place.several
+        if entry.problem:
+            return no_archive(entry.key, "failed", entry.problem)
+        try:
+            archive = self._archives[entry.key] = Archive.of(store, entry.key)
+            return index_tar(archive, entry.key if several else "", self._cache, note)
+        except NotAnArchive as error:
+            if not several:
+                raise
+            return no_archive(entry.key, "skipped", str(error).removeprefix(f"{archive.uri}: "))
+        except PermissionRefused as error:
+            if not several:
+                raise SourceError(f"{error} (check --source)") from None
+            return no_archive(entry.key, "failed", "permission denied")
+
+    def _classes(self, listing: Listing) -> tuple[Sequence[str], dict[int, Problem]]:
+        """The class of each member, if folders give it, and why others are no samples."""
+        problems = listing.problems
+        # A path that is refused names folders that are none.
+        paths = ["" if leaves_archive(name) else name for name in listing.names]
+        folders = set()
+        for row, name in enumerate(paths):
+            if row not in problems and promises_image(name):
+                folders.add(name.rpartition("/")[0])
+        # Images in no folder, or all in one that is called as a split is.
+        if len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}:
             for row, name in enumerate(paths):
                 if row not in problems and not promises_image(name):
                     problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-            return [""] * len(names), problems
+            return listing.classes, problems
 
-        def rule(visible: Sequence[str]) -> ClassRule:
-            return ClassRule(visible, self.uri, "--set ilsvrc.folder={}".format)
-
-        classes, found, promising = classify(paths, problems, rule, is_image)
-        if not promising:
+        advise = "--set ilsvrc.folder={}".format
+        classes, found = classify(paths, problems, self.uri, advise)
+        if len(found) == len(paths):
             raise SourceNotFound(
                 f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
                 + commonest(problems)
             )
         return classes, found
 
-    def _require_all(self, lost: Mapping[str, str]) -> None:
+    def _require_all(
+        self, listing: Listing, tars: Sequence[str], problems: Mapping[int, Problem]
+    ) -> None:
         """Refuse to go on without a tar that others like it say is a class."""
-        if not lost:
+        reasons: dict[str, str] = {}
+        giving = set()
+        for row, (name, tar) in enumerate(zip(listing.names, tars, strict=True)):
+            if tar and (row not in problems or problems[row].status == "failed"):
+                giving.add(TAR_ENDING.sub("", tar))
+            elif tar:
+                reasons.setdefault(tar, "has no images")
+            elif TAR_ENDING.search(name) and not is_clutter(name):
+                known = listing.problems.get(row)
+                reasons[name] = known.reason if known else "no tar archive"
+        lost = [tar for tar in sorted(reasons) if TAR_ENDING.sub("", tar) not in giving]
+        if not giving or not lost:
             return
-        tar, reason = next(iter(lost.items()))
-        several = self._place.several
-        name = self._address(tar) if several else f"{self.uri}: {tar!r}"
         others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
-        way_out = "move it elsewhere" if several else "take it out of the archive (tar --delete)"
         raise SourceError(
-            f"{name}: {reason}{others}. A class would be missing without it: fetch it again, or "
-            f"{way_out} if it is none"
+            f"{self.uri}: {lost[0]}: {reasons[lost[0]]}{others}. A class would be missing without "
+            "it: fetch it again; if it is no class, move it elsewhere (within a tar: tar --delete)"
         )
 
     @cached_property
@@ -163,103 +198,20 @@ class ILSVRC:
         parent, slash, key = self.uri.rpartition("/")
         if key and not parent.endswith(":/"):
             store = open_store(parent + "/" * (not parent) if slash else ".", self._options)
-            if entry := _entry(store, key):
-                return _Place(Archives(store, self._section.cache), (entry,), False)
-        try:
-            entries = [info for info in self._folder.list() if not is_clutter(info.key)]
-        except ObjectNotFound as error:
-            raise SourceNotFound(f"{error} (check --source)") from None
-        except OSError as error:
-            why = str(error).removeprefix(f"{self.uri}: ")
-            raise SourceError(f"cannot list {self.uri}: {why}") from None
+            try:
+                return _Place(store, (store.head(key),), False)
+            except (ObjectNotFound, IsADirectoryError):
+                pass
+        entries = [info for info in list_files(self._folder) if not is_clutter(info.key)]
         if not entries:
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
-        return _Place(Archives(self._folder, self._section.cache), tuple(sorted(entries)), True)
-
-    def _members(self) -> TarMembers:
-        place, members = self._place, TarMembers()
-        threads = self.concurrency if self.concurrency > 1 else 0
-        index_one = partial(self._index, inflating=self._told_once())
-        indexes = in_order(index_one, place.entries, threads)
-        for entry, index in zip(place.entries, indexes, strict=True):
-            if isinstance(index, Problem):
-                members.add_stray(entry.key, index)
-            else:
-                self._take(members, entry.key, index)
-        if place.several and not any(members.containers):
-            raise SourceNotFound(
-                f"no tar archives in {self.uri!r}: for class folders leave --kind out"
-                + commonest(members.problems)
-            )
-        folder = tidy(os.fsencode(self._section.folder or "") + b"/").strip(b"/")
-        if not folder:
-            return members
-        part = members.below(folder + b"/")
-        if not part.names:
-            raise SourceNotFound(
-                f"nothing lies below {os.fsdecode(folder)!r} in {self.uri!r} (ilsvrc.folder)"
-            )
-        return part
-
-    def _told_once(self) -> Inflating:
-        """Says what decompression costs, of a folder as if all in it were compressed."""
-        first = threading.Lock()
-
-        def tell(sizes: Sequence[int]) -> None:
-            if not first.acquire(blocking=False):
-                return
-            several = self._place.several
-            if several:
-                sizes = [entry.bytes for entry in self._place.entries]
-            self._note(f"{self.uri}: {cost_in_words(sizes, at_most=several)}")
-
-        return tell
-
-    def _index(self, entry: ObjectInfo, inflating: Inflating) -> TarIndex | Problem:
-        """Where the members of an archive lie; or why a file of the folder is none."""
-        if entry.problem:
-            return Problem("failed", entry.problem)
-        try:
-            return self._place.archives.index(entry.key, self._note, inflating)
-        except NotAnArchive as error:
-            if not self._place.several:
-                raise
-            return Problem("skipped", str(error).removeprefix(f"{self._address(entry.key)}: "))
-        except PermissionRefused as error:
-            if not isinstance(self._folder, LocalStore):
-                raise  # an expired token refuses everything: that is no property of an archive
-            if not self._place.several:
-                raise SourceError(f"{error} (check --source)") from None
-            return Problem("failed", "permission denied")
-
-    def _take(self, members: TarMembers, key: str, index: TarIndex) -> None:
-        """Add what an archive holds, called as if every tar of a class had been unpacked."""
-        if self._place.several and len(index.parts) > 1:
-            raise SourceError(
-                f"{self.uri!r} holds {key!r}, which is a tar of tars: shard one at a time, as in "
-                f"--source {self.uri.rstrip('/')}/{key}"
-            )
-        for number, remark in index.remarks.items():
-            within = f" {os.fsdecode(index.parts[number].name)!r}:" if number else ""
-            self._note(f"{self._address(key)}:{within} {remark}")
-        bounds = np.searchsorted(index.part, np.arange(len(index.parts) + 1)).tolist()
-        for number, part in enumerate(index.parts):
-            rows = slice(bounds[number], bounds[number + 1])
-            names = index.names[rows]
-            tar = os.fsdecode(part.name) if number else key if self._place.several else ""
-            if tar:
-                names = unpacked(os.fsencode(tar), names)
-            members.add(names, index, rows, container_of(key, index, number), tar)
-
-    def _address(self, key: str) -> str:
-        """What an archive is called in messages."""
-        return f"{self.uri.rstrip('/')}/{key}" if self._place.several else self.uri
+        return _Place(self._folder, tuple(sorted(entries)), True)
 
 
 class _Place(NamedTuple):
     """Where the archives are: one, or ``several`` in a folder."""
 
-    archives: Archives
+    store: Store
     entries: tuple[ObjectInfo, ...]
     several: bool
 
@@ -268,19 +220,21 @@ def _nobody(line: str) -> None:
     """Tell nobody."""
 
 
-def _leads_out(name: str) -> bool:
-    return name.startswith("/") or ".." in name.split("/")
+def _texts(table: pa.Table, column: str) -> list[str]:
+    """A column as texts, each of few once in memory."""
+    return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
 
 
-def _is_flat(names: Iterable[str]) -> bool:
-    """Whether images lie in no folder, or all in one that is called as a split is."""
-    folders = {name.rpartition("/")[0] for name in names if promises_image(name)}
-    return len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}
-
-
-def _entry(store: Store, key: str) -> ObjectInfo | None:
-    """What lies there, unless it is nothing or a folder."""
-    try:
-        return store.head(key)
-    except (ObjectNotFound, IsADirectoryError):
-        return None
+def _problems(names: Sequence[str], table: pa.Table) -> dict[int, Problem]:
+    """Members that are no samples, whatever their classes are."""
+    statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
+    problems = {}
+    for row, name in enumerate(names):
+        if reasons[row] is not None:
+            problems[row] = Problem(statuses[row], reasons[row])
+        elif names[row + 1 : row + 2] == [name]:
+            # A later member replaces an earlier one, as it does when a tar is unpacked.
+            problems[row] = _REPLACED
+        elif is_clutter(name):
+            problems[row] = Problem("skipped", CLUTTER)
+    return problems

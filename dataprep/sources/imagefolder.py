@@ -1,39 +1,34 @@
-"""Class folders, local or on S3: ImageNet's trees, Caltech-256's, and plain ones."""
+"""Image files in folders, local or on S3: one folder a class, or no classes at all."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Sequence
-from operator import attrgetter
+from pathlib import Path
 
 import numpy as np
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
-from dataprep.names import to_bytes
+from dataprep.counted import counted
+from dataprep.errors import ObjectNotFound, PermissionRefused, SourceNotFound
+from dataprep.labels import is_synset
+from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.classes import (
     CLUTTER,
-    NO_CLASS,
-    ClassRule,
-    begins_as_image,
+    NOT_NAMED_AS_IMAGE,
     classify,
     commonest,
     is_clutter,
     promises_image,
 )
-from dataprep.sources.empty_folders import empty_folders
-from dataprep.sources.files import read_error
-from dataprep.sources.folder_links import doubled_folders
+from dataprep.sources.files import list_files, read_error
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
-from dataprep.stores import ObjectInfo, StoreOptions, open_store
+from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
-
-__all__ = ["NO_CLASS", "ImageFolder", "commonest", "entry_problem", "promises_image"]
-
-
-_KEY = attrgetter("key")
 
 
 class ImageFolder:
-    """One folder a class, as ``ClassRule`` finds it."""
+    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``ClassRule``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
@@ -41,7 +36,7 @@ class ImageFolder:
 
     @property
     def uri(self) -> str:
-        """Where the folder lies."""
+        """The address of the folder."""
         return self._store.uri
 
     def read(self, item: Located) -> bytes:
@@ -53,72 +48,68 @@ class ImageFolder:
 
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""
-        try:
-            entries = list(self._store.list())
-            ascii_only = "".join([entry.key for entry in entries]).isascii()
-            entries.sort(key=_KEY if ascii_only else lambda entry: to_bytes(entry.key))
-        except ObjectNotFound as error:
-            if isinstance(self._store, LocalStore) and self._store.root.is_file():
-                raise SourceNotFound(
-                    f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc for "
-                    "a tar, --kind listing for a table, --kind records for shards"
-                ) from None
-            raise SourceNotFound(f"{error} (check --source)") from None
-        except OSError as error:
-            why = str(error).removeprefix(f"{self.uri}: ")
-            raise SourceError(f"cannot list {self.uri}: {why}") from None
+        if isinstance(self._store, LocalStore) and self._store.root.is_file():
+            raise SourceNotFound(
+                f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc for "
+                "a tar, --kind listing for a table, --kind records for shards"
+            )
+        entries = list_files(self._store)
         if not entries:
-            raise SourceNotFound(f"no files in {self.uri!r}: nothing lies there (check --source)")
-        return self._listing(entries)
-
-    def _listing(self, entries: Sequence[ObjectInfo]) -> Listing:
-        problems = {
-            row: problem
-            for row, entry in enumerate(entries)
-            if (is_clutter(entry.key) or entry.problem) and (problem := entry_problem(entry))
-        }
-
-        def rule(visible: Sequence[str]) -> ClassRule:
-            return ClassRule(visible, self.uri, self._advise)
-
-        def is_image(row: int) -> bool:
-            return entries[row].bytes > 0 and self._looks_like_an_image(entries[row].key)
-
+            raise SourceNotFound(f"no files in {self.uri!r} (check --source)")
+        entries.sort(key=lambda entry: to_bytes(entry.key))
         names = [entry.key for entry in entries]
-        classes, found, promising = classify(names, problems, rule, is_image)
-        if not promising:
+        sizes = np.array([entry.bytes for entry in entries], dtype=np.int64)
+        problems = {}
+        for row, entry in enumerate(entries):
+            if is_clutter(entry.key):
+                problems[row] = Problem("skipped", CLUTTER)
+            elif entry.problem:
+                problems[row] = Problem("failed", entry.problem)
+        classes, problems = self._classes(names, problems)
+        notes: tuple[str, ...] = ()
+        if isinstance(self._store, LocalStore):  # an object store has no empty folders
+            notes = _empty_folders(names, classes, self._store.root)
+        return Listing(names, sizes, classes, problems, notes=notes)
+
+    def _classes(
+        self, names: Sequence[str], problems: dict[int, Problem]
+    ) -> tuple[Sequence[str], dict[int, Problem]]:
+        advise = f"--source {self.uri.rstrip('/')}/{{}}".format
+        classes, found = classify(names, problems, self.uri, advise)
+        if len(found) == len(names):
             raise SourceNotFound(
                 f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
-                "it (or --kind flat, where a file tells the classes)" + commonest(problems)
+                "it (or --kind flat, where a file gives the classes)" + commonest(problems)
             )
-        # An object store has no folders without objects.
-        root = self._store.root if isinstance(self._store, LocalStore) else None
-        samples = [name for row, name in enumerate(names) if row not in found]
-        return Listing(
-            names=names,
-            sizes=np.array([entry.bytes for entry in entries], dtype=np.int64),
-            classes=classes,
-            problems=found,
-            notes=(
-                *empty_folders(names, classes, found, root),
-                *(doubled_folders(samples, root) if root else ()),
-            ),
-        )
-
-    def _advise(self, folder: str) -> str:
-        return f"--source {self.uri.rstrip('/')}/{folder}"
-
-    def _looks_like_an_image(self, key: str) -> bool:
-        try:
-            return begins_as_image(self._store.get_range(key, 0, 16))
-        except OSError:
-            return False
+        return classes, found
 
 
-def entry_problem(entry: ObjectInfo) -> Problem | None:
-    """Why a file is no sample, whatever it holds."""
-    if is_clutter(entry.key):
-        return Problem("skipped", CLUTTER)
-    if entry.problem:
-        return Problem("failed", entry.problem)
-    return None
+class FlatFolder(ImageFolder):
+    """All images below a folder, without classes, such as ILSVRC2012's validation images."""
+
+    def _classes(
+        self, names: Sequence[str], problems: dict[int, Problem]
+    ) -> tuple[Sequence[str], dict[int, Problem]]:
+        for row, name in enumerate(names):
+            if row not in problems and not promises_image(name):
+                problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
+        return [""] * len(names), problems
+
+
+def _empty_folders(names: Sequence[str], classes: Sequence[str], root: Path) -> tuple[str, ...]:
+    """A note of folders beside those of the classes that have no images, if there are any.
+
+    A class that lost its images shifts the labels of those after it.
+    """
+    first = {group: name for group, name in zip(classes, names, strict=True) if group}
+    folders: set[str] = set()
+    for above in {name[: f"/{name}".index(f"/{group}/")] for group, name in first.items()}:
+        with contextlib.suppress(OSError), os.scandir(root / above) as entries:
+            folders.update(entry.name for entry in entries if entry.is_dir())
+    empty = by_bytes(name for name in folders - first.keys() if not is_clutter(name))
+    if all(map(is_synset, first)):
+        empty = [*filter(is_synset, empty)]
+    if not empty:
+        return ()
+    shown = ", ".join(map(repr, empty[:3])) + (", ..." if len(empty) > 3 else "")
+    return (f"{counted(len(empty), 'folder')} without images, which make no class: {shown}",)

@@ -1,35 +1,56 @@
-"""A listing as a source: a CSV, TSV, Parquet or ``.lst`` file of paths and labels."""
+"""A listing as a source: a CSV, TSV, Parquet or ``.lst`` file of paths and labels.
+
+Text tables follow RFC 4180: a field in double quotes may hold delimiters, line ends and doubled
+quotes. Paths are bytes and need not be UTF-8; class names must be. A ``.lst`` has a line
+``index TAB label[ TAB label…] TAB path`` an image (MXNet, ``tools/im2rec.py``). Our own ``.lst``
+files escape names as ``dataprep.names`` does; im2rec does not.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import posixpath
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any, Literal
 
-from dataprep.errors import ObjectNotFound, SourceError, SourceNotFound
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.arrow_bytes import parquet, require_enough
+from dataprep.credentials import without_credentials
+from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import LabelSpace
-from dataprep.names import escape, to_bytes
-from dataprep.sources.class_names import read_class_names, split_uri
-from dataprep.sources.files import read_file
-from dataprep.sources.listed import Listed, are_contiguous, no_number
-from dataprep.sources.listed_paths import PathRule, split_name
-from dataprep.sources.listing_tables import parse_parquet, parse_text_table
-from dataprep.sources.lst import parse_lst
+from dataprep.names import by_bytes, escape, unescape
+from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
+from dataprep.sources.files import MISSING, read_error, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
 from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
-from dataprep.sources.sizes import MISSING, sizes_of
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 
+PATH_COLUMNS = ("path", "filename", "file", "image")
+LABEL_COLUMNS = ("label", "class", "synset")
+LEAVES = "its path leaves the root of the listing"
+
 _FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".lst": "lst",
+    **{kind: kind for kind in ("csv", "tsv", "parquet", "lst")},
+    "tab": "tsv",
+    "pq": "parquet",
 }
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ON_S3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL)
+# Keys may hold question marks, and names of crawled images do.
+_SIGNED = re.compile(
+    r"[?&](x-amz-(signature|credential|security-token)|awsaccesskeyid)=", re.IGNORECASE
+)
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.0*)?")
+_PLAIN_BACKSLASH = re.compile(rb"(?:^|[^\\])(?:\\\\)*\\(?!\\|x[0-9a-f]{2})")
 
 
 class ListingSource:
@@ -49,124 +70,83 @@ class ListingSource:
 
     @property
     def uri(self) -> str:
-        """Where the listing lies."""
+        """The address of the listing."""
         return f"{self._folder.rstrip('/')}/{self._file}"
 
     def read(self, item: Located) -> bytes:
         """One image's bytes."""
         root, key = split_name(item.name)
-        return read_file(self._store(root), key, root or self._root)
+        store = self._store(root)
+        try:
+            return store.get(key)
+        except (ObjectNotFound, PermissionRefused) as error:
+            raise read_error(error, store, key, root or self._root) from None
 
     def list(self) -> Listing:
         """All rows, sorted by the bytes of their names; a repeated path keeps its first row."""
-        rows = self._parsed()
-        if not rows.paths:
-            raise SourceNotFound(f"{self.uri} lists nothing")
-        rule = PathRule(self._root)
-        names, refused = [], {}
-        for row, path in enumerate(rows.paths):
-            name, problem = rule(path)
-            names.append(name)
-            if problem:
-                refused[row] = problem
-        problems = _repeated(names, rows.classes)
-        for reasons in (rows.problems, refused):
-            problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
-        sizes = self._sizes(names, problems)
-        self._require_one_there(names, problems)
-        classes, space, notes = self._classes(rows, problems)
-        return Listing.sorted(
-            names,
-            sizes,
-            classes,
-            problems,
-            values=rows.values,
-            label_space=space,
-            notes=notes,
-        )
-
-    def _parsed(self) -> Listed:
         try:
             data = self._store(self._folder).get(self._file)
         except ObjectNotFound:
             raise SourceNotFound(f"no listing at {self.uri!r} (check --source)") from None
         except OSError as error:
             raise SourceError(f"cannot read {self.uri}: {error}") from None
-        options = self._section
-        suffix = "." + self._file.rpartition(".")[2].lower()
-        kind = _FORMATS.get(suffix) if options.format == "auto" else options.format
-        if kind is None:
-            raise SourceError(
-                f"{self.uri}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
-                "these under another name, say which with --set listing.format=csv"
-            )
-        if kind == "lst":
-            return parse_lst(data, self._file, options.escaped)
-        if kind == "parquet":
-            return parse_parquet(data, self._file, options)
-        delimiter = options.delimiter or ("\t" if kind == "tsv" else ",")
-        return parse_text_table(data, self._file, options, delimiter)
+        paths, labels, numeric = parse(data, self._file, self._section)
+        if not paths:
+            raise SourceNotFound(f"{self.uri} lists nothing")
+        reasons: dict[int, str] = {}
+        names_file = self._section.class_names
+        given = read_class_names(names_file, self._options) if names_file else None
+        values = None
+        if numeric:
+            numbers, values = first_labels(_as_numbers(labels, self._file), reasons)
+            classes = by_number(numbers, given, reasons, "listing")
+        else:
+            classes = _by_text([row[0] for row in labels], given, reasons, self._file)
+        # Only for comparison: what is relative stays so.
+        root = self._root if _SCHEME.match(self._root) else os.path.abspath(self._root)  # noqa: PTH100
+        names = []
+        for row, path in enumerate(paths):
+            name, reason = place_of(path, f"{root.rstrip('/')}/")
+            names.append(name)
+            if reason:
+                reasons[row] = reason
+        problems = _repeated(names, classes.names)
+        problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
+        sizes = self._sizes(names, problems)
+        return Listing.sorted(
+            names,
+            sizes,
+            classes.names,
+            problems,
+            values=values,
+            label_space=classes.space,
+            notes=classes.notes,
+        )
 
     def _sizes(self, names: Sequence[str], problems: dict[int, Problem]) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
-        by_root: dict[str, list[int]] = {}
+        by_root: dict[str, dict[int, str]] = {}
         for row, name in enumerate(names):
             if row not in problems:
-                by_root.setdefault(split_name(name)[0], []).append(row)
+                root, key = split_name(name)
+                by_root.setdefault(root, {})[row] = key
         sizes = [0] * len(names)
-        for root, rows in by_root.items():
+        for root, key_of in by_root.items():
             self.concurrency = max(self.concurrency, self._reads(root))
-            found = sizes_of(self._store(root), [split_name(names[row])[1] for row in rows])
-            for row, size in zip(rows, found, strict=True):
+            found = sizes_of(self._store(root), list(key_of.values()))
+            for row, size in zip(key_of, found, strict=True):
                 if isinstance(size, str):
                     problems[row] = Problem("failed", size)
                 else:
                     sizes[row] = size
-        return sizes
-
-    def _require_one_there(self, names: Sequence[str], problems: dict[int, Problem]) -> None:
-        """Refuse a listing of which nothing is there: its root is wrong, or its column of paths."""
         missing = [row for row, problem in problems.items() if problem.reason == MISSING]
         if missing and len(problems) == len(names):
-            root, key = split_name(names[min(missing)])
-            root = root or self._root
-            first = posixpath.join(root if "://" in root else os.path.abspath(root), key)  # noqa: PTH100
             raise SourceNotFound(
-                f"nothing is there of what {self.uri} lists: {escape(first)} was looked for first; "
-                "relative paths begin at the listing, or where --set listing.root=FOLDER says"
+                f"nothing is there of what {self.uri} lists, such as "
+                f"{escape(names[min(missing)])!r}: relative paths begin at {self._root}, or where "
+                "--set listing.root=FOLDER says"
             )
-
-    def _classes(
-        self, rows: Listed, problems: dict[int, Problem]
-    ) -> tuple[Sequence[str], LabelSpace | None, tuple[str, ...]]:
-        """The class of each row, and how classes are numbered."""
-        used = {name for row, name in enumerate(rows.classes) if row not in problems}
-        if self._section.class_names:
-            space = read_class_names(self._section.class_names, self._options)
-            if not rows.numbered:
-                _require_known(used, space, self._section.class_names)
-                return rows.classes, space, ()
-            names = {str(label.index): label.synset for label in space.labels}
-            for row, name in enumerate(rows.classes):
-                if row not in problems and name not in names:
-                    problems[row] = Problem("failed", f"label {name} has no name in class_names")
-            return [names.get(name, "") for name in rows.classes], space, ()
-        notes: tuple[str, ...] = ()
-        if not rows.numbered or not used:
-            if (odd := no_number(used)) is not None:
-                notes = (
-                    f"labels such as {odd!r} are no whole numbers: all labels are names, in the "
-                    "order of texts, where 10 comes before 9 (an empty label fails its row alone)",
-                )
-            return rows.classes, None, notes
-        if not are_contiguous(used):
-            numbers = sorted(map(int, used))
-            notes = (
-                f"the labels {numbers[0]} to {numbers[-1]} are not 0 to {len(used) - 1} without a "
-                "gap: unless this output numbers them already they become that, in their order, "
-                "as labels.json tells; listing.class_names keeps numbers as they are",
-            )
-        return rows.classes, LabelSpace.numbered(used), notes
+        return sizes
 
     def _store(self, root: str) -> Store:
         return _store(root or self._root, self._options)
@@ -181,24 +161,222 @@ def _store(uri: str, options: StoreOptions) -> Store:
     return open_store(uri, options)
 
 
+def parse(
+    data: bytes, name: str, options: ListingOptions
+) -> tuple[list[str], list[list[str]], bool]:
+    """The rows of a listing that is called ``name``.
+
+    Returns:
+        The paths; the labels of each as texts, empty where one is missing; and whether labels are
+        numbers, since there are several in a row or all are whole.
+
+    Raises:
+        SourceError: it is no such table, or lacks a column. The error names the row.
+    """
+    suffix = name.rpartition(".")[2].lower()
+    kind = _FORMATS.get(suffix) if options.format == "auto" else options.format
+    escaped = options.escaped
+    if kind == "parquet":
+        rows = _parquet_rows(data, name, options)
+    elif kind == "lst":
+        rows = _lst_rows(data, name)
+        escaped = _PLAIN_BACKSLASH.search(data) is None if escaped is None else escaped
+    elif kind:
+        rows = _table_rows(data, name, options, options.delimiter or _DELIMITERS[kind])
+    else:
+        raise SourceError(
+            f"{name}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
+            "these under another name, say which with --set listing.format=csv"
+        )
+    paths, labels = [], []
+    for number, (path, *values) in enumerate(rows, 1):
+        text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
+        if not text:
+            raise SourceError(
+                f"{name}: the path of sample {number} is empty or no text: name the column of "
+                "paths with --set listing.path=NAME. Images inside Parquet are not read: write "
+                "them to files and list those"
+            )
+        paths.append(unescape(text) if escaped else text)
+        labels.append([_as_text(value, name) for value in values])
+    texts = {text for row in labels for text in row if text}
+    several = kind == "lst" or bool(options.labels)
+    return paths, labels, several or all(map(_WHOLE.fullmatch, texts))
+
+
+def _lst_rows(data: bytes, name: str) -> Sequence[Sequence[str]]:
+    rows = _text_rows(data, name, "\t", csv.QUOTE_NONE)
+    for number, row in enumerate(rows, 1):
+        if len(row) < 3:
+            raise SourceError(
+                f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
+                "with tabs between them (im2rec.py --list writes one)"
+            )
+    return [[row[-1], *row[1:-1]] for row in rows]
+
+
+def _table_rows(
+    data: bytes, name: str, options: ListingOptions, delimiter: str
+) -> Sequence[Sequence[str]]:
+    rows = _text_rows(data, name, delimiter)
+    if not rows:
+        raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise SourceError(
+                f"{name}, row {number}: {len(row)} columns, the first row has {len(rows[0])}; a "
+                "path that holds the delimiter or a line end must be in double quotes"
+            )
+    positions = _positions([column.strip() for column in rows[0]], name, options)
+    return [[row[position] for position in positions] for row in rows[options.header :]]
+
+
+def _text_rows(
+    data: bytes, name: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+) -> list[list[str]]:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
+    text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
+    reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
+    try:
+        return [row for row in reader if row]
+    except csv.Error as error:
+        raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
+
+
+def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:
+    try:
+        file = pq.ParquetFile(parquet(data))
+        schema = file.schema_arrow
+        wanted = [schema.names[at] for at in _positions(schema.names, name, options)]
+        table = file.read(columns=wanted)
+        return [*zip(*[table.column(column).to_pylist() for column in wanted], strict=True)]
+    except SourceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+        require_enough(error)
+        raise SourceError(f"{name} cannot be read as Parquet: {error}") from None
+
+
+def _positions(names: Sequence[str], name: str, options: ListingOptions) -> list[int]:
+    """Positions of the column of paths and of those of labels among ``names``."""
+    labels = options.labels or (options.label,)
+    asked = [(options.path, PATH_COLUMNS, 0), *[(label, LABEL_COLUMNS, 1) for label in labels]]
+    positions = []
+    for column, usual, position in asked:
+        if column is None and options.header:
+            lower = [each.lower() for each in names]
+            found = [lower.index(each) for each in usual if each in lower]
+            column = found[0] if found else usual[0]
+        if column is None:
+            column = position
+        if column in names:
+            column = names.index(str(column))
+        if not isinstance(column, int) or column >= len(names):
+            shown = ", ".join(map(repr, names[:20]))
+            raise SourceError(
+                f"{name} has no column {column!r}: it has {shown}; name the right one with --set "
+                "listing.path or listing.label, the separator with listing.delimiter, or set "
+                "listing.header=false where the first line is no header"
+            )
+        positions.append(column)
+    return positions
+
+
+def _as_text(value: Any, name: str) -> str:
+    """A label as text: 3.0 of a column of floats is 3, and what is missing there is NaN."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        value = int(value)
+    text = os.fsdecode(value) if isinstance(value, bytes) else str(value)
+    if text.encode(errors="ignore").decode() != text:
+        raise SourceError(f"{name}: label {text[:40]!r} is not UTF-8: save the listing as UTF-8")
+    return text.strip()
+
+
+def _as_numbers(labels: Sequence[Sequence[str]], name: str) -> list[list[float]]:
+    """Labels as numbers; NaN where one is missing."""
+    try:
+        return [[float(text or "nan") for text in row] for row in labels]
+    except ValueError as error:
+        raise SourceError(
+            f"{name}: {error}, but all labels are numbers in a .lst and in listing.labels; one "
+            "column of names is listing.label"
+        ) from None
+
+
+def _by_text(
+    texts: Sequence[str], given: LabelSpace | None, problems: dict[int, str], name: str
+) -> Classes:
+    """Classes that are names; a row without one joins ``problems``."""
+    used = {*texts} - {""}
+    problems.update((row, "no label") for row, text in enumerate(texts) if not text)
+    if given:
+        strangers = by_bytes(used - given.index.keys())
+        if strangers:
+            raise SourceError(
+                f"{name} has {len(strangers)} classes that class_names does not name, such as "
+                f"{strangers[0]!r}"
+            )
+        return Classes(texts, given)
+    odd = sorted(text for text in used if not _WHOLE.fullmatch(text))
+    notes: tuple[str, ...] = ()
+    if len(odd) < len(used):
+        notes = (
+            f"labels such as {odd[0]!r} are no whole numbers: all labels are names, in the "
+            "order of texts, where 10 comes before 9 (an empty label fails its row alone)",
+        )
+    return Classes(texts, None, notes)
+
+
+def place_of(path: str, root: str) -> tuple[str, str]:
+    """The name of a listed path as a sample, and why it is refused, or nothing.
+
+    One file has one name however it was written: relative to ``root``, which is absolute and ends
+    with a slash, wherever it is below that. So the order of the samples is that of the same files
+    in class folders.
+
+    Raises:
+        SourceError: an address that is neither a path nor on S3, or that has credentials, which
+            would be stored in the table of samples.
+    """
+    path = path.removeprefix("file://")
+    if _SCHEME.match(path):
+        if not _ON_S3.fullmatch(path) or _SIGNED.search(path):
+            raise SourceError(
+                f"{without_credentials(escape(path))}: a listing has paths and addresses "
+                "s3://BUCKET/KEY without credentials; copy images that are on the web to a disk or "
+                "to S3 first"
+            )
+        return path.removeprefix(root), ""
+    name = posixpath.normpath(path)
+    if "\0" in path:
+        return path, "its path holds a zero byte"
+    if name.startswith("/"):
+        return f"/{name.lstrip('/')}".removeprefix(root), ""
+    if name == ".":
+        return path, "its path is that of a folder"
+    leaves = name == ".." or name.startswith("../")
+    return (path, LEAVES) if leaves else (name, "")
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The root at which a name is looked up, and the key there: empty for the listing's own."""
+    if name.startswith("s3://"):
+        bucket, _, key = name[len("s3://") :].partition("/")
+        return f"s3://{bucket}", key
+    return ("/", name[1:]) if name.startswith("/") else ("", name)
+
+
 def _repeated(names: Sequence[str], classes: Sequence[str]) -> dict[int, Problem]:
-    first: dict[str, int] = {}
+    first: dict[str, str] = {}
     problems = {}
     for row, name in enumerate(names):
-        before = first.setdefault(name, row)
-        if before != row:
-            problems[row] = (
-                Problem("skipped", "listed before")
-                if classes[row] == classes[before]
-                else Problem("failed", "listed before with another label")
-            )
+        if name not in first:
+            first[name] = classes[row]
+        elif first[name] == classes[row]:
+            problems[row] = Problem("skipped", "listed before")
+        else:
+            problems[row] = Problem("failed", "listed before with another label")
     return problems
-
-
-def _require_known(used: set[str], space: LabelSpace, where: str) -> None:
-    strangers = sorted(used - space.index.keys(), key=to_bytes)
-    if strangers:
-        raise SourceError(
-            f"the listing has {len(strangers)} classes that {where} does not name, such as "
-            f"{strangers[0]!r}"
-        )

@@ -89,10 +89,6 @@ class RecordsOptions(_Section):
     class_names: str | None = None
     """A file that names the classes of numeric labels: a line each, from 0, or a labels.json."""
 
-    cache: str | None = None
-    """Folder where it is kept what a pass over large shards of others found. (default:
-    ``dataprep`` in ``$XDG_CACHE_HOME`` or ``~/.cache``)"""
-
     @field_validator("layout")
     @classmethod
     def _is_known(cls, value: str | dict[str, str]) -> str | dict[str, str]:

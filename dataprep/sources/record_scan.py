@@ -1,109 +1,258 @@
-"""Shards of anybody's making, gone through once: where each record lies and what it says."""
+"""Shards of others, gone through once: where each record is and what it says of its image.
+
+The record readers of ``dataprep.formats`` read a shard window by window. A damaged record becomes
+a row with the reason, and reading goes on where the next record begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from dataprep.errors import CorruptRecord
-from dataprep.ordered import in_order
-from dataprep.sources.framing import Framed, recordio_at, tfrecord_at
-from dataprep.sources.ranges import Ranges, Readable
-from dataprep.sources.record_classes import Scanned, as_name
-from dataprep.sources.record_content import Content, Fields, of_example, of_image_record
-from dataprep.sources.record_files import Format
-from dataprep.stores import ObjectInfo, Store
-from dataprep.stores.local import LocalStore
+import numpy as np
+from numpy.typing import NDArray
 
-_CHUNK_BYTES = 8 * 2**20
-_HEADERS_BYTES = 4096
-_AHEAD = 4
-_SHARDS_AT_ONCE = 4
-_IMAGE_HEADER_BYTES = 24
+from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
+from dataprep.formats.layout import Layout
+from dataprep.formats.recordio import MAGIC, read_recordio, resynchronise, unpack_image_record
+from dataprep.formats.records import Buffer, RawRecord, without_place
+from dataprep.formats.tfrecord import HEADER_BYTES, read_tfrecords, record_end
+from dataprep.labels import Label, LabelSpace
+from dataprep.names import by_bytes
+from dataprep.sources.class_names import Classes, by_number, first_labels, gaps
+
+_WINDOW_BYTES = 2**23
+
+Fetch = Callable[[int, int], bytes]
+"""``length`` bytes from ``offset``; fewer only where the shard ends."""
+
+Fields = Mapping[str, str]
+"""Which feature of an Example holds what, as docs/layouts.md lists it."""
+
+
+def fields_of(layout: str | Mapping[str, str]) -> Fields:
+    """The features of a layout by what they hold. Raises ConfigError for one that is none."""
+    return {field: feature for feature, field in Layout.of(layout).features}
+
+
+_IMAGENET, _TFDS = fields_of("imagenet"), fields_of("tfds")
+
+
+class Content(NamedTuple):
+    """An image and what its record says of it; labels as the record has them, offset included.
+
+    ``from_background`` is whether 0 is customarily no class in records of its layout.
+    """
+
+    image: Buffer = b""
+    labels: Sequence[float] = ()
+    synset: str = ""
+    text: str = ""
+    filename: str = ""
+    from_background: bool = False
+
+
+class Scanned(NamedTuple):
+    """One record of a shard; with a ``problem`` only its place is known.
+
+    ``name`` is the shard and the number of the record there, ``offset`` the byte at which it
+    begins, ``bytes`` the size of its image. ``content`` has no image.
+    """
+
+    shard: str
+    name: str
+    offset: int
+    bytes: int = 0
+    content: Content = Content()
+    problem: str = ""
 
 
 def scan(
-    store: Store, shards: Sequence[ObjectInfo], form: Format, fields: Fields
-) -> Iterator[list[Scanned]]:
-    """The records of each shard, in order. Of RecordIO on a disk only headers are read.
+    shard: str, size: int, fetch: Fetch, fields: Fields | None, *, recordio: bool
+) -> list[Scanned]:
+    """The records of a shard of ``size`` bytes in their order, damaged ones as well."""
+    found: list[Scanned] = []
+    for offset, record in _records(fetch, size, recordio):
+        place = Scanned(shard, f"{shard}/{len(found):08d}", offset)
+        try:
+            content = content_of(record, fields, recordio=recordio)
+        except RecordError as error:
+            why = f"damaged at byte {offset}: {without_place(str(error))}"
+            found.append(place._replace(problem=why))
+        else:
+            image_bytes = memoryview(content.image).nbytes
+            found.append(place._replace(bytes=image_bytes, content=content._replace(image=b"")))
+    return found
+
+
+def content_of(
+    record: RawRecord | RecordError, fields: Fields | None, *, recordio: bool
+) -> Content:
+    """What a record says; ``fields`` is None where the keys of each Example decide.
+
+    Of an Example no feature but the image has to be there: writers differ.
 
     Raises:
-        StoreError: a shard could not be read.
+        RecordError: it is one, no record of its format, or an Example without an image.
     """
-    local = isinstance(store, LocalStore)
-    with ThreadPoolExecutor(_SHARDS_AT_ONCE * _AHEAD) as pool:
-
-        def one(shard: ObjectInfo) -> list[Scanned]:
-            fetch = partial(store.get_range, shard.key)
-            if local:
-                chunk_bytes = _HEADERS_BYTES if form == "recordio" else _CHUNK_BYTES
-                data = Ranges(fetch, chunk_bytes, shard.bytes)
-            else:
-                data = Ranges(fetch, _CHUNK_BYTES, shard.bytes, pool, _AHEAD)
-            try:
-                if form == "recordio":
-                    return list(scan_recordio(data, shard.key, shard.bytes))
-                return list(scan_tfrecord(data, shard.key, shard.bytes, fields))
-            finally:
-                data.close()
-
-        yield from in_order(one, shards, _SHARDS_AT_ONCE)
-
-
-def scan_tfrecord(data: Readable, shard: str, size: int, fields: Fields) -> Iterator[Scanned]:
-    """The Examples of a shard of ``size`` bytes."""
-
-    def found(number: int, offset: int, framed: Framed) -> Scanned:
-        content = of_example(framed.payload, fields)
-        return _scanned(shard, number, offset, len(memoryview(content.image)), content)
-
-    return _scan(lambda offset: tfrecord_at(data, offset), shard, size, found)
+    if isinstance(record, RecordError):
+        raise record
+    if recordio:
+        unpacked = unpack_image_record(record.payload)
+        return Content(unpacked.image, unpacked.labels)
+    features = decode_example(record.payload)
+    fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _TFDS)
+    images = _values(features, fields["encoded"], BytesList)
+    if len(images) != 1:
+        shown = ", ".join(map(repr, sorted(features)[:12])) or "none"
+        raise CorruptRecord(
+            f"it has not one image under {fields['encoded']!r}, its keys are {shown}: name the "
+            "keys with records.layout, as in {my/image: encoded, my/label: label}"
+        )
+    several = _values(features, fields.get("values"), FloatList)
+    labels = _values(features, fields.get("label"), Int64List | FloatList)
+    texts = []
+    for field in ("synset", "text", "filename", "source"):
+        values = _values(features, fields.get(field), BytesList)
+        texts.append(os.fsdecode(bytes(values[0])) if len(values) == 1 else "")
+    synset, text, filename, source = texts
+    labels = several if len(several) > 1 else labels
+    return Content(images[0], labels, synset, text, filename or source, fields == _IMAGENET)
 
 
-def scan_recordio(data: Readable, shard: str, size: int) -> Iterator[Scanned]:
-    """The image records of a file of ``size`` bytes."""
-
-    def found(number: int, offset: int, framed: Framed) -> Scanned:
-        content = of_image_record(framed.payload)
-        # By the header's flag: labels that follow the header.
-        header_bytes = _IMAGE_HEADER_BYTES + 4 * int.from_bytes(framed.payload[:4], "little")
-        return _scanned(shard, number, offset, framed.size - header_bytes, content)
-
-    return _scan(lambda offset: recordio_at(data, offset, size), shard, size, found)
+def _values(features: Mapping[str, Feature], key: str | None, kind: Any) -> Sequence[Any]:
+    feature = features.get(key or "")
+    return feature.values if isinstance(feature, kind) else ()
 
 
-def _scan(
-    at: Callable[[int], Framed],
-    shard: str,
-    size: int,
-    found: Callable[[int, int, Framed], Scanned],
-) -> Iterator[Scanned]:
-    offset: int | None = 0
-    number = 0
-    while offset is not None and offset < size:
-        framed = at(offset)
-        problem = framed.problem
-        if not problem:
-            try:
-                yield found(number, offset, framed)
-            except CorruptRecord as error:
-                problem = str(error)
-        if problem:
-            yield Scanned(shard, number, offset, problem=f"damaged at byte {offset}: {problem}")
-        offset = framed.end
-        number += 1
+def _records(
+    fetch: Fetch, size: int, recordio: bool
+) -> Iterator[tuple[int, RawRecord | RecordError]]:
+    """The offset of each record of a shard of ``size`` bytes, and the record or its damage."""
+    start, window = 0, _WINDOW_BYTES
+    while start < size:
+        data = fetch(start, window)
+        ends = start + len(data) >= size
+        done, damage = 0, None
+        try:
+            for record in _read_recordio(data) if recordio else read_tfrecords(data):
+                yield start + done, record
+                done = record.offset + record.length
+        except RecordError as error:
+            damage = error
+        if damage and (ends or not isinstance(damage, TruncatedRecord)):
+            yield start + done, damage
+            following = _following(data, done, recordio)
+            while following is None and recordio and not ends:
+                start += len(data) - len(MAGIC)
+                data = fetch(start, window)
+                ends = start + len(data) >= size
+                following = resynchronise(data, 0)
+            if following is None:
+                return
+            done = following
+        window = _WINDOW_BYTES if done else 2 * window  # a record may be longer than a window
+        start += done
 
 
-def _scanned(shard: str, number: int, offset: int, size: int, content: Content) -> Scanned:
-    return Scanned(
-        shard,
-        number,
-        offset,
-        size,
-        content.labels,
-        as_name(content.synset),
-        as_name(content.text),
-        as_name(content.filename),
-        boxes=content.boxes,
-    )
+def _read_recordio(data: bytes) -> Iterator[RawRecord]:
+    """Records; RecordIO has no checksum, but only a damaged length makes a record hold others."""
+    for record in read_recordio(data):
+        payload = record.payload
+        # A record that was split at the magic is joined, and no view.
+        if isinstance(payload, memoryview) and resynchronise(payload, 0) is not None:
+            raise CorruptRecord("another record begins inside it")
+        yield record
+
+
+def _following(data: bytes, damaged: int, recordio: bool) -> int | None:
+    """Where the record after a damaged one begins in ``data``, if that can be found."""
+    if recordio:
+        return resynchronise(data, damaged + len(MAGIC))
+    header = data[damaged : damaged + HEADER_BYTES]
+    try:
+        return record_end(header, len(data), ("", 0, damaged))
+    except RecordError:
+        return None  # the length itself is damaged
+
+
+def sample_names(records: Sequence[Scanned], classes: Sequence[str]) -> list[str]:
+    """``CLASS/FILE`` where every record has a file name and these differ, else ``SHARD/NUMBER``.
+
+    A file name that has folders is the name by itself. Damaged records are ``SHARD/NUMBER``.
+    """
+    numbered = [record.name for record in records]
+    names = list(numbered)
+    for row, record in enumerate(records):
+        filename, group = record.content.filename, classes[row]
+        if filename:
+            names[row] = filename if "/" in filename or not group else f"{group}/{filename}"
+        elif not record.problem:
+            return numbered
+    return names if len(set(names)) == len(names) else numbered
+
+
+def classes_of(
+    records: Sequence[Scanned],
+    label_offset: int | None,
+    given: LabelSpace | None,
+    problems: dict[int, str],
+) -> tuple[Classes, NDArray[np.float32] | None]:
+    """Classes by the records' synsets, or else texts, or else numbers; and all labels.
+
+    Args:
+        records: all of them.
+        label_offset: what was added to the 0-based label; None to decide by the numbers.
+        given: names of the classes by number, which then count for more than the records'.
+        problems: row to the reason why it is no sample; labels that are none join it.
+    """
+    contents = [record.content for record in records]
+    numbers, values = first_labels([content.labels for content in contents], problems)
+    sound = [row for row in range(len(records)) if row not in problems]
+    known = [number for row in sound if (number := numbers[row]) is not None]
+    notes: tuple[str, ...] = ()
+    from_background = any(content.from_background for content in contents)
+    if label_offset is None and from_background and min(known, default=0) >= 1:
+        label_offset = 1
+        notes = (
+            f"labels in the records are {min(known)} to {max(known)}: 0 is taken for the "
+            "background, so that 1 is the first class; records.label_offset=0 changes that",
+        )
+    offset = label_offset or 0
+    numbers = [None if number is None else number - offset for number in numbers]
+    if values is not None:
+        values[:, 0] -= offset
+    classes = None if given else _by_name(contents, numbers, sound)
+    if classes is None:
+        classes = by_number(numbers, given, problems, "records")
+    return classes._replace(notes=notes + classes.notes), values
+
+
+def _by_name(
+    contents: Sequence[Content], numbers: Sequence[int | None], sound: Sequence[int]
+) -> Classes | None:
+    """Classes by names that all sound records have: synsets, or texts that fit the numbers."""
+    names = [content.synset for content in contents]
+    have_synsets = all(names[row] for row in sound)
+    if not have_synsets:
+        names = [content.text for content in contents]
+    pairs = {(numbers[row], names[row]) for row in sound}
+    found = {number for number, _ in pairs}
+    ordered = by_bytes({name for _, name in pairs})
+    fit = None not in found and len(found) == len(pairs) == len(ordered)
+    if not all(ordered) or not (have_synsets or fit or found == {None}):
+        return None
+    notes: tuple[str, ...] = ()
+    if fit:
+        ordered = [name for _, name in sorted(pairs, key=lambda pair: pair[0] or 0)]
+        notes = gaps(found, "records")
+    elif None not in found:
+        notes = (
+            "numbers and names of classes do not fit each other in the records: the names count, "
+            "in their order",
+        )
+    texts = {names[row]: contents[row].text for row in reversed(sound)}
+    labels = [Label(number, name, texts[name]) for number, name in enumerate(ordered)]
+    return Classes(names, LabelSpace(tuple(labels)), notes)

@@ -15,7 +15,7 @@ from dataprep.errors import (
     SourceNotFound,
 )
 from dataprep.sources import open_source
-from dataprep.sources.imagefolder import promises_image
+from dataprep.sources.classes import promises_image
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.protocol import Close
 from iobench.data.settings import DataSettings

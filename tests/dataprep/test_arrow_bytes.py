@@ -20,8 +20,7 @@ import dataprep
 from dataprep.arrow_bytes import parquet, readable
 from dataprep.job.split_plan import SplitPlan
 from dataprep.sample_table import SampleTable
-from dataprep.sources import own_output
-from dataprep.sources.listing_tables import parse_parquet
+from dataprep.sources import listing, records
 from dataprep.sources.options import ListingOptions
 from dataprep.stored_table import StoredTable
 
@@ -78,8 +77,8 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "table": lambda data: StoredTable("t", "mend it", data).frame(),
     "rows": lambda data: SampleTable(["tfrecord"]).agrees_with(data),
     "shards": lambda data: SampleTable(["tfrecord"]).differing_shards(data),
-    "listing": lambda data: parse_parquet(data, "x", ListingOptions()),
-    "labels": lambda data: own_output._values(data, []),
+    "listing": lambda data: listing.parse(data, "x.parquet", ListingOptions()),
+    "labels": lambda data: records.planned_values(data, []),
 }
 
 

@@ -123,7 +123,7 @@ def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.Monk
     job = ("--size", "64", "--set", "image.min_size=20", "--shard-size", "1MB")
     warnings = planned(tree, tmp_path / "out", *job)["warnings"]
     notes = run("shard", tree, tmp_path / "out", *job, "--max-failures", "100%").err.splitlines()
-    for part in ("not the 1,000 known synsets", "shard size", "without images makes no class"):
+    for part in ("not the 1,000 known synsets", "shard size", "1 folder without images"):
         (note,) = [line for line in notes if part in line]
         assert note in warnings
     text = run("plan", tree, tmp_path / "none", *job).out

@@ -29,7 +29,8 @@ from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.receipt import Receipt, stored_files
-from dataprep.sources.lst import parse_lst
+from dataprep.sources.listing import parse
+from dataprep.sources.options import ListingOptions
 from iobench.errors import IobenchError
 from iobench.result import Result
 from tests.strategies import cut, json_values, mutated
@@ -116,7 +117,9 @@ READERS = {
     ),
     "dali index": Reader(parse_dali_index, lambda: stored("index/tfrecord/*.idx")),
     "mxnet index": Reader(parse_mxnet_index, lambda: stored("index/recordio/*.idx")),
-    "lst": Reader(drained(lambda data: [parse_lst(data, "x")]), lambda: stored("index/*/*.lst")),
+    "lst": Reader(
+        lambda data: parse(data, "x.lst", ListingOptions()), lambda: stored("index/*/*.lst")
+    ),
     "receipt": Reader(lambda data: Receipt.from_json(data, "x"), lambda: stored("receipts/*")),
     "receipt's files": Reader(lambda data: stored_files(data, "x"), lambda: stored("receipts/*")),
     "manifest": Reader(

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dataprep.formats.example import BytesList, Feature, Int64List, encode_example
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
 from dataprep.formats.recordio import RecordIOWriter, pack_image_header
 from dataprep.formats.tfrecord import TFRecordWriter
 
@@ -58,7 +58,9 @@ def flipped(data: bytes, offset: int) -> bytes:
     return bytes(damaged)
 
 
-def _feature(value: bytes | int) -> Feature:
+def _feature(value: bytes | int | list[float]) -> Feature:
+    if isinstance(value, list):
+        return FloatList(value)
     return BytesList([value]) if isinstance(value, bytes) else Int64List([value])
 
 

@@ -1,4 +1,4 @@
-"""Tests of dataprep.sources.class_names."""
+"""Files that name classes, and addresses of files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import pytest
 
 from dataprep.errors import ConfigError, SourceError, SourceNotFound
 from dataprep.labels import Label
-from dataprep.sources.class_names import parse_class_names, read_class_names, split_uri
+from dataprep.sources.class_names import read_class_names
+from dataprep.sources.files import split_uri
 
 
-def test_lines_are_classes_in_their_order() -> None:
+def test_lines_are_classes_in_their_order(tmp_path: Path) -> None:
     """A line is a name; after a WordNet id the rest is its text; empty lines end the file.
 
     A byte order mark before them is no part of the first.
     """
     data = b"zebra crossing\nn01440764 tench, Tinca tinca\r\nant\n\n"
     for content in (data, BOM_UTF8 + data):
-        assert parse_class_names(content, "x").labels == (
+        (tmp_path / "x").write_bytes(content)
+        assert read_class_names(str(tmp_path / "x")).labels == (
             Label(0, "zebra crossing", "zebra crossing"),
             Label(1, "n01440764", "tench, Tinca tinca"),
             Label(2, "ant", "ant"),
@@ -35,10 +37,11 @@ def test_lines_are_classes_in_their_order() -> None:
         (b"a\n\xff\n", "x is not UTF-8"),
     ],
 )
-def test_what_names_no_classes_is_refused(data: bytes, message: str) -> None:
-    """The line is told."""
+def test_what_names_no_classes_is_refused(data: bytes, message: str, tmp_path: Path) -> None:
+    """The error names the line."""
+    (tmp_path / "x").write_bytes(data)
     with pytest.raises(SourceError, match=message):
-        parse_class_names(data, "x")
+        read_class_names(str(tmp_path / "x"))
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
@@ -52,7 +55,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uri", ["s3://", "s3://bucket", "s3:///key"])
 def test_a_uri_without_a_file_is_refused(uri: str) -> None:
-    """What is missing is shown."""
+    """The error shows the form that is expected."""
     with pytest.raises(ConfigError, match="s3://PLACE/FILE"):
         split_uri(uri)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import io
 import os
 import pickle
 import random
@@ -157,13 +158,23 @@ def test_a_folder_of_tars(ending: str, tmp_path: Path, folders: Listing) -> None
     assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
 
 
+def folder_alone() -> bytes:
+    """A tar of a folder without files."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w") as tar:
+        folder = tarfile.TarInfo("n01440764")
+        folder.type = tarfile.DIRTYPE
+        tar.addfile(folder)
+    return sink.getvalue()
+
+
 NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
-    "of no bytes": (b"", "is empty|no tar archive"),
+    "of no bytes": (b"", "no tar archive"),
     "nothing but zeros": (bytes(10_240), "no tar archive"),
     "garbage": (b"garbage" * 3000, "no tar archive"),
     "of bzip2": (bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "bunzip2 --keep"),
-    "only a folder": (tar_of({"n01440764/": b""}), "holds no files"),
-    "no images": (tar_of({"readme.txt": b"words"}), "holds no images"),
+    "only a folder": (folder_alone(), "holds no files"),
+    "no images": (tar_of({"readme.txt": b"words"}), "has no images"),
     "a damaged header": (b"?" + tar_of({"x.JPEG": b"\xff\xd8"})[1:], "no tar header at byte"),
 }
 
@@ -207,10 +218,10 @@ def test_odd_files_in_a_folder_of_tars(tmp_path: Path) -> None:
         "pipe": ("failed", "not a regular file"),
     }
     (place / "pipe").rename(place / "n01443537.tar")
-    with pytest.raises(SourceError, match=r"/n01443537\.tar: not a regular file\. A class"):
+    with pytest.raises(SourceError, match=r"n01443537\.tar: not a regular file\. A class"):
         ILSVRC(str(place)).list()
     (place / "loop").rename(place / "a.tgz")
-    with pytest.raises(SourceError, match=r"/a\.tgz: broken symlink \(and 1 more\)\. A class"):
+    with pytest.raises(SourceError, match=r"a\.tgz: broken symlink \(and 1 more\)\. A class"):
         ILSVRC(str(place)).list()
 
 
@@ -224,7 +235,7 @@ def test_a_tar_that_may_not_be_read() -> None:
         with unprivileged():
             with pytest.raises(SourceError, match=r"n01443537\.tar: permission denied\. A class"):
                 ILSVRC(str(place), None, section).list()
-            with pytest.raises(SourceError, match=r"permission denied: 'n01443537\.tar'"):
+            with pytest.raises(SourceError, match=r"permission denied: '.*n01443537\.tar'"):
                 ILSVRC(str(place / "n01443537.tar"), None, section).list()
 
 
@@ -266,7 +277,7 @@ def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
         assert same.digest() == train.digest()
     val = ILSVRC(path, None, ILSVRCOptions(folder="/ILSVRC/Data/CLS-LOC/val/")).list()
     assert (list(val.names), list(val.classes)) == (["ILSVRC2012_val_00000001.JPEG"], [""])
-    with pytest.raises(SourceNotFound, match="nothing lies below 'nowhere'"):
+    with pytest.raises(SourceNotFound, match="nothing is below 'nowhere'"):
         ILSVRC(path, None, ILSVRCOptions(folder="nowhere")).list()
 
 
@@ -325,29 +336,11 @@ def listed(path: str) -> tuple[Listing, list[str]]:
     return source.list(), said
 
 
-def test_odd_ends_are_told_each_time(tmp_path: Path) -> None:
-    """An archive that may lack members is named with the tar within it, from the index as well."""
-    inner = tar_of({"x.JPEG": b"\xff\xd8"})
-    path = put(tmp_path, tar_of({"n01440764.tar": inner[:1024]}) + b"junk")
-    for _ in range(2):
-        assert listed(path)[1] == [
-            f"{path}: more than padding follows its end marker at byte 1,536, and is not read",
-            f"{path}: 'n01440764.tar': no end marker after its last member: if it was cut, it "
-            "lacks some",
-        ]
-    place = tmp_path / "tars"
-    place.mkdir()
-    put(place, inner[:1024], "n01440764.tar")
-    assert listed(str(place))[1][0].startswith(f"{place}/n01440764.tar: no end marker")
-
-
 @pytest.mark.parametrize("shape", ["folder", "tar"])
-def test_what_decompression_costs_is_told_once(shape: str, tmp_path: Path) -> None:
-    """Of compressed tars in a folder or a tar one line says how many they are; then none."""
+def test_what_decompression_costs_is_said_once(shape: str, tmp_path: Path) -> None:
+    """Of compressed tars in a folder or a tar one line says what they cost; later none."""
     tars = {
-        f"n{group:08}.tar.gz": zipped(
-            tar_of({"x.JPEG": np.random.default_rng(group).bytes(300_000)})
-        )
+        f"n{group:08}.tar.gz": zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group}))
         for group in range(5)
     }
     place = tmp_path / "tars"
@@ -356,8 +349,8 @@ def test_what_decompression_costs_is_told_once(shape: str, tmp_path: Path) -> No
         put(place, data, name)
     path = str(place) if shape == "folder" else put(tmp_path, tar_of(tars))
     (line,) = listed(path)[1]
-    extent = "up to 1.5 MB in 5 files" if shape == "folder" else "1.5 MB in 5 files"
-    assert line.startswith(f"{path}: compressed: {extent} are decompressed once")
+    assert "decompressed once" in line
+    assert "up to 1 MB before it" in line
     assert listed(path)[1] == []
 
 
@@ -437,15 +430,6 @@ class TestRefused:
             assert isinstance(caught.value, TruncatedArchive)
             assert f"byte {int(len(data) * cut):,}" in str(caught.value)
 
-    @pytest.mark.parametrize("packed", [False, True])
-    def test_archives_in_a_row(self, packed: bool, tmp_path: Path) -> None:
-        """Two archives in one file are refused, since tar programs would see the first alone."""
-        data = tar_of(TREE) + tar_of({"n09999999/x.JPEG": b"\xff\xd8"})
-        path = put(tmp_path, zipped(data) if packed else data)
-        with pytest.raises(CorruptArchive, match="--ignore-zeros") as caught:
-            ILSVRC(path).list()
-        assert f"{path}: has a member at byte {len(tar_of(TREE)):,}, behind" in str(caught.value)
-
     @pytest.mark.parametrize(
         ("data", "words"),
         [
@@ -471,7 +455,7 @@ class TestRefused:
         with pytest.raises(SourceNotFound, match="no archive at"):
             ILSVRC(str(tmp_path / "empty")).list()
         put(tmp_path / "empty", b"\xff\xd8", "a.jpg")
-        with pytest.raises(SourceNotFound, match="no tar archives"):
+        with pytest.raises(SourceNotFound, match="for class folders leave --kind out"):
             ILSVRC(str(tmp_path / "empty")).list()
 
     def test_both_archives_in_one_folder(self, tmp_path: Path) -> None:
@@ -481,29 +465,32 @@ class TestRefused:
         with pytest.raises(SourceError, match=r"--source .*/d/ILSVRC2012_img_train\.tar"):
             ILSVRC(str(tmp_path / "d")).list()
 
-    @pytest.mark.parametrize("packed", [False, True])
+    @pytest.mark.parametrize("shape", ["tar of tars", "gzipped", "of gzipped tars"])
     def test_an_archive_changed_between_listing_and_reading(
-        self, packed: bool, tmp_path: Path
+        self, shape: str, tmp_path: Path
     ) -> None:
         """A worker that finds another archive than was listed stops instead of reading rubbish."""
-        data = nested(TREE)
-        source = ILSVRC(put(tmp_path, zipped(data) if packed else data))
+        data = SHAPES[shape]()
+        source = ILSVRC(put(tmp_path, data))
         listing = source.list()
+        item = listing.located(listing.names.index("n01440764/n01440764_1.JPEG"))
         frozen = pickle.dumps(source)
-        put(tmp_path, b"x" * 100_000)
-        with pytest.raises(SourceChanged, match="was changed since it was indexed"):
-            pickle.loads(frozen).read(listing.located(1))
+        put(tmp_path, data)  # the same bytes, at another time
+        with pytest.raises(SourceChanged, match="was changed or removed since"):
+            pickle.loads(frozen).read(item)
         (tmp_path / "archive").unlink()
-        with pytest.raises(SourceChanged, match="is gone"):
-            pickle.loads(frozen).read(listing.located(1))
+        with pytest.raises(SourceChanged, match="was changed or removed since"):
+            pickle.loads(frozen).read(item)
 
 
-def test_many_archives_share_few_descriptors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_many_archives_share_few_descriptors(packed: bool, tmp_path: Path) -> None:
     """Reading from more archives than may be kept open at once works, and closes them."""
     place = tmp_path / "tars"
     place.mkdir()
     for i in range(150):
-        put(place, tar_of({"x.JPEG": b"\xff\xd8%d" % i}), f"n{i:08}.tar")
+        data = tar_of({"x.JPEG": b"\xff\xd8%d" % i})
+        put(place, zipped(data) if packed else data, f"n{i:08}.tar")
     source = ILSVRC(str(place))
     listing = source.list()
     for _ in range(2):

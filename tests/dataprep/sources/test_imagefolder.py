@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.sources import Listing, Located, open_source
-from dataprep.sources.imagefolder import ImageFolder, promises_image
+from dataprep.sources.classes import is_clutter, promises_image
+from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
 from dataprep.stores import StoreOptions, open_store
 from iobench.faults import FaultProxy, Match, Reset, Rule, Status
@@ -38,11 +40,9 @@ def draw(root: Path, names: Iterable[str]) -> None:
         (root / name).write_bytes(os.fsencode(name))
 
 
-def listing_of(root: Path, *names: str, jpeg: Iterable[str] = ()) -> Listing:
-    """The listing of a folder with files of these names; ``jpeg`` begin as JPEGs do."""
+def listing_of(root: Path, *names: str) -> Listing:
+    """The listing of a folder with files of these names."""
     draw(root, names)
-    for name in jpeg:
-        (root / name).write_bytes(b"\xff\xd8\xff\xe0")
     return ImageFolder(str(root)).list()
 
 
@@ -110,11 +110,13 @@ def test_a_single_class_may_have_a_folder_in_it(tmp_path: Path) -> None:
     assert problems(listing) == {}
 
 
-def test_a_class_without_extensions(tmp_path: Path) -> None:
-    """Files without any extension make a class if the first of them begins as an image does."""
-    listing = listing_of(tmp_path, "a/1", "a/2", "b/3.jpg", "docs/README", jpeg=("a/1", "a/2"))
-    assert classes(listing) == {"a/1": "a", "a/2": "a", "b/3.jpg": "b"}
-    assert list(problems(listing)) == ["docs/README"]
+def test_a_source_without_extensions(tmp_path: Path) -> None:
+    """Where no name has the extension of an image, files without any make the classes."""
+    listing = listing_of(tmp_path, "a/1", "a/2", "b/3", "b/list.txt", "docs/list.csv")
+    assert classes(listing) == {"a/1": "a", "a/2": "a", "b/3": "b", "b/list.txt": "b"}
+    assert list(problems(listing)) == ["docs/list.csv"]
+    listing = listing_of(tmp_path, "c/4.jpg")
+    assert set(classes(listing).values()) == {"c"}
 
 
 def test_links_are_named_where_nothing_else_is_there(tmp_path: Path) -> None:
@@ -128,13 +130,38 @@ def test_links_are_named_where_nothing_else_is_there(tmp_path: Path) -> None:
 
 
 def test_a_class_that_is_a_link_to_another(tmp_path: Path) -> None:
-    """It is followed, and a note says that its images are samples twice."""
-    before = listing_of(tmp_path, "cat/1.jpg", "dog/2.jpg").notes
+    """It is followed: a class of its own."""
+    draw(tmp_path, ["cat/1.jpg", "dog/2.jpg"])
     (tmp_path / "Katze").symlink_to("cat")
-    listing = ImageFolder(str(tmp_path)).list()
-    assert classes(listing)["Katze/1.jpg"] == "Katze"
-    assert "'Katze' and 'cat'" in " ".join(listing.notes)
-    assert not any("by links" in note for note in before)
+    assert classes(ImageFolder(str(tmp_path)).list())["Katze/1.jpg"] == "Katze"
+
+
+@pytest.mark.parametrize(
+    ("files", "folders", "named"),
+    [
+        (("a/1.jpg", "b/1.jpg"), ("c",), "1 folder without images, which make no class: 'c'"),
+        (("a/1.jpg", "b/x.txt"), (), "1 folder without images, which make no class: 'b'"),
+        (("t/a/1.jpg", "t/c/1.jpg"), ("t/b/deep", "z"), "make no class: 'b'"),
+        (
+            ("a/1.jpg",),
+            ("c", "d", "e", "f"),
+            "4 folders without images, .* 'c', 'd', 'e', \\.\\.\\.",
+        ),
+        (("x/n00000001/1.jpg",), ("x/n00000002", "x/docs"), "make no class: 'n00000002'"),
+        (("a/1.jpg", "b/1.jpg"), (".hidden", "__MACOSX"), None),
+        (("a/1.jpg", "b/sub/1.jpg"), ("b/empty",), None),
+        (("n00000001/1.jpg", "n00000002/1.jpg"), ("docs",), None),
+    ],
+)
+def test_folders_without_images_are_noted(
+    tmp_path: Path, files: tuple[str, ...], folders: tuple[str, ...], named: str | None
+) -> None:
+    """Those beside the classes that a person might take for classes."""
+    for name in folders:
+        (tmp_path / name).mkdir(parents=True)
+    notes = listing_of(tmp_path, *files).notes
+    assert len(notes) == (named is not None)
+    assert not named or re.search(f"{named}$", notes[0])
 
 
 def test_caltech_folders(tmp_path: Path) -> None:
@@ -270,7 +297,7 @@ def test_folders_without_images_are_refused(tmp_path: Path) -> None:
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     """A folder with nothing in it is refused."""
-    with pytest.raises(SourceNotFound, match="nothing lies there"):
+    with pytest.raises(SourceNotFound, match="no files in"):
         ImageFolder(str(tmp_path)).list()
 
 
@@ -412,8 +439,38 @@ def test_names_that_promise_none(name: str) -> None:
     assert not promises_image(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "clutter"),
+    [("a/b.jpg", False), (".a/b.jpg", True), ("a/._b.jpg", True), ("a/Thumbs.db", True)],
+)
+def test_clutter(name: str, clutter: bool) -> None:
+    """Hidden files and what operating systems leave behind are recognised by their names."""
+    assert bool(is_clutter(name)) is clutter
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     """The kinds that read files are named."""
     (tmp_path / "list.csv").write_text("path,label\n")
     with pytest.raises(SourceNotFound, match=r"list\.csv.* is a file.*--kind listing"):
         open_source(str(tmp_path / "list.csv")).list()
+
+
+def test_images_in_no_class(tmp_path: Path) -> None:
+    """Kind flat: every image at any depth is a sample without a class, the rest is skipped."""
+    draw(tmp_path, ["b.JPEG", "a/c.png", "a/notes.txt", ".hidden.jpg"])
+    source = open_source(str(tmp_path), "flat")
+    listing = source.list()
+    assert list(listing.names) == [".hidden.jpg", "a/c.png", "a/notes.txt", "b.JPEG"]
+    assert set(listing.classes) == {""}
+    assert listing.problems == {0: HIDDEN, 2: Problem("skipped", "not named as an image")}
+    assert source.read(Located("a/c.png", 4)) == b"a/c.png"
+    with pytest.raises(SourceNotFound):
+        open_source(str(tmp_path / "nothing"), "flat").list()
+
+
+@pytest.mark.parametrize("above", ["", "d/train/"])
+def test_mixed_folders_are_refused_with_the_way_out(tmp_path: Path, above: str) -> None:
+    """The folder of the WordNet classes is suggested where there is one."""
+    way_out = f"take one, as in --source {tmp_path}/d/train$" if above else "move one elsewhere"
+    with pytest.raises(SourceError, match=way_out):
+        listing_of(tmp_path, f"{above}n01440764/1.jpg", "d/pictures/2.jpg")

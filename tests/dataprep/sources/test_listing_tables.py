@@ -1,13 +1,14 @@
-"""Tests of dataprep.sources.listing_tables."""
+"""Files of listings: their rows, and the names of the paths in them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+import posixpath
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,17 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import SourceError
-from dataprep.sources.listed import Listed
-from dataprep.sources.listing_tables import parse_parquet, parse_text_table
+from dataprep.formats.protocol import IndexEntry
+from dataprep.formats.recordio import RecordIOFormat
+from dataprep.names import escape
+from dataprep.sources import open_source
+from dataprep.sources.listing import LEAVES, parse, place_of, split_name
 from dataprep.sources.options import ListingOptions
-from tests.strategies import mutated
+from tests.strategies import file_names, mutated
 
-SOUND = b'path,label\ncats/1.jpg,cat\n"a,b\nc.jpg",dog\n\xff.jpg, dog \n'
+Rows = tuple[list[str], list[list[str]], bool]
+
+CSV = b'path,label\ncats/1.jpg,cat\n"a,b\nc.jpg",dog\n\xff.jpg, dog \n'
+LST = b"0\t3.000000\tcats/1.jpg\n7\t0\ta b.jpg\r\n\n2\t10.0\t\xff.jpg"
 
 
-def text(data: bytes, delimiter: str = ",", **options: Any) -> Listed:
-    """A text table as read."""
-    return parse_text_table(data, "x.csv", ListingOptions(**options), delimiter)
+def rows(data: str | bytes, name: str = "x.csv", **options: Any) -> Rows:
+    """What a listing says: paths, labels as texts, and whether these are numbers."""
+    data = data.encode() if isinstance(data, str) else data
+    return parse(data, name, ListingOptions(**options))
 
 
 def parquet(**columns: Any) -> bytes:
@@ -36,192 +44,157 @@ def parquet(**columns: Any) -> bytes:
 
 
 def test_rows_are_paths_and_class_names() -> None:
-    """Quotes may hold delimiters and line ends; paths need not be UTF-8; labels are trimmed."""
-    found = text(SOUND)
-    assert found.paths == ["cats/1.jpg", "a,b\nc.jpg", "\udcff.jpg"]
-    assert (found.classes, found.numbered) == (["cat", "dog", "dog"], False)
+    """Quotes may enclose delimiters and line ends; paths need not be UTF-8; labels are trimmed."""
+    paths, labels, numeric = rows(CSV)
+    assert paths == ["cats/1.jpg", "a,b\nc.jpg", "\udcff.jpg"]
+    assert (labels, numeric) == ([["cat"], ["dog"], ["dog"]], False)
 
 
 @pytest.mark.parametrize("path", ["path", "filename", "FILE", "Image"])
 @pytest.mark.parametrize("label", ["label", "Class", "synset"])
 def test_customary_columns_are_found(path: str, label: str) -> None:
-    """Columns are known by their usual names, in any case and place, a BOM before them or not."""
-    data = f"\ufeffwidth,{label},{path}\n9,cat,a.jpg\n".encode()
-    found = text(data)
-    assert (found.paths, found.classes) == (["a.jpg"], ["cat"])
+    """Their names may have any case and any place, and a byte order mark before them."""
+    found = rows(f"\ufeffwidth,{label},{path}\n9,cat,a.jpg\n")
+    assert found[:2] == (["a.jpg"], [["cat"]])
 
 
 def test_columns_are_named_or_counted() -> None:
-    """Options choose columns by name, or from 0 where no header names them."""
-    assert text(b"x,y\na,1\n", path="y", label="x").paths == ["1"]
-    assert text(b"x,x\na,b\n", path=1, label=0).paths == ["b"]
-    found = text(b"a\tb\nc\td\n", "\t", header=False)
-    assert (found.paths, found.classes) == (["a", "c"], ["b", "d"])
-
-
-@pytest.mark.parametrize("labels", [["10", "9"], ["10.0", "9.000"], ["+10", "9"]])
-def test_whole_numbers_are_numbered_classes(labels: list[str]) -> None:
-    """A column of whole numbers has the classes of these numbers, however they are written."""
-    rows = "".join(f"a{i},{label}\n" for i, label in enumerate(labels))
-    found = text(f"path,label\n{rows}".encode())
-    assert (found.classes, found.numbered) == (["10", "9"], True)
-
-
-@pytest.mark.parametrize("labels", [["10", "9x"], ["001", "002"], ["1.5", "2"]])
-def test_other_labels_are_names(labels: list[str]) -> None:
-    """One label that is no plain whole number makes names of them all."""
-    rows = "".join(f"a{i},{label}\n" for i, label in enumerate(labels))
-    found = text(f"path,label\n{rows}".encode())
-    assert (found.classes, found.numbered) == (labels, False)
-
-
-def test_a_row_without_a_label_fails_alone() -> None:
-    """An empty label is a problem of its row."""
-    assert text(b"path,label\na,\nb,cat\n").problems == {0: "no label"}
-
-
-def test_several_columns_are_values() -> None:
-    """Several label columns give float32 values, the class being the first."""
-    found = text(b"path,a,b\nx,3,0.5\ny,10,1e3\n", labels=("a", "b"))
-    assert (found.classes, found.numbered) == (["3", "10"], True)
-    assert found.values is not None
-    assert np.array_equal(found.values, np.array([[3, 0.5], [10, 1000]], np.float32))
+    """Options choose columns by name, or from 0."""
+    assert rows("x,y\na,1\n", path="y", label="x")[0] == ["1"]
+    assert rows("x,x\na,b\n", path=1, label=0)[0] == ["b"]
+    assert rows("a\tb\nc\td\n", "x.tsv", header=False)[:2] == (["a", "c"], [["b"], ["d"]])
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "message"),
+    ("labels", "numeric"),
     [
-        (b"", {}, "x.csv is empty"),
-        (b"a,b\n1,2\n3\n", {}, "x.csv: Row #3: Expected 2 columns, got 1"),
-        (b'path,label\n"a,b\n', {}, "x.csv: Row #2"),
-        (b"name,label\na,b\n", {}, "x.csv has no column 'path': it has 'name', 'label'"),
-        (b"path,label\na,b\n", {"label": "kind"}, "x.csv has no column 'kind'"),
-        (b"path,label\na,b\n", {"path": 2}, "x.csv has no column 2: it has 2"),
-        (b"path,path,label\na,b,c\n", {}, "x.csv has several columns 'path'"),
-        (b"path,label\na,b\n,c\n", {}, "x.csv: the path of sample 2 is empty"),
-        (b"path,label\na,\xff\n", {}, "x.csv: label b'\\xff' is not UTF-8"),
-        (b"path,a\nx,q\n", {"labels": ("a", "a")}, "x.csv: 'q', a label of sample 1, is no number"),
-        ("path,label\n".encode("utf-16"), {}, "x.csv is in UTF-16"),
+        (["10", "9"], True),
+        (["10.0", "9.000"], True),
+        (["+10", ""], True),
+        (["10", "9x"], False),
+        (["001", "002"], False),
+        (["1.5", "2"], False),
     ],
 )
-def test_what_is_no_table_is_refused(data: bytes, options: Any, message: str) -> None:
+def test_a_column_of_whole_numbers_is_numeric(labels: list[str], numeric: bool) -> None:
+    """One label that is no plain whole number makes names of them all."""
+    text = "".join(f"a{number},{label}\n" for number, label in enumerate(labels))
+    assert rows(f"path,label\n{text}")[2] is numeric
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "options", "message"),
+    [
+        ("x.csv", b"", {}, "x.csv is empty"),
+        ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv, row 3: 1 columns, the first row has 2"),
+        ("x.csv", b'path,label\n"a,b\n', {}, "x.csv, line "),
+        ("x.csv", b"name,label\na,b\n", {}, "x.csv has no column 'path': it has 'name', 'label'"),
+        ("x.csv", b"path,label\na,b\n", {"label": "kind"}, "x.csv has no column 'kind'"),
+        ("x.csv", b"path,label\na,b\n", {"path": 2}, "x.csv has no column 2: it has 'path'"),
+        ("x.csv", b"path,label\na,b\n,c\n", {}, "x.csv: the path of sample 2 is empty"),
+        ("x.csv", b"path,label\na,\xff\n", {}, "x.csv: label '\\udcff' is not UTF-8"),
+        ("x.csv", "path,label\n".encode("utf-16"), {}, "x.csv is in UTF-16"),
+        ("x.parquet", b"path,label\n", {}, "x.parquet cannot be read as Parquet"),
+        ("x.lst", b"0\t1\ta\n\n1\tb\n", {}, "x.lst, row 2: 2 columns; a .lst has index, label"),
+        ("x.lst", b"0\t1\t\n", {}, "x.lst: the path of sample 1 is empty"),
+    ],
+)
+def test_what_is_no_table_is_refused(name: str, data: bytes, options: Any, message: str) -> None:
     """The error names the file, the row or column, and what to do."""
     with pytest.raises(SourceError) as caught:
-        text(data, **options)
+        rows(data, name, **options)
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("column", "classes", "numbered"),
+    ("column", "labels", "numeric"),
     [
-        (pa.array([10, 9], pa.int16()), ["10", "9"], True),
-        (pa.array([10.0, 9.0]), ["10", "9"], True),
+        (pa.array([10, None], pa.int16()), ["10", ""], True),
+        (pa.array([10.0, float("nan")]), ["10", ""], True),
         (pa.array(["cat", "dog"]).dictionary_encode(), ["cat", "dog"], False),
         (pa.array([b"cat", b"dog"]), ["cat", "dog"], False),
         (pa.array([True, False]), ["1", "0"], True),
     ],
     ids=["int", "float", "dictionary", "binary", "bool"],
 )
-def test_parquet_columns_of_any_kind(column: Any, classes: list[str], numbered: bool) -> None:
-    """Numbers, texts and bytes of Parquet mean what they mean in CSV; so do bytes of a path."""
-    found = parse_parquet(parquet(path=[b"a\xff", b"b"], label=column), "x", ListingOptions())
-    assert (found.paths, found.classes) == (["a\udcff", "b"], classes)
-    assert found.numbered is numbered
-
-
-def test_parquet_nulls_are_no_labels_and_no_paths() -> None:
-    """A null label fails its row, a null path the listing."""
-    sound = parquet(path=["a", "b"], label=["x", None])
-    assert parse_parquet(sound, "x", ListingOptions()).problems == {1: "no label"}
-    with pytest.raises(SourceError, match="the path of sample 1 is empty"):
-        parse_parquet(parquet(path=[None], label=["x"]), "x", ListingOptions())
-
-
-def test_a_nan_of_parquet_is_no_label() -> None:
-    """It fails its row, and the others stay numbers."""
-    data = parquet(path=["a", "b", "c"], label=[10.0, float("nan"), 9.0])
-    found = parse_parquet(data, "x", ListingOptions())
-    assert (found.classes, found.numbered) == (["10", "", "9"], True)
-    assert found.problems == {1: "no label"}
-
-
-@pytest.mark.parametrize("missing", [None, float("nan")])
-def test_a_row_that_lacks_one_of_several_labels_fails_alone(missing: float | None) -> None:
-    """Whether the first or another is missing, in Parquet and in CSV."""
-    options = ListingOptions(labels=("a", "b"))
-    data = parquet(path=["x", "y", "z"], a=[missing, 1.0, 2.0], b=[0.5, missing, 0.5])
-    for found in (
-        parse_parquet(data, "x", options),
-        text(b"path,a,b\nx,,0.5\ny,1,\nz,2,0.5\n", labels=("a", "b")),
-    ):
-        assert (found.classes, found.problems) == (["", "", "2"], {0: "no label", 1: "no label"})
-
-
-def test_parquet_columns_of_one_name_are_counted() -> None:
-    """By name they are refused, by number each is itself."""
-    sink = io.BytesIO()
-    columns = [pa.array(["x"]), pa.array([7]), pa.array(["a"]), pa.array([8]), pa.array([9])]
-    pq.write_table(pa.table(columns, names=["s", "label", "path", "label", "label"]), sink)
-    with pytest.raises(SourceError, match=r"^x has several columns 'label': count them from 0"):
-        parse_parquet(sink.getvalue(), "x", ListingOptions())
-    for position, label in ((1, "7"), (3, "8"), (4, "9")):
-        options = ListingOptions(label=position)
-        assert parse_parquet(sink.getvalue(), "x", options).classes == [label]
-    options = ListingOptions(labels=(4, 1), path=2)
-    found = parse_parquet(sink.getvalue(), "x", options)
-    assert found.values is not None
-    assert (found.paths, found.values.tolist()) == (["a"], [[9, 7]])
+def test_parquet_columns_of_any_kind(column: Any, labels: list[str], numeric: bool) -> None:
+    """Numbers, texts and bytes of Parquet mean the same as in CSV. Nulls and NaN are no labels."""
+    data = parquet(path=[b"a\xff", b"b"], label=column)
+    assert rows(data, "x.pq") == (["a\udcff", "b"], [[label] for label in labels], numeric)
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (
-            {"image": [{"bytes": b"\xff", "path": "a.jpg"}], "label": [1]},
-            "x: column 'image' holds struct<bytes: binary, path: string>, no paths: images inside "
-            "Parquet are not read: write them to files and list those",
-        ),
-        ({"path": [1], "label": [1]}, "x: column 'path' holds int64, no paths: name the column of"),
-        ({"path": [["a.jpg"]], "label": [1]}, "x: column 'path' holds list<"),
-        ({"path": ["a.jpg"], "label": [[1, 2]]}, "x: column 'label' holds list<"),
-        ({"path": ["a.jpg"], "label": [{"id": 1}]}, "x: column 'label' holds struct<id: int64>: a"),
-    ],
+    "path", [None, 1, ["a.jpg"], {"bytes": b"\xff", "path": "a.jpg"}], ids=repr
 )
-def test_parquet_columns_that_hold_no_paths_and_labels(columns: Any, message: str) -> None:
-    """The error names the column and what it holds."""
-    with pytest.raises(SourceError) as caught:
-        parse_parquet(parquet(**columns), "x", ListingOptions())
-    assert str(caught.value).startswith(message)
+def test_parquet_columns_without_paths_are_refused(path: Any) -> None:
+    """Images inside Parquet, as Hugging Face has them, are not read."""
+    with pytest.raises(SourceError, match=r"x\.parquet: the path of sample 1 is empty or no text"):
+        rows(parquet(path=[path], label=["x"]), "x.parquet")
+
+
+def test_lines_of_lst_are_paths_and_numbers() -> None:
+    """The index is not used. Bytes other than UTF-8 stay, empty lines are passed over."""
+    labels = [["3.000000"], ["0"], ["10.0"]]
+    assert rows(LST, "x.lst") == (["cats/1.jpg", "a b.jpg", "\udcff.jpg"], labels, True)
+    assert rows("0\t3\t0.5\ta\n", "x.lst")[:2] == (["a"], [["3", "0.5"]])
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("text", "problems"),
     [
-        pa.string(),
-        pa.large_string(),
-        pa.binary(),
-        pa.large_binary(),
-        pa.binary(1),
-        pa.string_view(),
+        ("0\t1\ta\n1\t-1\tb\n", "label -1 is no class: classes count from 0"),
+        ("0\t1\ta\n1\t2.5\tb\n", "label 2.5 is no whole number"),
+        ("0\t1\ta\n1\tinf\tb\n", "label inf is no whole number"),
+        ("0\t1\t2\ta\n1\t1\tb\n2\t1\t2\tc\n", "1 labels, where most have 2"),
     ],
-    ids=str,
 )
-def test_parquet_paths_of_any_kind_of_text(kind: pa.DataType) -> None:
-    """Texts and bytes, long ones and those of one size; dictionaries of them."""
-    paths = pa.array([b"a", b"b"], pa.binary()).cast(kind)
-    for column in (paths, paths.dictionary_encode() if kind != pa.string_view() else paths):
-        found = parse_parquet(parquet(path=column, label=[0, 1]), "x", ListingOptions())
-        assert found.paths == ["a", "b"]
+def test_a_label_of_lst_that_is_no_class_fails_its_row(
+    tmp_path: Path, text: str, problems: str
+) -> None:
+    """The other rows are samples."""
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "x.lst").write_text(text)
+    listing = open_source(str(tmp_path / "x.lst"), "listing").list()
+    assert [problem.reason for problem in listing.problems.values()] == [problems]
+    assert listing.names[min(listing.problems)] == "b"
 
 
-def test_what_is_no_parquet_is_refused() -> None:
-    """Any other file is an error that names it."""
-    with pytest.raises(SourceError, match=r"x\.parquet cannot be read as Parquet"):
-        parse_parquet(b"path,label\n", "x.parquet", ListingOptions())
+@pytest.mark.parametrize("options", [{}, {"labels": ("label", "label")}])
+def test_a_label_that_has_to_be_a_number(tmp_path: Path, options: Any) -> None:
+    """It is refused by name in a .lst, and where a row has several labels."""
+    name, text = ("x.csv", "path,label\na,cat\n") if options else ("x.lst", "0\tcat\ta\n")
+    (tmp_path / name).write_text(text)
+    source = open_source(str(tmp_path / name), "listing", None, ListingOptions(**options))
+    with pytest.raises(SourceError, match=rf"{name}: .*'cat'"):
+        source.list()
+
+
+@given(names=st.lists(file_names.map(os.fsdecode).filter(bool), min_size=1, max_size=8))
+def test_our_own_lst_reads_as_it_was(names: list[str]) -> None:
+    """Names with tabs, line ends, backslashes and any bytes come back."""
+    entries = [IndexEntry(i, i, 0, 0, escape(name)) for i, name in enumerate(names)]
+    assert rows(bytes(RecordIOFormat().indexes(entries)[".lst"]), "ours.lst")[0] == names
+
+
+@pytest.mark.parametrize(
+    ("path", "escaped", "name"),
+    [
+        (rb"C:\photos\a.jpg", None, r"C:\photos\a.jpg"),
+        (rb"a\\b\x09.jpg", None, "a\\b\t.jpg"),
+        (rb"a\\b\x09.jpg", False, r"a\\b\x09.jpg"),
+        (rb"a\q\x09", True, "a\\q\t"),
+    ],
+)
+def test_backslashes_of_others_are_only_backslashes(
+    path: bytes, escaped: bool | None, name: str
+) -> None:
+    """Without the option, names are unescaped only if every backslash belongs to an escape."""
+    assert rows(b"0\t0\t" + path + b"\n", "x.lst", escaped=escaped)[0] == [name]
 
 
 @given(
-    rows=st.lists(
+    table=st.lists(
         st.tuples(
             st.binary(min_size=1, max_size=8).filter(lambda name: b"\0" not in name),
             st.from_regex(r"[a-z][a-z ,\"\n]{0,6}[a-z]", fullmatch=True),
@@ -231,47 +204,95 @@ def test_what_is_no_parquet_is_refused() -> None:
     ),
     delimiter=st.sampled_from([",", "\t", ";"]),
 )
-def test_what_pythons_writer_writes_is_read(rows: list[tuple[bytes, str]], delimiter: str) -> None:
+def test_what_pythons_writer_writes_is_read(table: list[tuple[bytes, str]], delimiter: str) -> None:
     """Any path and label that Python's csv module quotes comes back."""
     sink = io.StringIO()
     writer = csv.writer(sink, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(["path", "label"])
-    writer.writerows([(os.fsdecode(path), label) for path, label in rows])
-    found = text(os.fsencode(sink.getvalue()), delimiter)
-    assert found.paths == [os.fsdecode(path) for path, _ in rows]
-    assert found.classes == [label for _, label in rows]
+    writer.writerows([(os.fsdecode(path), label) for path, label in table])
+    paths, labels, _ = rows(os.fsencode(sink.getvalue()), delimiter=delimiter)
+    assert paths == [os.fsdecode(path) for path, _ in table]
+    assert labels == [[label] for _, label in table]
 
 
-@given(data=st.one_of(st.binary(max_size=80), mutated(st.just(SOUND))))
-def test_any_bytes_are_rows_or_a_clear_error(data: bytes) -> None:
-    """Nothing crashes; an error names the file."""
+@pytest.mark.parametrize(("name", "sound"), [("x.csv", CSV), ("x.lst", LST)])
+@given(data=st.data())
+def test_any_bytes_are_rows_or_an_error(name: str, sound: bytes, data: st.DataObject) -> None:
+    """An error names the file."""
     try:
-        found = text(data)
+        paths, labels, _ = rows(data.draw(st.binary(max_size=80) | mutated(st.just(sound))), name)
     except SourceError as error:
-        assert str(error).startswith("x.csv")  # noqa: PT017  any other error shall fail
+        assert str(error).startswith(name)  # noqa: PT017  any other error shall fail
     else:
-        assert len(found.paths) == len(found.classes)
+        assert len(paths) == len(labels)
+        assert all(paths)
 
 
 @pytest.mark.parametrize(
-    ("data", "option"),
+    ("root", "path", "name"),
     [
-        (b"path;label\na.jpg;cat\n", "--set 'listing.delimiter=\";\"'"),
-        (b"path;label\na,b.jpg;cat\n", "--set 'listing.delimiter=\";\"'"),
-        (b"path|label\na.jpg|cat\n", "--set 'listing.delimiter=\"|\"'"),
-        (b"path\tlabel\na.jpg\tcat\n", "--set listing.format=tsv"),
+        ("/data/", "cats/1.jpg", "cats/1.jpg"),
+        ("/data/", "./cats//1.jpg", "cats/1.jpg"),
+        ("/data/", "dogs/../cats/1.jpg", "cats/1.jpg"),
+        ("/data/", "/data/cats/1.jpg", "cats/1.jpg"),
+        ("/data/", "//data/cats/1.jpg", "cats/1.jpg"),
+        ("/data/", "file:///data/cats/1.jpg", "cats/1.jpg"),
+        ("/data/", "/database/1.jpg", "/database/1.jpg"),
+        ("/data/", "/data/../other/1.jpg", "/other/1.jpg"),
+        ("/data/", "s3://b/cats/1.jpg", "s3://b/cats/1.jpg"),
+        ("s3://b/p/", "cats/1.jpg", "cats/1.jpg"),
+        ("s3://b/p/", "s3://b/p/cats/1.jpg", "cats/1.jpg"),
+        ("s3://b/p/", "s3://b/pp/1.jpg", "s3://b/pp/1.jpg"),
+        ("s3://b/p/", "s3://b/p/a//../1.jpg", "a//../1.jpg"),
+        ("s3://b/p/", "/data/1.jpg", "/data/1.jpg"),
+        ("/data/", "s3://b/img.jpg?key=abc", "s3://b/img.jpg?key=abc"),
+        ("/data/", "s3://b/me@host/1.jpg", "s3://b/me@host/1.jpg"),
+        ("/", "/data/1.jpg", "data/1.jpg"),
     ],
 )
-def test_another_delimiter_is_named(data: bytes, option: str) -> None:
-    """A table whose columns are separated otherwise is refused with the option that reads it."""
-    with pytest.raises(SourceError) as caught:
-        text(data)
-    assert str(caught.value).endswith(f"its columns are separated otherwise: {option}")
+def test_one_file_has_one_name(root: str, path: str, name: str) -> None:
+    """Below the root it is relative to it, however it is written. Keys on S3 stay as they are."""
+    assert place_of(path, root) == (name, "")
 
 
-@pytest.mark.parametrize("data", [b"name\na.jpg\n", b"a;b,c\na.jpg,cat\n"])
-def test_no_other_delimiter_is_guessed(data: bytes) -> None:
-    """Where the first line has the usual one, or none at all, no word is lost on it."""
-    with pytest.raises(SourceError) as caught:
-        text(data)
-    assert "separated otherwise" not in str(caught.value)
+@pytest.mark.parametrize("path", ["../1.jpg", "a/../../1.jpg", "..", "../data/1.jpg"])
+def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
+    """It fails under the name that the listing has."""
+    assert place_of(path, "/data/") == (path, LEAVES)
+
+
+@pytest.mark.parametrize("path", [".", "a/..", "a\0b"])
+def test_what_names_no_file_fails(path: str) -> None:
+    """A folder, and a path with a zero byte."""
+    assert place_of(path, "/data/")[1]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://jo:hunter2@bucket/1.jpg",
+        "s3://bucket/1.jpg?X-Amz-Signature=hunter2",
+        "https://host/1.jpg?sig=hunter2",
+        "gs://bucket/1.jpg",
+        "s3://bucket",
+        "s3:///key",
+    ],
+)
+def test_other_addresses_are_refused_without_their_credentials(address: str) -> None:
+    """Names are stored in the table of samples, so no address may have credentials."""
+    with pytest.raises(SourceError, match="paths and addresses s3://BUCKET/KEY") as caught:
+        place_of(address, "/data/")
+    assert "hunter2" not in str(caught.value)
+
+
+@given(path=st.text(st.sampled_from("ab./"), min_size=1, max_size=12))
+def test_names_are_read_from_where_the_path_points(path: str) -> None:
+    """A name and its root lead to the file that the path means, and never above the root."""
+    name, problem = place_of(path, "/root/r/")
+    meant = posixpath.normpath(posixpath.join("/root/r", path)).replace("//", "/")
+    if problem:
+        assert not meant.startswith("/root/r/") or path.endswith(("/", ".")) or ".." in path
+        return
+    root, key = split_name(name)
+    assert os.path.join(root or "/root/r", key) == meant  # noqa: PTH118
+    assert ".." not in key.split("/")

@@ -1,20 +1,30 @@
-"""Tests of dataprep.sources.records and record_scan: shards of anybody's making."""
+"""Shards as a source: those of others, and outputs of this program."""
 
 from __future__ import annotations
 
 import gzip
+import io
+import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import dataprep
 from dataprep.errors import CorruptImage, SourceError, SourceNotFound
 from dataprep.formats.crc import masked_crc32c
-from dataprep.sources import Listing, open_source
+from dataprep.formats.recordio import MAGIC
+from dataprep.labels import LabelSpace
+from dataprep.sources import Listing, open_source, record_scan, records
 from dataprep.sources.options import RecordsOptions
-from dataprep.sources.records import RecordsSource
+from dataprep.sources.record_scan import scan
+from dataprep.sources.records import RecordsSource, is_shard_name, of_split, require_whole
 from tests.dataprep.sources.shards import customary, examples, flipped, image, image_records
 
 
@@ -84,7 +94,7 @@ def test_a_damaged_record_fails_alone(tmp_path: Path) -> None:
     ((name, reason),) = reasons(listing).items()
     assert name == "train-00000-of-00001/00000002"
     assert f"byte {spans[2][0]}" in reason
-    assert "the checksum of the record does not match" in reason
+    assert "the checksum of the payload does not match" in reason
 
 
 def test_damage_to_a_length_ends_a_tfrecord_shard(tmp_path: Path) -> None:
@@ -97,7 +107,8 @@ def test_damage_to_a_length_ends_a_tfrecord_shard(tmp_path: Path) -> None:
     source = source_of(tmp_path, files)
     listing = source.list()
     assert sorted(intact(source, listing).values()) == sorted(image(i) for i in (0, 1, 9))
-    assert "what follows cannot be found" in reasons(listing)["train-00000-of-00002/00000002"]
+    assert list(reasons(listing)) == ["train-00000-of-00002/00000002"]
+    assert "checksum of the length" in reasons(listing)["train-00000-of-00002/00000002"]
 
 
 @pytest.mark.parametrize("kept", [1, 11, 12, 200, -1])
@@ -109,7 +120,8 @@ def test_a_truncated_tfrecord_shard_gives_what_is_whole(tmp_path: Path, kept: in
     listing = source.list()
     assert sorted(intact(source, listing).values()) == sorted(image(i) for i in range(3))
     ((name, reason),) = reasons(listing).items()
-    assert (name, "ends inside" in reason) == ("train-00000-of-00001/00000003", True)
+    assert name == "train-00000-of-00001/00000003"
+    assert re.search(r"ends inside|past the end", reason)
 
 
 RECS = [((float(number),), image(number)) for number in range(5)]
@@ -135,9 +147,9 @@ def test_a_truncated_recordio_file_gives_what_is_whole(tmp_path: Path) -> None:
     source = source_of(tmp_path, {"train.rec": shard[: spans[4][0] + 100]})
     listing = source.list()
     assert list(intact(source, listing).values()) == [image(i) for i in range(4)]
-    assert reasons(listing) == {
-        "train.rec/00000004": f"damaged at byte {spans[4][0]}: the file ends inside the record"
-    }
+    ((name, reason),) = reasons(listing).items()
+    assert name == "train.rec/00000004"
+    assert reason.startswith(f"damaged at byte {spans[4][0]}: ")
 
 
 def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) -> None:
@@ -153,16 +165,16 @@ def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) 
         source.read(listing.located(row))
 
 
-def test_a_record_that_swallowed_others_is_noticed_when_read(tmp_path: Path) -> None:
-    """RecordIO has no checksum, but no whole record lies inside another one."""
+def test_a_record_that_swallowed_others_is_noticed(tmp_path: Path) -> None:
+    """RecordIO has no checksum, but no whole record is inside another one."""
     shard, spans = image_records(RECS)
     grown = bytearray(shard)
     length = int.from_bytes(shard[4:8], "little") + spans[1][1]
     grown[4:8] = length.to_bytes(4, "little")
     source = source_of(tmp_path, {"train.rec": bytes(grown)})
     listing = source.list()
-    with pytest.raises(CorruptImage, match="another record begins inside it"):
-        source.read(listing.located(0))
+    assert list(intact(source, listing).values()) == [image(i) for i in (1, 2, 3, 4)]
+    assert "another record begins inside it" in reasons(listing)["train.rec/00000000"]
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -184,7 +196,7 @@ def test_another_number_of_labels_fails_its_record(tmp_path: Path) -> None:
     """Most records decide how many there are."""
     rows = [([1.0, 2.0], image(0)), ([1.0, 2.0], image(1)), ([1.0, 2.0, 3.0], image(2))]
     listing = source_of(tmp_path, {"a.rec": image_records(rows)[0]}).list()
-    assert reasons(listing) == {"a.rec/00000002": "3 labels, where most records have 2"}
+    assert reasons(listing) == {"a.rec/00000002": "3 labels, where most have 2"}
 
 
 def test_tfds_keys_count_from_zero(tmp_path: Path) -> None:
@@ -302,7 +314,7 @@ def test_keys_of_ones_own(tmp_path: Path) -> None:
     layout = {"jpeg": "encoded", "y": "label", "id": "filename"}
     listing = source_of(tmp_path, files, layout=layout).list()
     assert listing.names == ["0/0", "1/1"]
-    with pytest.raises(SourceError, match=r"it has 'id', 'jpeg', 'y'.*records\.layout"):
+    with pytest.raises(SourceError, match=r"its keys are 'id', 'jpeg', 'y'.*records\.layout"):
         source_of(tmp_path, files).list()
 
 
@@ -327,7 +339,7 @@ def test_compressed_shards_are_refused_with_a_word(tmp_path: Path) -> None:
 
 def test_what_is_no_shard_is_refused(tmp_path: Path) -> None:
     """Neither format begins so."""
-    with pytest.raises(SourceError, match="begins neither as TFRecord nor as RecordIO"):
+    with pytest.raises(SourceError, match=r"train\.rec: no record can be read"):
         source_of(tmp_path, {"train.rec": b"<!DOCTYPE html>........"}).list()
 
 
@@ -336,7 +348,10 @@ def test_a_record_that_is_no_example_is_told_with_its_shard(tmp_path: Path) -> N
     payload = b"\x0b no Example"
     length = len(payload).to_bytes(8, "little")
     shard = b"".join(part + masked_crc32c(part).to_bytes(4, "little") for part in (length, payload))
-    with pytest.raises(SourceError, match=r"^train-00000-of-00001: not a tf\.train\.Example"):
+    with pytest.raises(
+        SourceError,
+        match=r"^train-00000-of-00001: no record can be read: .*not a tf\.train\.Example",
+    ):
         source_of(tmp_path, {"train-00000-of-00001": shard}).list()
 
 
@@ -384,8 +399,48 @@ def test_sets_of_two_runs_are_not_mixed(tmp_path: Path) -> None:
     assert len(source_of(tmp_path, files, format="recordio").list()) == 1
 
 
+NAMES = {
+    "train-00000-of-01024": "train",
+    "validation-00000-of-00128": "validation",
+    "train-00000-of-00012.rec": "train",
+    "imagenet2012-train.tfrecord-00000-of-01024": "train",
+    "flowers_train_00000-of-00005.tfrecord": "train",
+    "train_0.rec": "train",
+    "x-val-00000-of-00001": "validation",
+    "val.rec": "validation",
+    "training.tfrecords": "train",
+    "x.eval.tfrec": "validation",
+}
+
+
+@pytest.mark.parametrize(("name", "split"), NAMES.items())
+def test_shards_and_their_splits_are_known_by_name(name: str, split: str) -> None:
+    """Names as TensorFlow, TFDS, slim and im2rec give them; what is beside them is none."""
+    assert is_shard_name(name)
+    assert is_shard_name(f"folder.d/{name}")
+    assert of_split([name, "test_0.rec", "test_1.rec"], split, "here") == [name]
+    assert not is_shard_name(f"{name}.idx")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["train.idx", "train.lst", "labels.json", "a.jpg", ".hidden.rec", "train-0-of-1", "READ"],
+)
+def test_what_is_beside_shards_is_none(name: str) -> None:
+    """Indexes, listings and other files are passed over."""
+    assert not is_shard_name(name)
+
+
+def test_splits_that_are_not_clear_are_named() -> None:
+    """Two fit, or none; shards of one name need no split."""
+    assert of_split(["a_1.rec", "a_0.rec"], "train", "here") == ["a_0.rec", "a_1.rec"]
+    for names in (["a-train.rec", "b-train.rec"], ["a.rec", "b.rec"]):
+        with pytest.raises(SourceError, match=r"here holds shards of several splits, 'a"):
+            of_split(names, "train", "here")
+
+
 def test_one_split_of_several_is_read(tmp_path: Path) -> None:
-    """Shards are told apart by their names; a split that cannot be told is refused."""
+    """The others are left alone; a split that is none of them is refused."""
     files = {
         "imagenet2012-train.tfrecord-00000-of-00001": examples([customary(1)])[0],
         "imagenet2012-validation.tfrecord-00000-of-00001": examples([customary(2)])[0],
@@ -394,3 +449,234 @@ def test_one_split_of_several_is_read(tmp_path: Path) -> None:
     assert list(listing.classes) == ["n00000002"]
     with pytest.raises(SourceError, match=r"several splits.*records\.split"):
         source_of(tmp_path, files, split="test").list()
+
+
+SIX = [f"a/train-{number:05}-of-00006" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ([2], "here lacks 1 of 6 shards, such as 'a/train-00002-of-00006'"),
+        ([0], "such as 'a/train-00000-of-00006'"),
+        ([3, 5], "here lacks 2 of 6 shards, such as 'a/train-00003-of-00006'"),
+    ],
+)
+def test_missing_shards_are_counted_and_one_is_named(missing: list[int], message: str) -> None:
+    """Whichever they are; the way out is named."""
+    names = [name for number, name in enumerate(SIX) if number not in missing]
+    with pytest.raises(SourceError, match=f"{message}.*incomplete=true"):
+        require_whole(names, names, "here", incomplete=False)
+    require_whole(names, names, "here", incomplete=True)
+
+
+def test_sets_that_are_whole() -> None:
+    """From 0 or from 1, an empty shard among them, each name by itself, others without number."""
+    from_one = [f"x_{number:05}-of-00003.tfrecord" for number in (1, 2, 3)]
+    others = ["y.rec", "b/train-00000-of-00001", "train-00000-of-00002.rec.idx"]
+    present = [*SIX, *from_one, *others]
+    require_whole([*SIX[1:], *from_one, "y.rec"], present, "here", incomplete=False)
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+@given(
+    count=st.integers(1, 5),
+    damage=st.lists(st.tuples(st.integers(0), st.integers(1, 255)), max_size=3),
+    cut=st.integers(0, 40),
+    window=st.integers(16, 900),
+)
+def test_damage_leaves_records_or_a_reason(
+    form: str, count: int, damage: list[tuple[int, int]], cut: int, window: int
+) -> None:
+    """However a shard is damaged and read: each row is a record of it, or says where it is not."""
+    if form == "tfrecord":
+        shard, spans = examples([customary(number) for number in range(count)])
+    else:
+        rows = [([1.0, 2.0][: 1 + i % 2], image(i) + MAGIC * (i % 3)) for i in range(count)]
+        shard, spans = image_records(rows)
+    data = bytearray(shard[: len(shard) - cut])
+    for place, bits in damage:
+        data[place % len(data)] ^= bits
+
+    def fetch(offset: int, length: int) -> bytes:
+        return bytes(data[offset : offset + length])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_scan, "_WINDOW_BYTES", window // 4 * 4)
+        found = scan("x", len(data), fetch, None, recordio=form == "recordio")
+    assert [one.name for one in found] == [f"x/{number:08}" for number in range(len(found))]
+    assert all(
+        one.problem.startswith(f"damaged at byte {one.offset}: ") for one in found if one.problem
+    )
+    if not damage and not cut:
+        assert [(one.offset, one.problem) for one in found] == [(at, "") for at, _ in spans]
+    assert all(one.problem or one.bytes <= len(data) for one in found)
+
+
+contents = st.builds(
+    record_scan.Content,
+    labels=st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, 2.5, 7.0, float("nan")]), max_size=2),
+    synset=st.sampled_from(["", "n01", "n02", "\udcff"]),
+    text=st.sampled_from(["", "a", "b"]),
+    filename=st.sampled_from(["", "1.jpg", "2.jpg", "k/1.jpg"]),
+    from_background=st.booleans(),
+)
+
+
+@given(
+    drawn=st.lists(st.tuples(contents, st.sampled_from(["", "", "", "damaged"])), max_size=8),
+    offset=st.sampled_from([None, 0, 1]),
+    given_names=st.sampled_from([None, LabelSpace.of("xyz")]),
+)
+def test_every_record_has_a_class_of_the_space_or_a_reason(
+    drawn: list[tuple[record_scan.Content, str]], offset: int | None, given_names: LabelSpace | None
+) -> None:
+    """Whatever records say, nothing crashes and nothing goes without one or the other."""
+    records = [
+        record_scan.Scanned("a", f"a/{i}", i, content=content, problem=problem)
+        for i, (content, problem) in enumerate(drawn)
+    ]
+    problems = {row: record.problem for row, record in enumerate(records) if record.problem}
+    found, values = record_scan.classes_of(records, offset, given_names, problems)
+    assert len(found.names) == len(records)
+    for row, name in enumerate(found.names):
+        if row not in problems:
+            assert found.space is not None
+            assert name in found.space.index
+    assert values is None or len(values) == len(records)
+    names = record_scan.sample_names(records, found.names)
+    assert len(set(names)) == len(names) == len(records)
+
+
+def test_names_against_numbers_are_noted(tmp_path: Path) -> None:
+    """Two numbers of one class: names count."""
+    rows = [customary(i, image__class__synset=b"n00000001") for i in range(2)]
+    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
+    assert spaces(listing) == ["n00000001"]
+    assert any("do not fit each other" in note for note in listing.notes)
+
+
+def test_several_values_are_all_labels(tmp_path: Path) -> None:
+    """A layout with values has them for labels, a class and nothing else where there is one."""
+    layout = {"i": "encoded", "l": "label", "v": "values"}
+    rows = [{"i": image(i), "l": i, "v": [float(i), 0.5]} for i in range(2)]
+    listing = source_of(tmp_path, {"a.tfrecord": examples(rows)[0]}, layout=layout).list()
+    assert listing.values is not None
+    assert listing.values.tolist() == [[0, 0.5], [1, 0.5]]
+    rows = [{"i": image(i), "l": i, "v": []} for i in range(2)]
+    assert (
+        source_of(tmp_path, {"a.tfrecord": examples(rows)[0]}, layout=layout).list().values is None
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drawn tree resized, in both formats, a fifth held out. Read only."""
+    output = tmp_path_factory.mktemp("made") / "out"
+    config = {
+        "source": str(tree),
+        "output": str(output),
+        "format": ["tfrecord", "recordio"],
+        "image": {"size": 48},
+        "validation": "20%",
+        "shard_size": "1.2MB",
+        "dask": {"workers": 1, "processes": False},
+    }
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    return output
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may damage."""
+    return Path(shutil.copytree(made, tmp_path / "copy"))
+
+
+class TestOwnOutput:
+    """An output of this program is read by its tables."""
+
+    @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+    @pytest.mark.parametrize("split", ["train", "validation"])
+    def test_it_is_what_the_data_set_is(
+        self, made: Path, form: str, split: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Names, classes and images are those of the data set, and no shard is gone through."""
+        monkeypatch.setattr(records, "scan", None)
+        source = source_of(made, {}, split=split, format=form)
+        listing = source.list()
+        data = dataprep.open(made, split, format=form)
+        written = data.samples[data.samples["status"] == "written"]
+        assert intact(source, listing) == {
+            name: bytes(sample.image) for name, sample in zip(written["source"], data, strict=True)
+        }
+        assert listing.label_space == data.label_space
+        groups = dict(zip(written["source"], written["synset"], strict=True))
+        assert list(listing.classes) == [groups[name] for name in listing.names]
+        assert all(len(source.read(listing.located(i))) == listing.sizes[i] for i in range(3))
+
+    @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
+    def test_tables_of_earlier_versions(self, copied: Path, form: str) -> None:
+        """They do not say how large images are; these are read all the same."""
+        source = source_of(copied, {}, format=form)
+        expected = intact(source, source.list())
+        path = copied / "train.samples.parquet"
+        pq.write_table(pq.read_table(path).drop_columns(["image_bytes"]), path)
+        source = source_of(copied, {}, format=form)
+        assert intact(source, source.list()) == expected
+
+    def test_a_truncated_shard_fails_what_is_cut(self, copied: Path) -> None:
+        """Samples before the cut are read, those beyond it fail by the shard's name."""
+        shard = copied / "tfrecord/train-00000-of-00001"
+        source = source_of(copied, {})
+        listing = source.list()
+        cut = int(np.sort(listing.offsets)[10]) + 5
+        shard.write_bytes(shard.read_bytes()[:cut])
+        read = 0
+        for row in range(len(listing)):
+            if listing.offsets[row] < cut - 5:
+                read += len(source.read(listing.located(row))) == listing.sizes[row]
+            else:
+                with pytest.raises(CorruptImage, match="tfrecord/train-00000-of-00001"):
+                    source.read(listing.located(row))
+        assert read == 10
+
+    def test_a_missing_shard_is_refused(self, copied: Path) -> None:
+        """Its name is given, before anything is read."""
+        (copied / "tfrecord/train-00000-of-00001").unlink()
+        with pytest.raises(SourceError, match="lacks tfrecord/train-00000-of-00001"):
+            source_of(copied, {}).list()
+        assert len(source_of(copied, {}, format="recordio").list()) > 0
+
+    def test_a_split_that_is_not_there_is_refused(self, copied: Path) -> None:
+        """Those that are there are named; an output without a manifest is not complete."""
+        with pytest.raises(SourceError, match=r"no split 'test': it has train, validation"):
+            source_of(copied, {}, split="test").list()
+        (copied / "train.manifest.json").unlink()
+        (copied / "validation.manifest.json").unlink()
+        with pytest.raises(SourceError, match="not complete: split 'train' has no manifest"):
+            source_of(copied, {}).list()
+
+    @pytest.mark.parametrize(
+        "name",
+        ["labels.json", "train.samples.parquet", "train.plan.parquet", "train.manifest.json"],
+    )
+    def test_tables_that_cannot_be_read_are_an_error(self, copied: Path, name: str) -> None:
+        """The split is named, and what to do."""
+        (copied / name).write_bytes(b"nonsense")
+        with pytest.raises(SourceError, match="tables of split 'train' cannot be read"):
+            source_of(copied, {}).list()
+
+    def test_all_labels_come_from_the_plan(self, copied: Path) -> None:
+        """Where samples had several labels when they were planned, they have them again."""
+        path = copied / "train.plan.parquet"
+        table = pq.read_table(path)
+        values = [[float(label), 0.25] for label in table["label"].to_pylist()]
+        sink = io.BytesIO()
+        pq.write_table(table.append_column("values", [values]), sink)
+        path.write_bytes(sink.getvalue())
+        listing = source_of(copied, {}).list()
+        assert listing.values is not None
+        assert listing.label_space is not None
+        index = listing.label_space.index
+        assert listing.values[:, 0].tolist() == [index[group] for group in listing.classes]
+        assert set(listing.values[:, 1].tolist()) == {0.25}

@@ -1,1 +1,0 @@
-"""Tar archives read in place: where each member lies, never unpacked."""

@@ -1,0 +1,323 @@
+"""Tar archives read in place: an index of where each member's bytes are, kept between runs.
+
+The content decides what is a tar and what is compressed. One level of nesting is indexed, as
+ILSVRC2012's tar of tars needs. Members that must not be opened, such as links and paths that leave
+the archive, are rows with a reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import posixpath
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.errors import CorruptArchive, NotAnArchive, SourceError, TruncatedArchive
+from dataprep.names import CODEC
+from dataprep.ordered import in_order
+from dataprep.sources.archives import Archive, GzipPart, inflating, keep
+from dataprep.stores.local import LocalStore
+
+INDEX = pa.schema(
+    {
+        "name": pa.large_binary(),
+        "tar": pa.large_binary(),
+        "container": pa.large_binary(),
+        "offset": pa.int64(),
+        "bytes": pa.int64(),
+        "status": pa.string(),
+        "problem": pa.string(),
+    }
+)
+"""Of an index: a member's name as if each tar were unpacked into a folder, the tar of its class or
+nothing, what its offset belongs to, and the status and reason of what is no sample."""
+
+_BLOCK = tarfile.BLOCKSIZE
+_PROBE_BYTES = 4096 - _BLOCK  # of a member, read together with its header
+_PADDING_BYTES = 2**20
+_THREADS = 16
+_WORTH_A_NOTE_BYTES = 10**9
+_PASSED_OVER = {b"V", b"A", b"D", b"N"}  # volume labels, access lists, GNU's dumps and renames
+_KINDS = {
+    tarfile.LNKTYPE: "hard link",
+    tarfile.SYMTYPE: "symbolic link",
+    tarfile.CHRTYPE: "character device",
+    tarfile.BLKTYPE: "block device",
+    tarfile.FIFOTYPE: "FIFO",
+}
+_DECOMPRESS = {
+    b"\xfd7zXZ\x00": "xz, which cannot be read in parts: decompress it first (unxz --keep)",
+    b"BZh": "bzip2, which cannot be read in parts: decompress it first (bunzip2 --keep)",
+    b"\x28\xb5\x2f\xfd": "zstd, which cannot be read in parts: decompress it first (unzstd)",
+}
+TAR_ENDING = re.compile(
+    r"\.(tar(\.(gz|bz2|xz|zst|lz4|lz|lzma|lzo|z|part|partial|crdownload))?|t(gz|bz2?|xz|zst))\Z",
+    re.IGNORECASE,
+)
+"""The end of a name that promises a tar, compressed or not, or a part of one."""
+
+
+def members(
+    file: BinaryIO, title: str, start: int, end: int | None, note: Callable[[str], None]
+) -> Iterator[tarfile.TarInfo]:
+    """Every member but folders of a tar, with its name tidied.
+
+    Args:
+        file: what the tar is in. It may be moved between two members.
+        title: what the tar is called in messages.
+        start, end: bytes at which it begins and ends; None where it ends with the file.
+        note: is called where the tar has no end marker.
+
+    Raises:
+        TruncatedArchive: it ends inside a member.
+        CorruptArchive: a header is damaged, or more follows the end marker.
+    """
+    # Opened for writing, it reads nothing by itself.
+    tar = tarfile.TarFile(fileobj=io.BytesIO(), mode="w", encoding=CODEC[0], errors=CODEC[1])
+    tar.fileobj = file
+    at = start
+    while end is None or at < end:
+        file.seek(at)
+        block = file.read(_BLOCK)
+        if not block:
+            break
+        if not any(block):
+            _require_padding(file, title, at, end)
+            return
+        file.seek(at)
+        try:
+            member = tarfile.TarInfo.fromtarfile(tar)
+        except (tarfile.TarError, ValueError, LookupError) as error:
+            raise CorruptArchive(
+                f"{title}: no tar header at byte {at:,}, where one should be ({error}): the "
+                "archive is damaged; compare its MD5 and fetch it again"
+            ) from None
+        if tar.offset <= at or member.size < 0 or _ends_before(file, tar.offset, end):
+            where = "" if end is None else f" at byte {end:,}"
+            raise TruncatedArchive(
+                f"{title}: ends{where} inside {member.name!r}, which begins at byte {at:,}: the "
+                "archive is truncated, fetch it again"
+            )
+        at = tar.offset
+        if not member.isdir() and member.type not in _PASSED_OVER:
+            member.name = posixpath.normpath(member.name)
+            yield member
+    note(f"{title}: no end marker after its last member: if it was cut, it lacks some")
+
+
+def _ends_before(file: BinaryIO, at: int, end: int | None) -> bool:
+    if end is not None:
+        return at > end
+    file.seek(at - 1)
+    return not file.read(1)
+
+
+def _require_padding(file: BinaryIO, title: str, marker: int, end: int | None) -> None:
+    """Refuse what tar programs would not read: they stop at the end marker."""
+    room = _PADDING_BYTES if end is None else min(end - marker, _PADDING_BYTES)
+    file.seek(marker)
+    if any(file.read(room)):
+        raise CorruptArchive(
+            f"{title}: more than padding follows its end marker at byte {marker:,}: the archive "
+            "is damaged, fetch it again; or it is several in a row, unpack it with "
+            "tar --ignore-zeros and pack it anew"
+        )
+
+
+def index_tar(archive: Archive, tar: str, cache: Path, note: Callable[[str], None]) -> pa.Table:
+    """The index of an archive, from the cache folder if it is the same that was indexed.
+
+    ``tar`` is what the archive is called as the tar of a class, or empty. ``note`` is called with
+    what takes long, before it is done, and with what is odd about the archive.
+
+    Raises:
+        NotAnArchive: it is no tar, or compressed by anything but gzip.
+        CorruptArchive: it is damaged, truncated, or compressed twice.
+        SourceError: a tar of tars that is called the tar of a class.
+        StoreError: it could not be read this time.
+    """
+    path = cache / f"{archive.cache_name(tar)}.parquet"
+    with contextlib.suppress(OSError, pa.ArrowException):
+        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
+    with inflating(archive.uri):
+        table = _Indexer(archive, tar, cache, note).run()
+    keep(path, partial(pq.write_table, table, compression="zstd", write_page_checksum=True))
+    return table
+
+
+@dataclass(frozen=True)
+class _Indexer:
+    """One pass over the headers of an archive. The attributes are those of ``index_tar``."""
+
+    archive: Archive
+    tar: str
+    cache: Path
+    note: Callable[[str], None]
+
+    def run(self) -> pa.Table:
+        """The index."""
+        archive = self.archive
+        first = archive.fetch(0, _PROBE_BYTES) if archive.size else b""
+        kind = tar_kind(first)
+        if not kind:
+            why = _unreadable(first) or "no tar archive: its content begins otherwise"
+            raise NotAnArchive(f"{archive.uri}: {why}")
+        packed = self._packed(0, archive.size) if kind == "gzip" else None
+        if not packed and archive.size >= _WORTH_A_NOTE_BYTES:
+            self.note(f"{archive.uri}: reading headers in {archive.size / 1e9:,.1f} GB, once")
+        file = packed.open() if packed else archive.open(0, archive.size)
+        whole: list[_Row] = []
+        inner = self._inner_tars(file, None if packed else archive.size, whole)
+        # Tars in a compressed archive can only be read as they come.
+        threads = 0 if packed or isinstance(archive.store, LocalStore) else _THREADS
+        tables = list(in_order(partial(self._index_inner, file, packed), inner, threads))
+        if packed:
+            packed.finish(file)
+        container = packed.container if packed else archive.key
+        return pa.concat_tables([_table(self.tar, container, whole), *tables])
+
+    def _inner_tars(
+        self, file: BinaryIO, end: int | None, rows: list[_Row]
+    ) -> Iterator[tuple[tarfile.TarInfo, str]]:
+        """The members that are tars and the kind of each; the others are added to ``rows``."""
+        for member in members(file, self.archive.uri, 0, end, self.note):
+            problem, first = _refusal(member), b""
+            if not problem:
+                file.seek(member.offset_data)
+                first = file.read(min(member.size, _PROBE_BYTES))
+            if kind := tar_kind(first):
+                yield member, kind
+            else:
+                rows.append(_row(member, problem or _unreadable(first)))
+
+    def _index_inner(
+        self, file: BinaryIO, packed: GzipPart | None, found: tuple[tarfile.TarInfo, str]
+    ) -> pa.Table:
+        (member, kind), archive = found, self.archive
+        title = f"{archive.uri}: {member.name}"
+        if self.tar:
+            raise SourceError(
+                f"{archive.uri} is a tar of tars: shard one at a time, as in --source {archive.uri}"
+            )
+        if kind == "gzip" and packed:
+            raise CorruptArchive(
+                f"{title}: compressed, in an archive that is compressed itself: decompress the "
+                "outer one first, as in gunzip --keep"
+            )
+        start, end = member.offset_data, member.offset_data + member.size
+        if kind == "gzip":
+            part = self._packed(start, member.size)
+            inner = part.open()
+            rows = [_row(each) for each in members(inner, title, 0, None, self.note)]
+            part.finish(inner)
+            return _table(member.name, part.container, rows)
+        container = packed.container if packed else archive.key
+        inner = file if packed else archive.open(0, end)
+        rows = [_row(each) for each in members(inner, title, start, end, self.note)]
+        return _table(member.name, container, rows)
+
+    def _packed(self, start: int, size: int) -> GzipPart:
+        part = GzipPart(self.archive, start, size, self.cache)
+        self.note(
+            "compressed archives are decompressed once to be indexed, at about 4 s a GB. After "
+            f"that each image decompresses up to {part.spacing_bytes / 1e6:.0f} MB before it. "
+            "gunzip --keep avoids both"
+        )
+        return part
+
+
+_Row = tuple[str, int, int, str | None, str | None]
+"""Of a member: its name, offset, bytes, and status and reason where it must not be opened."""
+
+
+def _row(member: tarfile.TarInfo, problem: str | None = None) -> _Row:
+    problem = problem or _refusal(member)
+    if problem:
+        return member.name, member.offset_data, 0, "failed", problem
+    return member.name, member.offset_data, member.size, None, None
+
+
+def _table(tar: str, container: str, rows: Sequence[_Row]) -> pa.Table:
+    """The index of one tar; one without members is a row itself."""
+    if tar and not rows:
+        return no_archive(tar, "failed", "holds no files")
+    names = unpacked(tar, [row[0] for row in rows])
+    place = os.fsencode(tar), os.fsencode(container)
+    found = [(os.fsencode(name), *place, *row[1:]) for name, row in zip(names, rows, strict=True)]
+    columns = zip(*found, strict=True) if found else [()] * len(INDEX)
+    return pa.table([pa.array(c, t) for c, t in zip(columns, INDEX.types, strict=True)], INDEX)
+
+
+def no_archive(name: str, status: str, problem: str) -> pa.Table:
+    """The index of a file that has no members: the file itself."""
+    return _table("", "", [(name, 0, 0, status, problem)])
+
+
+def unpacked(tar: str, names: Sequence[str]) -> list[str]:
+    """Members of ``n01440764.tar`` as they are called below a folder ``n01440764``.
+
+    Where all of them are in a folder of that name already, it is not put before them twice.
+    """
+    if not tar:
+        return list(names)
+    folder = TAR_ENDING.sub("", tar)
+    above, slash, stem = folder.rpartition("/")
+    if all(name.startswith(f"{stem}/") for name in names):
+        return [f"{above}{slash}{name}" for name in names]
+    return [f"{folder}/{name}" for name in names]
+
+
+def tar_kind(first: bytes) -> str:
+    """``tar`` or ``gzip`` for a tar, plain or compressed, by its first bytes; else empty.
+
+    A damaged tar is one too, if its header has the magic of POSIX and GNU.
+    """
+    if _begins_tar(first):
+        return "tar"
+    try:
+        content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(first, _BLOCK)
+    except zlib.error:
+        return ""
+    return "gzip" if _begins_tar(content) else ""
+
+
+def _begins_tar(first: bytes) -> bool:
+    if first[257:262] != b"ustar":
+        with contextlib.suppress(tarfile.HeaderError):
+            return bool(tarfile.TarInfo.frombuf(first[:_BLOCK], *CODEC))
+    return first[257:262] == b"ustar"
+
+
+def _unreadable(first: bytes) -> str | None:
+    """Why a file of a compression other than gzip is not read, and what to do."""
+    found = (why for signature, why in _DECOMPRESS.items() if first.startswith(signature))
+    why = next(found, None)
+    return why and f"compressed with {why}"
+
+
+def _refusal(member: tarfile.TarInfo) -> str | None:
+    """Why a member must not be opened."""
+    if leaves_archive(member.name):
+        return "member whose path leads out of the archive"
+    if member.issparse():
+        return "sparse file in the archive"
+    if not member.isreg():
+        kind = f"member of unknown type {member.type.decode('latin-1')!r}"
+        return f"{_KINDS.get(member.type, kind)} in the archive"
+    return "member without a name" if member.name == "." else None
+
+
+def leaves_archive(name: str) -> bool:
+    """Whether a member's path, normalised, is absolute or leads out of its archive."""
+    return name.startswith(("/", "../")) or name == ".."
