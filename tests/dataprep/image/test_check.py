@@ -7,8 +7,8 @@ import pytest
 
 from dataprep.errors import CorruptImage, NotAnImage
 from dataprep.image import ImagePolicy, check, convert
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 
 IMAGE = draw_image(6, 160, 120, detail=0.2)
 PLAIN = enc.jpeg(IMAGE)

@@ -15,8 +15,8 @@ from PIL.PngImagePlugin import PngInfo
 
 from dataprep.image import file_facts
 from dataprep.image.file_facts import is_deep, tiff_has_whole_directory
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 
 IMAGE = draw_image(10, 40, 30, detail=0.2)
 PNG = enc.pillow(IMAGE, "PNG")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dataprep.errors import CorruptImage, ImageError, UnsupportedImage
 from dataprep.image.jpeg import ends, read_header, reset_orientation
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 from tests.dataprep.image.samplings import sampled
 from tests.strategies import mutated
 

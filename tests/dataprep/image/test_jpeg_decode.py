@@ -14,8 +14,8 @@ from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import ImagePolicy, convert, jpeg_decode
 from dataprep.image.jpeg import read_header
 from dataprep.image.jpeg_decode import Scan, decode, scan_notes
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 from tests.dataprep.image import jpeg_scans, samplings
 from tests.dataprep.image.profiles import rgb_profile
 

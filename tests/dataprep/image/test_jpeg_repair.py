@@ -13,8 +13,8 @@ from dataprep.errors import CorruptImage
 from dataprep.image import ImagePolicy, check, convert
 from dataprep.image.jpeg_decode import decode
 from dataprep.image.jpeg_repair import without
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 
 IMAGE = draw_image(8, 120, 96, detail=0.3)
 PLAIN = enc.jpeg(IMAGE, "444", 92)
