@@ -34,7 +34,7 @@ ORDER = {
         *("examples", "prices"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("assign", "dataset", "verification"),
+        *("assign", "dataset", "verification", "shard_records"),
         *("inspection", "adapters", "sample"),
         *("standard_streams", "command_line", "commands", "cli", "__main__"),
     ),

@@ -169,12 +169,17 @@ class Augmentation:
         """Decode and scale the crop ``choose(width, height)``: uint8 (size, size, 3).
 
         Subclasses replace this for images that are stored in another way. The result is written
-        into ``out`` if it is given.
+        into ``out`` if it is given, which must be contiguous.
 
         Raises:
             ImageError: the data is not an image, or cannot be decoded.
         """
-        return decode_part(data, choose, self.size, out)
+        if bytes(data[:2]) == _SOI:
+            decoded = _decode_jpeg(data, choose, self.size)
+            if decoded is not None:
+                return scaled_part(*decoded, self.size, out)
+        pixels = decode_whole(data)
+        return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size, out)
 
 
 def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:
@@ -246,24 +251,6 @@ def recolour(pixels: Pixels, jitter: float, noise: float, rng: np.random.Generat
     if noise:
         shift = shift + 255 * EIGENVECTORS @ (noise * rng.standard_normal(3) * EIGENVALUES)
     cv2.transform(pixels, np.column_stack([matrix, shift]), pixels)
-
-
-def decode_part(
-    data: Buffer, choose: Callable[[int, int], Box], size: int, out: Pixels | None = None
-) -> Pixels:
-    """Decode the crop ``choose(width, height)`` and scale it to uint8 (size, size, 3).
-
-    Written into ``out`` if it is given, which must be contiguous.
-
-    Raises:
-        ImageError: the data is not an image, or cannot be decoded.
-    """
-    if bytes(data[:2]) == _SOI:
-        decoded = _decode_jpeg(data, choose, size)
-        if decoded is not None:
-            return scaled_part(*decoded, size, out)
-    pixels = decode_whole(data)
-    return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), size, out)
 
 
 def scaled_part(pixels: Pixels, box: Box, size: int, out: Pixels | None = None) -> Pixels:

@@ -21,7 +21,7 @@ from dataprep.stores.local import LocalStore, version_of
 _OPEN_FILES = 512
 _HEAD_BYTES = 4096
 # A protobuf size, then the tag of the only field of a list.
-_SIZE = rb"([\x80-\xff]*[\x00-\x7f])"
+_SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
 
 
 class Records:
@@ -122,7 +122,7 @@ class Records:
                 offset=offset,
             )
         payload = found[0].payload
-        if self._image_start and (image := _only_value(payload, self._image_start)) is not None:
+        if self._image_start and (image := _first_value(payload, self._image_start)) is not None:
             return image
         try:
             return self._format.decode(payload, self._options).image
@@ -135,25 +135,20 @@ def _image_start(feature: str) -> re.Pattern[bytes]:
     name = feature.encode()
     # A longer name has two bytes of length: it is never found, and the record decoded in full.
     key = b"\x0a" + bytes([min(len(name), 127)]) + name + b"\x12"
-    return re.compile(re.escape(key) + _SIZE + rb"\x0a" + _SIZE + rb"\x0a" + _SIZE, re.DOTALL)
+    return re.compile(
+        re.escape(key) + _SIZE + rb"\x0a" + _SIZE + rb"\x0a(" + _SIZE + rb")", re.DOTALL
+    )
 
 
-def _only_value(example: Buffer, start: re.Pattern[bytes]) -> memoryview | None:
-    """The value of a feature if it is one byte string near the start of ``example``.
+def _first_value(example: Buffer, start: re.Pattern[bytes]) -> memoryview | None:
+    """The first byte string of a feature that begins near the start of ``example``.
 
     This skips the other features, which takes a quarter of the time of decoding them.
     """
     found = start.search(example, 0, _HEAD_BYTES)
     if found is None:
         return None
-    size, begin = _varint(found[3]), found.end()
-    if _varint(found[2]) != 1 + len(found[3]) + size or begin + size > len(example):
-        return None
-    return memoryview(example)[begin : begin + size]
-
-
-def _varint(data: bytes) -> int:
-    value = 0
-    for place, byte in enumerate(data):
-        value |= (byte & 127) << 7 * place
-    return value
+    size = 0
+    for place, byte in enumerate(found[1]):
+        size |= (byte & 127) << 7 * place
+    return memoryview(example)[found.end() : found.end() + size]

@@ -131,7 +131,7 @@ def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
     if not isinstance(dataset.store, LocalStore):
         return _generator(Records(dataset))
     root, snapshot = dataset.store.root, dataset.snapshot
-    paths = [os.fspath(root / shard.key) for shard in dataset.shards()]
+    paths = tf.constant([os.fspath(root / shard.key) for shard in dataset.shards()], tf.string)
     options = dataset.manifest.record_options(dataset.format)
     image, label = options.layout.feature("encoded"), options.layout.feature("label")
     features = {
@@ -139,17 +139,21 @@ def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
         label: tf.io.FixedLenFeature([], tf.int64),
     }
 
-    def parse(record: Any) -> tuple[Any, Any]:
-        found = tf.io.parse_single_example(record, features)
+    def check() -> bool:
+        snapshot.check()
+        return True
+
+    def parse(number: Any, record: Any) -> tuple[Any, Any]:
+        # At the first record TensorFlow has the file open, and nothing can replace it any more.
+        first = tf.equal(number, 0)
+        same = tf.cond(first, lambda: tf.numpy_function(check, [], tf.bool), lambda: first)
+        with tf.control_dependencies([same]):
+            found = tf.io.parse_single_example(record, features)
         return found[image], found[label] - options.label_offset
 
-    def path_of(shard: np.int64) -> bytes:
-        snapshot.check()  # TensorFlow opens the file next; then nothing can replace it
-        return os.fsencode(paths[shard])
-
     def read(shard: Any) -> Any:
-        path = tf.ensure_shape(tf.numpy_function(path_of, [shard], tf.string), [])
-        return tf.data.TFRecordDataset(path, buffer_size=_READ_BYTES).map(parse)
+        records = tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES)
+        return records.enumerate().map(parse)
 
     return read
 

@@ -1,4 +1,4 @@
-"""Pure: encoded bytes in, a JPEG, PNG or WebP out."""
+"""PURE. Encoded bytes in, a JPEG, PNG or WebP out."""
 
 from dataprep.image.convert import Action, Converted, check, convert
 from dataprep.image.policy import ImagePolicy, Mode

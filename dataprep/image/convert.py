@@ -1,4 +1,4 @@
-"""One image in, one JPEG, PNG or WebP out, and what was done to it.
+"""Convert one image to a JPEG, PNG or WebP, and report what was done to it.
 
 JPEGs are decoded by libjpeg-turbo, at the smallest of 1, 1/2, 1/4 and 1/8 of their size that is
 not below the target: its inverse DCT makes these by vector instructions (other eighths take it
@@ -8,48 +8,67 @@ arithmetic, conversion to sRGB excepted: the same bytes on every processor.
 
 from __future__ import annotations
 
+import io
+import re
+import resource
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
+import cv2
 import numpy as np
 from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
-from dataprep.image import containers, icc, jpeg, jpeg_decode, jpeg_repair, out_of_memory
-from dataprep.image.encode import encode
+from dataprep.image import icc, jpeg
+from dataprep.image.containers import Opened, name_notes, open_image
 from dataprep.image.geometry import (
     Geometry,
     Pixels,
+    Source,
     dct_fraction,
+    describe,
     falls_short,
-    plan_geometry,
     require_feasible,
     require_size,
 )
 from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy, Note
-from dataprep.image.resize import REDUCIBLE, fit, turn
+from dataprep.image.resize import REDUCIBLE, bgrx, fit, turn
 
 Action = Literal["passthrough", "retagged", "reencoded"]
 
-_INKS = ("CMYK", "YCCK")
-_GREY_WITH_ALPHA = ("LA", "La")
 _COLORSPACES = {1: "Grayscale", 3: "RGB", 4: "RGBA"}
-_ENCODINGS = {"jpeg": "JPEG", "png": "PNG", "webp": "WEBP"}
-_JPEG_NAMES = (".JPEG", ".jpg", ".jpeg", ".JPG")
-_CHECKED = ("PNG", "WEBP")
-_AS_IT_IS = ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT)
+_SAMPLING = {
+    "411": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_411,
+    "420": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
+    "422": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_422,
+    "440": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_440,
+    "444": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
+}
+# By how they begin: files that these policies leave as they are.
+_STORED = {
+    b"\xff\xd8": ImagePolicy(max_pixels=PILLOW_HARD_LIMIT),
+    b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
+    b"RI": ImagePolicy(encoding="webp", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
+}
+# libjpeg-turbo, Pillow, libavif, OpenCV, and the two numbers of libwebp's encoder.
+_NO_MEMORY = re.compile(
+    r"Insufficient memory \(case \d+\)|out of memory when (read|writ)ing|: Out of memory$"
+    r"|Failed to allocate \d+ bytes|^encoding error [12]$"
+)
+# Decoders of WebP and AVIF do not say what they lack.
+_ROOM_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A stored image and its story.
+    """A stored image, its source, and what was done to it.
 
     ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``,
     ``channels`` and ``colorspace`` (``Grayscale``, ``RGB`` or ``RGBA``) describe ``data``; the
-    ``source_`` fields the image as it was stored. ``action`` is ``passthrough``
-    (byte for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
+    ``source_`` fields the image as it was stored. ``action`` is ``passthrough`` (byte
+    for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
     ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
-    ``geometry`` how the turned image was then scaled and cropped: what boxes must follow.
+    ``geometry`` how the turned image was then scaled and cropped; boxes are moved by both.
     ``notes`` are the kinds that the manifest counts under ``warnings``.
     """
 
@@ -70,36 +89,6 @@ class Converted:
     notes: tuple[str, ...] = ()
 
 
-class Source(NamedTuple):
-    """An image as its file has it, and what its pixels are to become: made by ``_described``.
-
-    Sizes in pixels, before it is turned; the orientation is Exif's, ``applied`` the one by which it
-    is turned, 1 for none, and ``geometry`` what it is scaled and cropped to then. ``turned`` says
-    whether the decoder has followed the orientation already.
-    ``profile`` is its ICC profile, None once the pixels are no longer described by it.
-    ``subsampling`` is a JPEG's, empty where it has none. ``notes`` is what was told so far.
-    """
-
-    container: str
-    width: int
-    height: int
-    colorspace: str
-    orientation: int
-    profile: bytes | None
-    notes: tuple[Note, ...]
-    subsampling: str
-    turned: bool
-    applied: int
-    geometry: Geometry
-
-    def fits(self, channels: int, policy: ImagePolicy) -> bool:
-        """Whether nothing is to change: neither size nor orientation nor number of channels."""
-        if channels == 1 and policy.greyscale == "rgb":
-            return False
-        same = self.geometry == (self.width, self.height, self.width, self.height)
-        return same and self.applied == 1
-
-
 def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -> Converted:
     """Convert one encoded image by ``policy`` (its defaults if none is given).
 
@@ -110,14 +99,13 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
 
     Raises:
         ImageError: empty, unknown, broken, unsupported, refused, too large or too small.
-        MemoryError: there was too little of it, which most codecs report as a broken image.
+        MemoryError: there is too little of it.
     """
-    if policy is None:
-        policy = ImagePolicy()
     try:
-        return _converted(data, policy, name)
+        return _converted(data, policy or ImagePolicy(), name)
     except Exception as error:
-        out_of_memory.raise_if_cause(error, data, policy.max_pixels)
+        if _lacks_memory(error):
+            raise MemoryError(f"too little memory for an image: {error}") from error
         raise
 
 
@@ -126,30 +114,32 @@ def check(data: bytes) -> tuple[int, int, int]:
 
     Raises:
         ImageError: it is none of them, or not all of its pixels can be decoded.
-        MemoryError: there was too little of it.
+        MemoryError: there is too little of it.
     """
-    try:
-        return _checked_shape(data)
-    except Exception as error:
-        out_of_memory.raise_if_cause(error, data, PILLOW_HARD_LIMIT)
-        raise
-
-
-def _checked_shape(data: bytes) -> tuple[int, int, int]:
-    if data.startswith(jpeg.SOI):
-        header = jpeg.read_header(data)
-        pixels = jpeg_decode.decode(data, "GRAY" if header.channels == 1 else "RGB").pixels
-    elif data.startswith((b"\x89PNG\r\n\x1a\n", b"RIFF")):
-        opened = containers.open_image(data, _AS_IT_IS)
-        if opened.container not in _CHECKED or not opened.as_stored:
-            raise CorruptImage(
-                f"{opened.container} with {opened.mode}: nothing that was stored here"
-            )
-        pixels = opened.pixels
-    else:
+    policy = _STORED.get(data[:2])
+    if policy is None:
         raise CorruptImage(f"not a JPEG, PNG or WebP: begins with {data[:4]!r}")
-    height, width, channels = pixels.shape
-    return width, height, channels
+    found = convert(data, policy)
+    if found.action == "reencoded":
+        raise CorruptImage(
+            f"{found.container} with {found.source_colorspace}: not stored by this package"
+        )
+    return found.width, found.height, found.channels
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether a codec failed since its process may have no more memory (``ulimit -v``).
+
+    Without such a limit its words mean that a damaged file asks for too much.
+    """
+    limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+    if all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in limits):
+        return False
+    try:
+        np.empty(_ROOM_BYTES, np.uint8)
+    except MemoryError:
+        return True
+    return _NO_MEMORY.search(str(error)) is not None
 
 
 def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
@@ -161,169 +151,117 @@ def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
             f"({policy.max_source_bytes:,})"
         )
     if not data.startswith(jpeg.SOI):
-        opened = containers.open_image(data, policy)
-        return _from_pillow(data, opened, _wrongly_named(name, opened.container, policy), policy)
-    header = jpeg.read_header(data)
+        opened = open_image(data, policy)
+        notes = name_notes(name, opened.source.container, policy)
+        return _from_pillow(data, opened, notes, policy)
+    notes = name_notes(name, "JPEG", policy)
+    try:
+        header = jpeg.read_header(data)
+    except jpeg.UnreadHeader:
+        return _from_unusual_jpeg(data, notes, policy)
     require_size(header.width, header.height, policy)
-    notes: tuple[Note, ...] = ()
-    if name and not name.endswith(_JPEG_NAMES):
-        notes = _wrongly_named(name, "JPEG", policy)
     if header.several_scans:
-        notes += jpeg_decode.scan_notes(data, header)
-    if not header.usual:
-        return _from_unusual_sampling(data, header, notes, policy)
+        jpeg.require_few_scans(data, header)
     if header.channels == 4:
-        return _from_four_colours(data, notes, policy)
+        return _from_four_colours(data, header, notes, policy)
     return _from_jpeg(data, header, notes, policy)
-
-
-def _wrongly_named(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ...]:
-    if not containers.contradicts(name, container):
-        return ()
-    if policy.wrong_container == "fail":
-        raise containers.refused(f"{container}, which its name does not say", "wrong_container")
-    return ("wrong_container",)
 
 
 def _from_jpeg(
     data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
 ) -> Converted:
-    source = _described(
+    source = describe(
         policy,
         container="JPEG",
         width=header.width,
         height=header.height,
         colorspace=header.colorspace,
         orientation=header.orientation,
-        profile=jpeg.profile(data, header) if header.icc_chunks else None,
+        profile=header.profile,
         notes=notes,
         subsampling=header.subsampling,
     )
-    if policy.encoding == "jpeg" and source.fits(header.channels, policy):
-        checked = None if _converts(source, policy) else _checked(data, header, policy)
-        if checked is not None:
-            source = source._replace(notes=(*notes, *checked))
-            retagged = any(tag.value != 1 for tag in header.orientations)
-            if not retagged:
-                return _as_it_is(data, header.channels, "passthrough", source, policy)
+    if _stays(source, header.channels, policy):
+        found = _check_undecoded(data, header, policy)
+        if "truncated_kept" not in found:
+            source = source._replace(notes=(*notes, *found))
             upright = jpeg.reset_orientation(data, header)
-            return _as_it_is(upright, header.channels, "retagged", source, policy)
-    least = 0, 0
+            action: Action = "passthrough" if upright is data else "retagged"
+            return _as_it_is(upright, header.channels, action, source, policy)
+    fraction = 1
     if policy.filter in REDUCIBLE:
         width, height, *_ = source.geometry
         wanted = (height, width) if source.applied >= 5 else (width, height)
         fraction = dct_fraction(header.width, header.height, *wanted)
-        if fraction > 1:
-            least = -(-header.width // fraction), -(-header.height // fraction)
+    least = -(-header.width // fraction), -(-header.height // fraction)
     colours = "GRAY" if header.channels == 1 else "RGB"
     keep = policy.truncated == "keep"
-    pixels, found = jpeg_decode.decode(data, colours, least, keep_truncated=keep)
+    pixels, found = jpeg.decode(data, header, colours, least, keep_truncated=keep)
     if found:
         source = source._replace(notes=(*notes, *found))
     if policy.icc == "srgb" and source.profile is not None:
         pixels, source = _in_srgb(pixels, source, source.profile)
-    return _reencoded(pixels, source, policy)
+    return _reencoded(turn(pixels, source.applied), source, policy)
 
 
-def _from_four_colours(data: bytes, notes: tuple[Note, ...], policy: ImagePolicy) -> Converted:
-    """Pillow converts the colours, but does not report lost pixels."""
-    # Its pixels are not kept: they would take memory beside Pillow's.
-    found = jpeg_decode.decode(data, "CMYK", keep_truncated=policy.truncated == "keep").notes
-    whole = data + jpeg.EOI if "truncated_kept" in found else data
-    opened = containers.open_image(jpeg_repair.without_short_profile(whole), policy)
-    return _from_pillow(data, opened, (*notes, *found), policy)
-
-
-def _from_unusual_sampling(
+def _from_four_colours(
     data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
 ) -> Converted:
-    """Pillow decodes it, and tells of a file that ends early, not of pixels that were lost."""
-    notes = (*notes, "subsampling_converted")
-    whole = data
-    if not jpeg.ends(data, header):
-        if policy.truncated == "fail":
-            raise CorruptImage("truncated JPEG: it has no end-of-image marker")
-        whole, notes = data + jpeg.EOI, (*notes, "truncated_kept")
-    elif jpeg_decode.lacks_pixels(data, header):
+    """Pillow converts the colours, but does not report lost pixels."""
+    # These pixels are not kept: they would take memory beside Pillow's.
+    _, found = jpeg.decode(data, header, "CMYK", keep_truncated=policy.truncated == "keep")
+    whole = data + jpeg.EOI if "truncated_kept" in found else data
+    return _from_pillow(data, open_image(whole, policy), (*notes, *found), policy)
+
+
+def _from_unusual_jpeg(data: bytes, notes: tuple[Note, ...], policy: ImagePolicy) -> Converted:
+    """Pillow decodes samplings that TurboJPEG does not take, without a word of lost pixels."""
+    opened = open_image(data, policy)
+    bits = 8 * (len(data) - data.find(jpeg.SCAN))
+    if 64 * bits < opened.source.width * opened.source.height:  # a block of 8 x 8 takes one
         raise CorruptImage("corrupt JPEG: too few bytes for as many pixels")
-    opened = containers.open_image(jpeg_repair.without_short_profile(whole), policy)
-    return _from_pillow(data, opened, notes, policy)
+    return _from_pillow(data, opened, (*notes, "subsampling_converted"), policy)
 
 
 def _from_pillow(
-    data: bytes, opened: containers.Opened, notes: tuple[Note, ...], policy: ImagePolicy
+    data: bytes, opened: Opened, notes: tuple[Note, ...], policy: ImagePolicy
 ) -> Converted:
-    height, width, channels = opened.pixels.shape
-    if opened.turned and opened.orientation >= 5:
-        width, height = height, width
-    source = _described(
-        policy,
-        container=opened.container,
-        width=width,
-        height=height,
-        colorspace=opened.mode,
-        orientation=opened.orientation,
-        profile=opened.profile,
-        notes=(*notes, *opened.notes),
-        turned=opened.turned,
-    )
-    stays = opened.as_stored and opened.container == policy.encoding.upper()
-    if stays and opened.orientation == 1 and source.fits(channels, policy):
+    source = opened.source._replace(notes=(*notes, *opened.source.notes))
+    channels = opened.pixels.shape[2]
+    if opened.as_stored and source.orientation == 1 and _stays(source, channels, policy):
         return _as_it_is(data, channels, "passthrough", source, policy)
     return _reencoded(opened.pixels, source, policy)
 
 
-def _converts(source: Source, policy: ImagePolicy) -> bool:
-    """Whether the pixels of a JPEG are to become others, because of its profile."""
-    profile = source.profile
-    return policy.icc == "srgb" and profile is not None and icc.is_other_than_srgb(profile)
+def _stays(source: Source, channels: int, policy: ImagePolicy) -> bool:
+    """Whether encoding, size, orientation, number of channels and colours are what is wanted."""
+    same_encoding = source.container == policy.encoding.upper()
+    same_size = source.geometry == (source.width, source.height, source.width, source.height)
+    same_channels = channels > 1 or policy.greyscale != "rgb"
+    if not (same_encoding and same_size and same_channels and source.applied == 1):
+        return False
+    if policy.icc != "srgb" or source.profile is None:
+        return True
+    return icc.is_srgb(source.profile) is not False  # a broken one changes nothing
 
 
-def _checked(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> tuple[Note, ...] | None:
+def _check_undecoded(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> tuple[Note, ...]:
     """Make sure that a file which is stored as it is can be decoded; what libjpeg noted.
 
-    All of the entropy-coded data is read; the colours, which cannot fail, are left out. None if
-    it ends early, so that it must be encoded anew to be kept.
+    All of the entropy-coded data is read; the colours, which cannot fail, are left out.
     """
-    keep = policy.truncated == "keep"
-    if policy.check == "decode":
-        notes = jpeg_decode.decode(data, "GRAY", keep_truncated=keep).notes
-        return None if "truncated_kept" in notes else notes
-    if jpeg.ends(data, header):
+    if policy.check == "header" and data.rfind(jpeg.EOI, header.scan_offset) >= 0:
         return ()
-    if keep:
-        return None
-    raise CorruptImage("truncated JPEG: it has no end-of-image marker")
+    return jpeg.decode(data, header, "GRAY", keep_truncated=policy.truncated == "keep")[1]
 
 
 def _in_srgb(pixels: Pixels, source: Source, profile: bytes) -> tuple[Pixels, Source]:
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    found = icc.to_srgb(image, profile)
-    if found.note is None:
+    converted, note = icc.to_srgb(image, profile)
+    if note is None:
         return pixels, source
-    managed = source._replace(profile=None, notes=(*source.notes, found.note))
-    return np.asarray(found.image).reshape(pixels.shape), managed
-
-
-def _described(
-    policy: ImagePolicy,
-    *,
-    container: str,
-    width: int,
-    height: int,
-    colorspace: str,
-    orientation: int,
-    profile: bytes | None,
-    notes: tuple[Note, ...],
-    subsampling: str = "",
-    turned: bool = False,
-) -> Source:
-    """What a file's header says, and what ``policy`` makes of that."""
-    applied = orientation if turned or policy.orientation == "apply" else 1
-    shown = (height, width) if applied >= 5 else (width, height)
-    geometry = plan_geometry(*shown, policy)
-    stored = (container, width, height, colorspace, orientation, profile, notes, subsampling)
-    return Source(*stored, turned, applied, geometry)
+    source = source._replace(profile=None, notes=(*source.notes, note))
+    return np.asarray(converted).reshape(pixels.shape), source
 
 
 def _as_it_is(
@@ -334,19 +272,18 @@ def _as_it_is(
     if action == "retagged":
         notes.append("orientation_reset")
     if source.profile is not None:
-        sound = _is_described(source, source.profile, channels, policy)
-        notes.append("icc_kept" if sound else "icc_broken")
+        described = icc.describes(source.profile, source.colorspace, channels)
+        notes.append("icc_kept" if described else "icc_broken")
     if channels == 1:
         notes.append("greyscale_kept")
     return _result(data, channels, action, source, policy, notes)
 
 
 def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
-    """Turned, scaled, encoded.
+    """Scaled and encoded.
 
     Args:
-        pixels: as stored or, where the source says so, as turned; of the source's size or of a
-            fraction of it.
+        pixels: turned already; of the source's size or of a fraction of it.
         source: where they come from.
         policy: size, encoding, and the like.
 
@@ -355,8 +292,6 @@ def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted
     """
     notes = _size_notes(source, policy)
     decoded = pixels.shape[2]
-    if source.applied != 1 and not source.turned:
-        pixels = turn(pixels, source.applied)
     require_feasible(pixels.shape[1], pixels.shape[0], source.geometry, policy)
     fitted = fit(pixels, source.geometry, policy.filter)
     if fitted.shape[2] == 1:
@@ -370,49 +305,79 @@ def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted
     channels = fitted.shape[2]
     profile = None
     if source.profile is not None:
-        profile = _embedded(source, source.profile, decoded, channels, policy, notes)
-    data = encode(fitted, policy, subsampling=source.subsampling, profile=profile)
+        note = _profile_note(source.profile, source, decoded, channels, policy)
+        notes.append(note)
+        profile = source.profile if note == "icc_kept" else None
+    data = _encode(fitted, policy, subsampling=source.subsampling, profile=profile)
     return _result(data, channels, "reencoded", source, policy, notes)
 
 
-def _embedded(
-    source: Source,
-    profile: bytes,
-    decoded: int,
-    stored: int,
-    policy: ImagePolicy,
-    notes: list[Note],
-) -> bytes | None:
-    """The profile to embed. ``decoded`` and ``stored`` are channels."""
-    if policy.icc != "keep":
-        notes.append("icc_dropped")
-        return None
-    if not _is_described(source, profile, decoded, policy):
-        notes.append("icc_broken")
-        return None
-    embedded = icc.embeddable(profile, stored)
-    notes.append("icc_kept" if embedded else "icc_dropped")
-    return profile if embedded else None
+def _encode(
+    pixels: Pixels, policy: ImagePolicy, *, subsampling: str = "", profile: bytes | None = None
+) -> bytes:
+    """Encode as the policy says.
+
+    Args:
+        pixels: uint8 (height, width, channels): grey, RGB, or RGBA where the encoding has alpha,
+            of a size that it has.
+        policy: encoding, quality and the like.
+        subsampling: the source's, for a policy that keeps it; empty where it has none.
+        profile: an ICC profile to embed.
+    """
+    if policy.encoding != "jpeg":
+        return _by_pillow(pixels, policy, profile)
+    if policy.subsampling != "keep":
+        subsampling = policy.subsampling
+    options = [
+        *(cv2.IMWRITE_JPEG_QUALITY, policy.quality),
+        *(cv2.IMWRITE_JPEG_PROGRESSIVE, int(policy.progressive)),
+        *(cv2.IMWRITE_JPEG_OPTIMIZE, int(policy.optimize)),
+    ]
+    if pixels.shape[2] == 1:
+        memory = np.ascontiguousarray(pixels)
+    else:
+        memory = bgrx(pixels)
+        sampling = _SAMPLING.get(subsampling, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420)
+        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, sampling]
+    done, encoded = cv2.imencode(".jpg", memory, options)
+    if not done:  # of valid pixels, which these are, there is no other reason
+        raise MemoryError("OpenCV could not encode the pixels")
+    data: bytes = encoded.tobytes()
+    return jpeg.with_profile(data, profile) if profile else data
 
 
-def _is_described(source: Source, profile: bytes, channels: int, policy: ImagePolicy) -> bool:
-    return icc.describes(
-        profile,
-        inks=source.colorspace in _INKS,
-        grey=channels == 1 or source.colorspace in _GREY_WITH_ALPHA,
-        thoroughly=policy.icc != "drop",
+def _by_pillow(pixels: Pixels, policy: ImagePolicy, profile: bytes | None) -> bytes:
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    sink = io.BytesIO()
+    image.save(
+        sink,
+        policy.encoding,
+        compress_level=policy.png_compression,  # for PNG; the next two are for WebP
+        quality=policy.quality,
+        lossless=policy.webp_lossless,
+        icc_profile=profile,
     )
+    return sink.getvalue()
+
+
+def _profile_note(
+    profile: bytes, source: Source, decoded: int, stored: int, policy: ImagePolicy
+) -> Note:
+    """What becomes of a profile. ``decoded`` and ``stored`` are channels."""
+    if policy.icc != "keep":
+        return "icc_dropped"
+    if not icc.describes(profile, source.colorspace, decoded):
+        return "icc_broken"
+    return "icc_kept" if icc.embeddable(profile, stored) else "icc_dropped"
 
 
 def _size_notes(source: Source, policy: ImagePolicy) -> list[Note]:
     notes: list[Note] = []
     if source.orientation != 1:
-        turned = source.applied != 1
-        notes.append("orientation_applied" if turned else "orientation_ignored")
-    geometry = source.geometry
-    if falls_short(geometry, policy):
+        notes.append("orientation_applied" if source.applied != 1 else "orientation_ignored")
+    if falls_short(source.geometry, policy):
         notes.append("smaller_than_target")
-    if geometry.width * geometry.height > source.width * source.height:
+    if source.geometry.width * source.geometry.height > source.width * source.height:
         notes.append("upscaled")
     return notes
 
@@ -440,6 +405,6 @@ def _result(
         exif_orientation=source.orientation,
         geometry=geometry,
         orientation_applied=source.applied,
-        encoding=_ENCODINGS[policy.encoding],
+        encoding=policy.encoding.upper(),
         notes=(*source.notes, *notes),
     )

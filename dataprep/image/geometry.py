@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.errors import ImageTooLarge, ImageTooSmall
-from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy
+from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Note
 
 Pixels = NDArray[np.uint8]
 """Pixels, uint8, of shape (height, width, channels): 1 (grey), 3 (RGB) or 4 (RGBA)."""
@@ -25,10 +25,30 @@ class Geometry(NamedTuple):
     crop_height: int
 
 
+class Source(NamedTuple):
+    """What a file's header says of an image, and how the policy will change it.
+
+    Sizes are in pixels, before the image is turned. ``orientation`` is Exif's. ``applied`` is the
+    orientation by which the image is turned, 1 for none. ``geometry`` is how it is scaled and
+    cropped after that. ``profile`` is its ICC profile; None if the pixels were converted by it or
+    it is not valid for them. ``subsampling`` is a JPEG's; empty for other files.
+    """
+
+    container: str
+    width: int
+    height: int
+    colorspace: str
+    orientation: int
+    profile: bytes | None
+    notes: tuple[Note, ...]
+    subsampling: str
+    applied: int
+    geometry: Geometry
+
+
 def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
-    """What an image of ``width`` x ``height`` (as displayed) is scaled and cropped to."""
-    size = policy.size or 0
-    box_width, box_height = size if isinstance(size, tuple) else (size, size)
+    """Compute the size that an image of ``width`` x ``height`` (as displayed) gets."""
+    box_width, box_height = _box(policy)
     match policy.mode:
         case "none":
             return Geometry(width, height, width, height)
@@ -58,6 +78,27 @@ def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
     return Geometry(new_width, new_height, new_width, new_height)
 
 
+def describe(
+    policy: ImagePolicy,
+    *,
+    container: str,
+    width: int,
+    height: int,
+    colorspace: str,
+    orientation: int,
+    profile: bytes | None,
+    notes: tuple[Note, ...],
+    subsampling: str = "",
+    always_turned: bool = False,
+) -> Source:
+    """Compute how ``policy`` turns, scales and crops an image with this header."""
+    applied = orientation if always_turned or policy.orientation == "apply" else 1
+    shown = (height, width) if applied >= 5 else (width, height)
+    geometry = plan_geometry(*shown, policy)
+    stored = (container, width, height, colorspace, orientation, profile, notes, subsampling)
+    return Source(*stored, applied, geometry)
+
+
 def require_size(width: int, height: int, policy: ImagePolicy) -> None:
     """Compare a header's size with the limits.
 
@@ -66,16 +107,13 @@ def require_size(width: int, height: int, policy: ImagePolicy) -> None:
         ImageTooSmall: a side below ``min_size``.
     """
     if width * height > policy.max_pixels:
-        raise too_large(f"{width} x {height}", policy)
+        raise ImageTooLarge(
+            f"{width} x {height} pixels are more than max_pixels allows ({policy.max_pixels:,})"
+        )
     if min(width, height) < policy.min_size:
         raise ImageTooSmall(
             f"{width} x {height} pixels: its short side is below min_size ({policy.min_size:,})"
         )
-
-
-def too_large(count: str, policy: ImagePolicy) -> ImageTooLarge:
-    """The error for an image of more pixels than the policy allows."""
-    return ImageTooLarge(f"{count} pixels are more than max_pixels allows ({policy.max_pixels:,})")
 
 
 def require_feasible(width: int, height: int, geometry: Geometry, policy: ImagePolicy) -> None:
@@ -102,14 +140,15 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
 
 def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
     """Whether the result is smaller than asked because images are not upscaled."""
-    size = policy.size
-    if size is None:
-        return False
-    if isinstance(size, tuple):
-        return geometry.crop_width < size[0] or geometry.crop_height < size[1]
+    width, height = _box(policy)
     if policy.mode == "long":
-        return max(geometry.width, geometry.height) < size
-    return min(geometry.crop_width, geometry.crop_height) < size
+        return max(geometry.width, geometry.height) < width
+    return geometry.crop_width < width or geometry.crop_height < height
+
+
+def _box(policy: ImagePolicy) -> tuple[int, int]:
+    size = policy.size or 0
+    return size if isinstance(size, tuple) else (size, size)
 
 
 def dct_fraction(width: int, height: int, least_width: int, least_height: int) -> int:

@@ -1,87 +1,72 @@
-"""A JPEG's header, read and mended without decoding.
+"""Read, repair and decode JPEGs.
 
-Markers after ITU-T T.81, Annex B; the Adobe segment after T.872, 6.5.3; profiles in segments after
-ICC.1:2022, B.4; the orientation tag after Exif 2.32, 4.6.4.
+Markers after ITU-T T.81, Annex B; profiles in segments after ICC.1:2022, B.4; the orientation tag
+after Exif 2.32, 4.6.4. libjpeg-turbo decodes, and every warning that it gives is read here: most of
+them mean lost pixels.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from dataprep.errors import CorruptImage, UnsupportedImage
+import simplejpeg
+
+from dataprep.errors import CorruptImage, ImageTooLarge, UnsupportedImage
+from dataprep.image.geometry import Pixels
+from dataprep.image.policy import Note
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
-SOS = 0xDA
-APP14 = 0xEE
-ADOBE = b"Adobe"
-ADOBE_TRANSFORM = 11  # where the colour transform stands in Adobe's segment
-_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
-_DECODABLE_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic, not lossless
-PROGRESSIVE = frozenset({0xC2, 0xCA})
-ARITHMETIC = frozenset({0xC9, 0xCA})
-_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
-_MEASURED = frozenset(range(0xC0, 0xFF)) - _STANDALONE - {0xD8, 0xD9}  # a length follows
-_METADATA = frozenset({0xE0, 0xE1, 0xE2, APP14})
-_LARGEST_SIDE = 65_500  # JPEG_MAX_DIMENSION of libjpeg
+SCAN = b"\xff\xda\0"  # a scan's marker, and the high byte of its length
+_SOS = 0xDA
+_APP1, _APP2 = 0xE1, 0xE2
+_METADATA = frozenset({_APP1, _APP2})
+_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic
+_UNSUPPORTED_SOF = frozenset({0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF})
+_MEASURED = frozenset({*range(0xC0, 0xD0), *range(0xDA, 0xFF)})  # a length follows
 _HEAD = struct.Struct(">BBH")
-NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
-"""One with a length, or the end: behind fill bytes, pixels, and what libjpeg skips."""
+# A marker with a length, or the end: fill bytes and whatever libjpeg skips are passed over.
+_NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
+_CHANNELS = {"Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
 _ICC = b"ICC_PROFILE\0"
-_ICC_PART_BYTES = 12 + 2  # name, number and total
-_ICC_HEADER_BYTES = 2 + 2 + 12 + 2  # marker, length, name, number and total
-_ICC_CHUNK_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
+_ICC_HEADER_BYTES = 12 + 2  # name, number and total
+_ICC_PART_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
+_BYTE_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 _ORIENTATION = 0x0112
-_TIFF_SIZES = {1: 1, 3: 2, 4: 4}  # BYTE, SHORT, LONG: files use all three for this tag
-_SIGNED_SIZES = {6: 1, 8: 2, 9: 4}
+# Files use all of TIFF's integer types for this tag.
+_INTEGER_BYTES = {1: 1, 3: 2, 4: 4, 6: 1, 8: 2, 9: 4}
 
-# How the components are sampled: one byte each, across and down (T.81, B.2.2).
-_SUBSAMPLING = {
-    b"\x11\x11\x11": "444",
-    b"\x21\x11\x11": "422",
-    b"\x22\x11\x11": "420",
-    b"\x12\x11\x11": "440",
-    b"\x41\x11\x11": "411",
-}
-# Other samplings that TurboJPEG takes: the same as above in other numbers, and those of four.
-_ALSO_USUAL = frozenset(
-    {b"\x22\x12\x12", b"\x22\x21\x21"}
-    | {bytes([same] * 3) for same in (0x12, 0x13, 0x21, 0x31)}
-    | {bytes([ink, 0x11, 0x11, ink]) for ink in (0x11, 0x12, 0x21, 0x22, 0x41)}
-    | {bytes([same] * 4) for same in (0x12, 0x21)}
-)
+_MOST_SCANNED_PIXELS = 10**9  # pixels times scans: a few seconds of work
+_FEW_SCANS = 24  # allowed at any size: libjpeg itself writes up to 18
+
+_PROFILE_WARNING = "bad ICC marker"
+_SCAN_PARAMETERS = "Invalid SOS parameters for sequential"
+_HARMLESS = re.compile(rf"{_PROFILE_WARNING}|{_SCAN_PARAMETERS}|extraneous bytes before marker")
+_STRAY_END = re.compile(r"(\d+) extraneous bytes before marker 0xd9")
+_SEQUENTIAL = b"\x00\x3f\x00"  # T.81, table B.3: all 64 coefficients at once, in full
+# The file ends early, or its pixels do before an end marker.
+_ENDS_EARLY = "remature end of"
+_FILLED = 128  # what libjpeg puts where it has no data
+_LEAST_SHARE = 0.01
 
 
-class OrientationTag(NamedTuple):
-    """One orientation entry: its value and where its bytes stand in the file."""
-
-    value: int
-    offset: int
-    size: int
-    big_endian: bool
-
-
-class IccChunk(NamedTuple):
-    """A part of a profile: its number from 1, how many there are, and where its bytes stand."""
-
-    number: int
-    total: int
-    start: int
-    end: int
+class UnreadHeader(UnsupportedImage):
+    """TurboJPEG does not take the JPEG: it is broken, or its colours are sampled unusually."""
 
 
 class JpegHeader(NamedTuple):
     """What the segments before the first scan say. Sizes in pixels, as stored.
 
     ``channels`` are components a pixel: 1, 3 or 4. ``orientation`` is Exif's, 1 to 8; 1 where there
-    is none or none that is valid. ``subsampling`` is such as ``420``, empty where it has no such
-    name. ``usual`` says whether TurboJPEG takes the sampling; libjpeg itself, which most decoders
-    use, takes almost any. ``frame`` is the marker of its frame; ``components`` are their names and
-    ``sampling`` their factors, a byte each. ``several_scans`` says whether the first scan, whose
-    parameters lie from ``scan_start`` to ``scan_offset``, leaves anything to others.
+    is none that is valid. ``orientations`` are the values from 0 to 8 of all such tags, each with
+    the offset of the byte that has it. ``profile`` is the ICC profile: None where there is none,
+    empty where a part is missing or comes twice. ``subsampling`` is such as ``420``.
+    ``several_scans`` says whether the first scan, whose pixels begin at ``scan_offset``, leaves
+    anything to others.
     """
 
     width: int
@@ -89,41 +74,11 @@ class JpegHeader(NamedTuple):
     channels: int
     colorspace: str
     orientation: int
-    orientations: tuple[OrientationTag, ...]
-    icc_chunks: tuple[IccChunk, ...]
+    orientations: tuple[tuple[int, int], ...]
+    profile: bytes | None
     subsampling: str
-    usual: bool
-    frame: int
-    components: bytes
-    sampling: bytes
     several_scans: bool
-    scan_start: int
     scan_offset: int
-
-
-class _Metadata:
-    """What the application segments of a header say."""
-
-    def __init__(self) -> None:
-        self.jfif = False
-        self.adobe: int | None = None
-        self.orientation = 1
-        self.tags: list[OrientationTag] = []
-        self.chunks: list[IccChunk] = []
-
-    def read(self, data: bytes, marker: int, start: int, end: int) -> None:
-        """Read one of them."""
-        if marker == 0xE0 and data.startswith(b"JFIF\0", start):
-            self.jfif = True
-        elif marker == 0xE1 and data.startswith(b"Exif\0\0", start):
-            self.tags += _orientation_tags(data, start + 6, end)
-            valid = [tag.value for tag in self.tags if 1 <= tag.value <= 8]
-            self.orientation = valid[0] if valid else 1
-        elif marker == 0xE2 and data.startswith(_ICC, start) and end - start >= _ICC_PART_BYTES:
-            part = start + _ICC_PART_BYTES
-            self.chunks.append(IccChunk(data[start + 12], data[start + 13], part, end))
-        elif marker == APP14 and data.startswith(ADOBE, start) and end - start >= 12:
-            self.adobe = data[start + ADOBE_TRANSFORM]
 
 
 def read_header(data: bytes) -> JpegHeader:
@@ -132,196 +87,241 @@ def read_header(data: bytes) -> JpegHeader:
     Raises:
         CorruptImage: the segments end early or do not follow each other.
         UnsupportedImage: lossless, hierarchical or not 8 bits a sample.
+        UnreadHeader: TurboJPEG does not take it.
     """
-    frame = -1
-    width = height = 0
-    components = sampling = b""
-    found = _Metadata()
+    metadata = []
     size, start, end, marker = len(data), 0, len(SOI), 0
-    while marker != SOS:  # as in ``segments``, without a generator's step for each
+    while marker != _SOS:  # as in ``segments``, without a generator's step for each
         start = end + _HEAD.size
         if start <= size:
             first, marker, length = _HEAD.unpack_from(data, end)
             end += 2 + length
         if start > end or end > size or first != 0xFF or marker not in _MEASURED:
             marker, start, end = _segment(data, start - _HEAD.size)
-        if marker in _SOF:
-            frame = marker
-            width, height, components, sampling = _frame(marker, data[start:end])
-        elif marker in _METADATA:
-            found.read(data, marker, start, end)
-    if frame < 0:
-        raise CorruptImage("corrupt JPEG: the first scan comes before the frame header")
-    count = len(components)
+        if marker in _METADATA:
+            metadata.append((marker, start, end))
+        elif marker in _UNSUPPORTED_SOF or (marker in _SOF and data[start : start + 1] != b"\x08"):
+            raise UnsupportedImage("JPEG that is lossless, hierarchical or not of 8 bits a sample")
+    try:
+        height, width, colorspace, subsampling = simplejpeg.decode_jpeg_header(data, strict=False)
+    except (ValueError, KeyError):
+        raise UnreadHeader("JPEG whose header TurboJPEG does not take") from None
+    channels = _CHANNELS[colorspace]
+    orientations, profile = _read_metadata(data, metadata)
     return JpegHeader(
         width=width,
         height=height,
-        channels=count,
-        colorspace=_colorspace(components, found.jfif, found.adobe),
-        orientation=found.orientation,
-        orientations=tuple(found.tags),
-        icc_chunks=tuple(found.chunks),
-        subsampling=_SUBSAMPLING.get(sampling, ""),
-        usual=count == 1 or sampling in _SUBSAMPLING or sampling in _ALSO_USUAL,
-        frame=frame,
-        components=components,
-        sampling=sampling,
-        several_scans=frame in PROGRESSIVE or data[start : start + 1] != bytes([count]),
-        scan_start=start,
+        channels=channels,
+        colorspace="Grayscale" if channels == 1 else colorspace,
+        orientation=next((value for value, _ in orientations if value), 1),
+        orientations=tuple(orientations),
+        profile=profile,
+        subsampling=subsampling,
+        # A sequential scan says that it ends with coefficient 63.
+        several_scans=(data[start], data[end - 2]) != (channels, 63),
         scan_offset=end,
     )
 
 
-def ends(data: bytes, header: JpegHeader) -> bool:
-    """Whether an end-of-image marker follows the first scan: a cheap test for truncation."""
-    return data.rfind(EOI, header.scan_offset) >= 0
-
-
-def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
-    """The same file with every orientation tag set to 1 and no other byte changed."""
-    mended = bytearray(data)
-    for tag in header.orientations:
-        one = (1).to_bytes(tag.size, "big" if tag.big_endian else "little")
-        mended[tag.offset : tag.offset + tag.size] = one
-    return bytes(mended)
-
-
-def is_short_profile(data: bytes | bytearray, marker: int, start: int, end: int) -> bool:
-    """Whether a segment is a part of a profile without its number and total."""
-    return marker == 0xE2 and data.startswith(_ICC, start) and end - start < _ICC_PART_BYTES
-
-
-def profile(data: bytes, header: JpegHeader) -> bytes | None:
-    """The ICC profile, put together from its parts.
-
-    None where there is none; empty where a part is missing or stands twice.
-    """
-    if not header.icc_chunks:
-        return None
-    chunks = sorted(header.icc_chunks)
-    parts = []
-    for number, chunk in enumerate(chunks, 1):
-        if chunk[:2] != (number, len(chunks)):
-            return b""
-        parts.append(data[chunk.start : chunk.end])
-    return b"".join(parts)
-
-
-def with_profile(data: bytes, profile: bytes) -> bytes:
-    """The same JPEG with an ICC profile, behind its JFIF segment where it has one."""
-    parts = range(0, len(profile), _ICC_CHUNK_BYTES)
-    segments = []
-    for number, start in enumerate(parts, 1):
-        payload = _ICC + bytes([number, len(parts)]) + profile[start : start + _ICC_CHUNK_BYTES]
-        segments.append(b"\xff\xe2" + (2 + len(payload)).to_bytes(2, "big") + payload)
-    at = 2
-    if data.startswith(b"\xff\xe0", at):
-        at += 2 + int.from_bytes(data[4:6], "big")
-    return b"".join([data[:at], *segments, data[at:]])
-
-
-def without_profile(data: bytes, header: JpegHeader) -> bytes:
-    """The same JPEG without the segments of its ICC profile."""
-    parts, at = [], 0
-    for chunk in sorted(header.icc_chunks, key=lambda chunk: chunk.start):
-        parts.append(data[at : chunk.start - _ICC_HEADER_BYTES])
-        at = chunk.end
-    return b"".join([*parts, data[at:]])
-
-
-class Segment(NamedTuple):
-    """A marker's code, and where the payload behind its length begins and ends."""
-
-    marker: int
-    start: int
-    end: int
-
-
-def segments(data: bytes | bytearray) -> Iterator[Segment]:
-    """The segments up to the first scan's, which is the last.
+def segments(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
+    """Marker, and start and end of the payload, of each segment up to the first scan's.
 
     Raises:
         CorruptImage: they end early.
     """
     end, marker = len(SOI), 0
-    while marker != SOS:
-        segment = _segment(data, end)
-        marker, _, end = segment
-        yield segment
+    while marker != _SOS:
+        marker, start, end = _segment(data, end)
+        yield marker, start, end
 
 
-def _segment(data: bytes | bytearray, position: int) -> Segment:
+def _segment(data: bytes | bytearray, position: int) -> tuple[int, int, int]:
     """The segment at ``position``, or behind what libjpeg skips there."""
-    found = NEXT_MARKER.search(data, position)
+    found = _NEXT_MARKER.search(data, position)
     if found is None:
         raise CorruptImage("truncated JPEG: it ends before its first scan")
     marker, position = data[found.start() + 1], found.end()
-    if marker == 0xD9:
+    if marker == EOI[1]:
         raise CorruptImage("corrupt JPEG: it ends before its first scan")
     length = int.from_bytes(data[position : position + 2], "big")
     if length < 2 or position + length > len(data):
         raise CorruptImage("truncated JPEG: a header segment runs past the end of the file")
-    return Segment(marker, position + 2, position + length)
+    return marker, position + 2, position + length
 
 
-def _frame(marker: int, payload: bytes) -> tuple[int, int, bytes, bytes]:
-    """Width and height, and the names and samplings of the components."""
-    if len(payload) < 6 or len(payload) < 6 + 3 * payload[5]:
-        raise CorruptImage("corrupt JPEG: its frame header is too short")
-    if marker not in _DECODABLE_SOF:
-        raise UnsupportedImage(f"lossless or hierarchical JPEG (frame type 0x{marker:02X})")
-    if payload[0] != 8:
-        raise UnsupportedImage(f"JPEG with {payload[0]} bits a sample; 8 are supported")
-    height, width = int.from_bytes(payload[1:3], "big"), int.from_bytes(payload[3:5], "big")
-    if not height or not width:
-        raise UnsupportedImage(f"JPEG of {width} x {height} pixels")
-    if max(width, height) > _LARGEST_SIDE:
-        raise UnsupportedImage(
-            f"JPEG of {width} x {height} pixels; libjpeg decodes at most {_LARGEST_SIDE:,} a side"
-        )
-    end = 6 + 3 * payload[5]
-    return width, height, payload[6:end:3], payload[7:end:3]
+def _read_metadata(
+    data: bytes, found: Sequence[tuple[int, int, int]]
+) -> tuple[list[tuple[int, int]], bytes | None]:
+    """Exif's orientations, and the ICC profile."""
+    orientations: list[tuple[int, int]] = []
+    parts = []
+    for marker, start, end in found:
+        if marker == _APP1 and data.startswith(b"Exif\0\0", start):
+            orientations += _orientations(data, start + 6, end)
+        elif marker == _APP2 and data.startswith(_ICC, start) and end >= start + _ICC_HEADER_BYTES:
+            number, total = data[start + 12], data[start + 13]
+            parts.append((number, total, data[start + _ICC_HEADER_BYTES : end]))
+    if not parts:
+        return orientations, None
+    parts.sort()
+    whole = [part[:2] for part in parts] == [(n + 1, len(parts)) for n in range(len(parts))]
+    return orientations, b"".join(part[2] for part in parts) if whole else b""
 
 
-def _colorspace(components: bytes, jfif: bool, adobe: int | None) -> str:
-    """The stored colour space, by the rules libjpeg follows."""
-    match len(components):
-        case 1:
-            return "Grayscale"
-        case 3:
-            if jfif:
-                return "YCbCr"
-            if adobe is not None:
-                return "RGB" if adobe == 0 else "YCbCr"
-            return "RGB" if components == b"RGB" else "YCbCr"
-        case 4:
-            return "CMYK" if adobe in (None, 0) else "YCCK"
-        case count:
-            raise UnsupportedImage(f"JPEG with {count} components")
+def _orientations(data: bytes, tiff: int, end: int) -> list[tuple[int, int]]:
+    """Orientation entries in the first directory of the TIFF structure at ``tiff``.
 
-
-def _orientation_tags(data: bytes, tiff: int, end: int) -> list[OrientationTag]:
-    """Orientation entries in the first directory of the TIFF structure at ``tiff``."""
-    order = data[tiff : tiff + 4]
-    if order not in (b"II*\0", b"MM\0*"):
+    Their type and count may be any: some decoders follow tags that Exif does not know so.
+    """
+    order = _BYTE_ORDERS.get(data[tiff : tiff + 4])
+    if order is None or end < tiff + 8:
         return []
-    big = order.startswith(b"M")
-
-    def number(offset: int, size: int) -> int:
-        return int.from_bytes(data[offset : offset + size], "big" if big else "little")
-
-    directory = tiff + number(tiff + 4, 4)
-    if directory + 2 > end:
+    start = tiff + struct.unpack_from(order + "I", data, tiff + 4)[0] + 2
+    if start > end:
         return []
-    count = min(number(directory, 2), (end - directory - 2) // 12)
+    count = min(struct.unpack_from(order + "H", data, start - 2)[0], (end - start) // 12)
     found = []
-    for entry in range(directory + 2, directory + 2 + 12 * count, 12):
-        if number(entry, 2) != _ORIENTATION:
-            continue
-        kind, one = number(entry + 2, 2), number(entry + 4, 4) == 1
-        size = _TIFF_SIZES.get(kind) or _SIGNED_SIZES.get(kind)
-        value = number(entry + 8, size) if size else 0
-        # Some decoders follow a tag of a wrong type or count too.
-        if size and (1 <= value <= 8 or (one and kind in _TIFF_SIZES)):
-            found.append(OrientationTag(value, entry + 8, size, big))
+    for entry in range(start, start + 12 * count, 12):
+        tag, kind, _, content = struct.unpack_from(order + "HHI4s", data, entry)
+        if tag == _ORIENTATION and kind in _INTEGER_BYTES:
+            size = _INTEGER_BYTES[kind]
+            low_byte = 0 if order == "<" else size - 1
+            if sum(content[:size]) == content[low_byte] <= 8:  # the other bytes are 0
+                found.append((content[low_byte], entry + 8 + low_byte))
     return found
+
+
+def require_few_scans(data: bytes, header: JpegHeader) -> None:
+    """Refuse a JPEG of more scans than encoders write: libjpeg decodes each over the whole image.
+
+    Raises:
+        ImageTooLarge: so many that a small file would take minutes or hours.
+    """
+    most = max(_FEW_SCANS, _MOST_SCANNED_PIXELS // (header.width * header.height))
+    if 1 + data.count(SCAN, header.scan_offset) > most:
+        raise ImageTooLarge(
+            f"more than {most} scans of {header.width} x {header.height} pixels: no encoder writes "
+            "as many"
+        )
+
+
+def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
+    """The same file with every orientation tag set to 1; ``data`` itself where all are."""
+    if all(value == 1 for value, _ in header.orientations):
+        return data
+    upright = bytearray(data)
+    for _, offset in header.orientations:
+        upright[offset] = 1
+    return bytes(upright)
+
+
+def with_profile(data: bytes, profile: bytes) -> bytes:
+    """The same JPEG with an ICC profile, behind the JFIF segment with which it begins."""
+    parts = range(0, len(profile), _ICC_PART_BYTES)
+    embedded = []
+    for number, start in enumerate(parts, 1):
+        payload = _ICC + bytes([number, len(parts)]) + profile[start : start + _ICC_PART_BYTES]
+        embedded.append(b"\xff\xe2" + (2 + len(payload)).to_bytes(2, "big") + payload)
+    at = 4 + int.from_bytes(data[4:6], "big")
+    return b"".join([data[:at], *embedded, data[at:]])
+
+
+def decode(
+    data: bytes,
+    header: JpegHeader,
+    colorspace: str,
+    least: tuple[int, int] = (0, 0),
+    *,
+    keep_truncated: bool = False,
+) -> tuple[Pixels, tuple[Note, ...]]:
+    """Pixels at the smallest size that is not below ``least``, and the file's quirks.
+
+    Args:
+        data: a JPEG.
+        header: its header.
+        colorspace: ``RGB``, ``GRAY``, or ``CMYK`` for what is stored as that or YCCK. RGB is a
+            view of memory of four bytes a pixel (``resize``).
+        least: width and height in pixels; 0 x 0 stands for the whole size.
+        keep_truncated: whether a JPEG that ends early is decoded as far as it goes; libjpeg
+            fills the rest with grey.
+
+    Raises:
+        CorruptImage: it is broken, or ends early.
+    """
+    rgb = colorspace == "RGB"
+    load = partial(
+        simplejpeg.decode_jpeg,
+        colorspace="BGRX" if rgb else colorspace,
+        min_height=least[1],
+        min_width=least[0],
+    )
+    notes: tuple[Note, ...] = ()
+    try:
+        pixels = load(data, strict=True)
+    except ValueError as error:
+        pixels, notes = _decode_flawed(
+            data, header, str(error), load, keep_truncated=keep_truncated
+        )
+    return pixels[:, :, 2::-1] if rgb else pixels, notes
+
+
+def _decode_flawed(
+    data: bytes,
+    header: JpegHeader,
+    warning: str,
+    load: Callable[..., Pixels],
+    *,
+    keep_truncated: bool,
+) -> tuple[Pixels, tuple[Note, ...]]:
+    """Decode again without a flaw that costs no pixel; raise or keep what is left otherwise.
+
+    libjpeg reports its first warning only: a harmless one may hide another one that is not.
+    """
+    head, scans = data[: header.scan_offset], data[header.scan_offset :]
+    notes: tuple[Note, ...] = ()
+    for _ in range(3):  # flaws of the header twice, then before the end
+        plain = _plain_head(head, sequential=_SCAN_PARAMETERS in warning)
+        stray = _STRAY_END.search(warning)
+        if head != plain and _HARMLESS.search(warning):
+            head = plain
+        elif stray:
+            end = scans.find(EOI)
+            scans = scans[: end - int(stray[1])] + scans[end:]
+        else:
+            break
+        if _PROFILE_WARNING not in warning:
+            notes = ("recovered",)
+        try:
+            return load(head + scans, strict=True), notes
+        except ValueError as error:
+            warning = str(error)
+    if keep_truncated and _ENDS_EARLY in warning:
+        return _decode_truncated(head + scans, load), (*notes, "truncated_kept")
+    is_short = "Premature end of JPEG" in warning
+    raise CorruptImage(f"{'truncated' if is_short else 'corrupt'} JPEG: {warning}")
+
+
+def _plain_head(head: bytes, *, sequential: bool) -> bytes:
+    """The segments before the first scan, without stray bytes between them or an ICC profile.
+
+    The parameters of a ``sequential`` scan become what libjpeg takes them for.
+    """
+    parts = [SOI]
+    for marker, start, end in segments(head):
+        segment = bytearray(head[start - 4 : end])
+        if marker == _APP2 and head.startswith(_ICC, start):
+            segment.clear()
+        elif marker == _SOS and sequential:
+            segment[-3:] = _SEQUENTIAL
+        parts.append(bytes(segment))
+    return b"".join(parts)
+
+
+def _decode_truncated(data: bytes, load: Callable[..., Pixels]) -> Pixels:
+    try:
+        pixels = load(data, strict=False)
+    except ValueError as error:
+        raise CorruptImage(f"corrupt JPEG: {error}") from None
+    if (pixels[:, :, :3] != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
+        raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
+    return pixels

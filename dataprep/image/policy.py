@@ -35,7 +35,6 @@ Note = Literal[
     "orientation_reset",
     "palette_converted",
     "recovered",
-    "scans_missing",
     "smaller_than_target",
     "subsampling_converted",
     "too_small",
@@ -127,7 +126,7 @@ class ImagePolicy(BaseModel):
     check: Literal["decode", "header"] = "decode"
     """JPEGs that are stored as they are: ``decode`` makes sure that they can be decoded,
     ``header`` only that they begin and end as a JPEG does, at the speed of the disk."""
-    max_pixels: Annotated[int, Field(ge=1)] = DEFAULT_MAX_PIXELS
+    max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
     """Images with more fail before they are decoded. At most 178,956,970, since Pillow opens
     nothing larger."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
@@ -135,11 +134,14 @@ class ImagePolicy(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _size_implies_a_mode(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("mode") is None:
-            values = {key: value for key, value in values.items() if key != "mode"}
+    def _as_written(cls, values: Any) -> Any:
+        """A size implies a mode, and YAML takes 420 for a number."""
+        if isinstance(values, dict):
+            values = {key: value for key, value in values.items() if (key, value) != ("mode", None)}
             if values.get("size") is not None:
-                values["mode"] = "short"
+                values.setdefault("mode", "short")
+            if type(values.get("subsampling")) is int:
+                values["subsampling"] = str(values["subsampling"])
         return values
 
     @field_validator("size", mode="wrap")
@@ -151,21 +153,6 @@ class ImagePolicy(BaseModel):
             raise ValueError(
                 f"give pixels from 1 to {MAX_SIDE:,}, as in 256, or [256, 192] for width and height"
             ) from None
-
-    @field_validator("subsampling", mode="before")
-    @classmethod
-    def _written_as_a_number(cls, value: Any) -> Any:
-        return str(value) if isinstance(value, int) else value
-
-    @field_validator("max_pixels")
-    @classmethod
-    def _what_pillow_opens(cls, value: int) -> int:
-        if value > PILLOW_HARD_LIMIT:
-            raise ValueError(
-                f"at most {PILLOW_HARD_LIMIT:,}, since Pillow opens nothing larger: make such "
-                "images smaller first"
-            )
-        return value
 
     @field_validator("background", mode="before")
     @classmethod

@@ -39,10 +39,7 @@ except ImportError:
 # One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
 cv2.setNumThreads(1)
 
-_MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # four channels that mean nothing to each other
-_ROWS_AT_A_TIME = 256
-_CYKOOZ = {"bilinear": "bilinear", "bicubic": "catmull_rom"}
-REDUCIBLE = frozenset(_CYKOOZ)
+REDUCIBLE = frozenset({"bilinear", "bicubic"})
 """Filters that may be given an image that a decoder has scaled down already."""
 _BAND = 16  # target rows
 _MOST_BITS = 21
@@ -52,23 +49,13 @@ _idle: list[Any] = []
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
     """Pixels as displayed, by the Exif orientation (Exif 2.32, table of 4.6.4 A)."""
-    match orientation:
-        case 2:
-            return pixels[:, ::-1]
-        case 3:
-            return pixels[::-1, ::-1]
-        case 4:
-            return pixels[::-1]
-        case 5:
-            return pixels.transpose(1, 0, 2)
-        case 6:
-            return np.rot90(pixels, -1)
-        case 7:
-            return pixels[::-1, ::-1].transpose(1, 0, 2)
-        case 8:
-            return np.rot90(pixels)
-        case _:
-            return pixels
+    if orientation >= 5:
+        pixels = pixels.transpose(1, 0, 2)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return pixels
 
 
 def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixels:
@@ -101,21 +88,13 @@ def bgrx(pixels: Pixels) -> Pixels:
     return padded
 
 
-def _as_mode(pixels: Pixels, mode: str, wanted: str) -> Pixels:
-    height, width, channels = pixels.shape
-    image = Image.frombytes(mode, (width, height), np.ascontiguousarray(pixels).tobytes())
-    data = image.convert(wanted).tobytes()
-    return np.frombuffer(data, np.uint8).reshape(height, width, channels)
-
-
 def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
     if filter == "area":
         return _area_average(pixels, width, height)
     if filter == "lanczos":
         return _lanczos(pixels, width, height)
-    if cykooz_resizer is None:
-        return _by_numpy(pixels, width, height, filter)
-    return _by_cykooz(pixels, width, height, filter)
+    convolve = _by_numpy if cykooz_resizer is None else _by_cykooz
+    return convolve(pixels, width, height, filter)
 
 
 def _memory(pixels: Pixels) -> Any:
@@ -145,7 +124,7 @@ def _by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
 
 @lru_cache(maxsize=2)
 def _cykooz_options(filter: str) -> Any:
-    kernel = cykooz_resizer.FilterType[_CYKOOZ[filter]]
+    kernel = cykooz_resizer.FilterType[_KERNELS[filter][0]]
     algorithm = cykooz_resizer.ResizeAlg.convolution(kernel)
     return cykooz_resizer.ResizeOptions(resize_alg=algorithm, use_alpha=False).rust_options
 
@@ -191,7 +170,7 @@ def _weights(
     row add up to 1, and are then rounded to 16 bits with a sign. The number is less than the least
     difference of two sums.
     """
-    kernel, support = _KERNELS[filter]
+    _, kernel, support = _KERNELS[filter]
     scale = source / target
     stretch = max(scale, 1.0)
     centers = (np.arange(target) + 0.5) * scale
@@ -228,7 +207,11 @@ def _catmull_rom(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
-_KERNELS = {"bilinear": (_triangle, 1.0), "bicubic": (_catmull_rom, 2.0)}
+# The name in cykooz-resizer, the kernel, and how far it reaches.
+_KERNELS = {
+    "bilinear": ("bilinear", _triangle, 1.0),
+    "bicubic": ("catmull_rom", _catmull_rom, 2.0),
+}
 
 
 def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:
@@ -236,8 +219,19 @@ def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:
 
     The weights are rounded to 22 bits, and the rest is whole numbers.
     """
-    scaled = _image(pixels).resize((width, height), Image.Resampling.LANCZOS)
-    return np.asarray(scaled).reshape(height, width, pixels.shape[2])
+    # Four channels that mean nothing to each other are CMYK to Pillow.
+    image = _image(pixels, {1: "L", 3: "RGB", 4: "CMYK"}[pixels.shape[2]])
+    scaled = image.resize((width, height), Image.Resampling.LANCZOS)
+    return np.asarray(scaled).reshape(height, width, -1)
+
+
+def _as_mode(pixels: Pixels, mode: str, wanted: str) -> Pixels:
+    return np.asarray(_image(pixels, mode).convert(wanted))
+
+
+def _image(pixels: Pixels, mode: str) -> Image.Image:
+    size = pixels.shape[1], pixels.shape[0]
+    return Image.frombytes(mode, size, np.ascontiguousarray(pixels).tobytes())
 
 
 def _area_average(pixels: Pixels, width: int, height: int) -> Pixels:
@@ -245,38 +239,22 @@ def _area_average(pixels: Pixels, width: int, height: int) -> Pixels:
 
     Exact: sums of areas are fractions with the denominator (source width x source height).
     """
-    source_height, source_width, channels = pixels.shape
-    area = source_width * source_height
-    mean = np.empty((height, width, channels), np.uint8)
-    # Sums take eight times the room of pixels: a few rows of them at a time.
-    step = max(1, _ROWS_AT_A_TIME * height // max(height, source_height))
-    for top in range(0, height, step):
-        rows = range(top, min(top + step, height))
-        first, last = rows.start * source_height // height, -(-rows.stop * source_height // height)
-        across = _sums(pixels[first:last], range(width), width, source_width)
-        sums = _sums(across.swapaxes(0, 1), rows, height, source_height).swapaxes(0, 1)
-        mean[rows.start : rows.stop] = (2 * sums + area) // (2 * area)
-    return mean
+    area = pixels.shape[0] * pixels.shape[1]
+    down = _area_sums(pixels, height)
+    across = _area_sums(np.ascontiguousarray(down.swapaxes(0, 1)), width)
+    mean: NDArray[np.int64] = (2 * across.swapaxes(0, 1) + area) // (2 * area)
+    return mean.astype(np.uint8)
 
 
-def _sums(values: NDArray[np.integer], parts: range, target: int, size: int) -> NDArray[np.int64]:
-    """Integrals over some of ``target`` equal parts of the second axis, times ``target``.
-
-    The axis is ``size`` long; ``values`` has of it what the parts cover.
-    """
-    ends = np.arange(parts.start, parts.stop + 1, dtype=np.int64) * size
-    whole, part = ends // target, ends % target
-    whole -= whole[0]
-    moved = np.moveaxis(values, 1, 0)
-    zero = np.zeros((1, *moved.shape[1:]), np.int64)
-    before = np.concatenate([zero, np.cumsum(moved, axis=0, dtype=np.int64)])
-    within = np.concatenate([moved, zero.astype(moved.dtype)])[whole].astype(np.int64)
-    integral = before[whole] * target + within * part[:, np.newaxis, np.newaxis]
-    return np.moveaxis(np.diff(integral, axis=0), 0, 1)
-
-
-def _image(pixels: Pixels) -> Image.Image:
-    height, width, channels = pixels.shape
-    return Image.frombytes(
-        _MODES[channels], (width, height), np.ascontiguousarray(pixels).tobytes()
-    )
+def _area_sums(values: NDArray[np.integer], target: int) -> NDArray[np.int64]:
+    """Integrals over ``target`` equal parts of the first axis, times ``target``."""
+    size = len(values)
+    sums = np.empty((target, *values.shape[1:]), np.int64)
+    for part in range(target):
+        start, stop = part * size, (part + 1) * size
+        first, last = start // target, -(-stop // target)
+        covered = values[first:last]
+        outside = covered[[0, -1]].astype(np.int64)
+        sums[part] = target * covered.sum(axis=0, dtype=np.int64)
+        sums[part] -= (start - first * target) * outside[0] + (last * target - stop) * outside[1]
+    return sums

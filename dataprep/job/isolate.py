@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.execution import SampleLimit
 from dataprep.image import ImagePolicy
-from dataprep.image.out_of_memory import aborted
 from dataprep.job.worker import Outcome, Progress, Report, read_one
 from dataprep.names import escape
 from dataprep.sources import Located, Source
@@ -42,6 +42,8 @@ _FAULTS = {
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL),
     *(signal.SIGTRAP, signal.SIGSYS),
 }
+# Rust's and C++'s words before they abort.
+_NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|'std::bad_alloc'")
 
 
 class Ending(NamedTuple):
@@ -126,7 +128,7 @@ def ending_of(returncode: int, stderr: str) -> Ending:
         return Ending("fault", f"exit code {returncode}")
     known = -returncode in {*signal.Signals}
     name = signal.Signals(-returncode).name if known else f"signal {-returncode}"
-    if returncode == -signal.SIGABRT and aborted(stderr):
+    if returncode == -signal.SIGABRT and _NO_MEMORY.search(stderr):
         return Ending("killed", f"{name}, no memory")
     return Ending("fault" if -returncode in _FAULTS else "killed", name)
 

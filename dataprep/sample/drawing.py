@@ -28,7 +28,7 @@ _CORNERS = 16
 # Brick, earth, sand, grass, leaves, water and sky.
 _SURROUNDING_HUES = (0.03, 0.08, 0.12, 0.22, 0.3, 0.52, 0.59)
 # Quantiles at equal steps from 0 to 1. Flickr's medium size has a long side of 500.
-_LONG_SIDES = (75, 220, 310, 350, 400, 450, *[500] * 30, 510, 540, 600, 640, 850, 1632)
+_LONG_SIDES = (75, 220, 310, 350, 400, 450, *[500] * 30, 510, 540, 600, 640, 750, 1632)
 _ASPECTS = (0.292, 0.62, *[0.667] * 6, 0.7, *[0.75] * 9, 0.83, 0.93, 1.0)
 _QUALITIES = (75, 80, 85, 90, 93, *[96] * 10)
 _SUBSAMPLINGS = ("444", "420", "420", "420")
@@ -126,7 +126,7 @@ def _developed(canvas: Pixels, rng: np.random.Generator, detail: float) -> Pixel
     light = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
     texture, grain, tint = (_noise(rng, width, height, power) for power in (0.85, 0.0, 1.25))
     gain = light * (1 + np.float32(0.1 * detail) * texture)
-    gain += np.float32(0.01 + 0.14 * detail) * grain
+    gain += np.float32(0.01 + 0.125 * detail) * grain
     gains = cv2.merge([gain + 0.03 * tint, gain, gain - 0.03 * tint])
     return np.asarray(cv2.multiply(canvas, gains, dtype=cv2.CV_8U), np.uint8)
 

@@ -1,4 +1,4 @@
-"""Where samples come from: class folders, and whatever another package registers."""
+"""Sources of samples: the kinds of this package, and those that other packages register."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def open_source(
 
     Args:
         uri: a path or URI.
-        kind: which one.
+        kind: the name of the entry point.
         options: endpoint, profile and the like.
-        section: the part of the config that is called as the kind is, for kinds that have one.
+        section: the part of the config with the name of the kind, for kinds that have one.
 
     Raises:
         ConfigError: no such kind.

@@ -1,7 +1,7 @@
 """Archive files read by ranges: a file or object, part of one as a file, and gzip content.
 
-indexed_gzip finds points in a gzip file from which its content can be read. They are kept in a
-cache folder, since every worker needs them.
+indexed_gzip finds points in a gzip file from which its content can be read. A cache folder stores
+them, since every worker needs them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPEN_GZIP_FILES = 16
 class Archive(NamedTuple):
     """A file or object of ``size`` bytes as it was when it was indexed.
 
-    ``version`` is its modification time in ns or its ETag; empty accepts any version.
+    ``version`` is its modification time and size, or its ETag; empty accepts any version.
     """
 
     store: Store
@@ -45,8 +45,9 @@ class Archive(NamedTuple):
 
     @classmethod
     def of(cls, store: Store, key: str) -> Archive:
-        """The archive that is there now. Raises ObjectNotFound or another StoreError."""
-        return cls(store, key, store.head(key).bytes, _version(store, key))
+        """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
+        version = store.version(key) if isinstance(store, GetVersioned) else ""
+        return cls(store, key, store.head(key).bytes, _portable(store, version))
 
     @property
     def uri(self) -> str:
@@ -62,12 +63,12 @@ class Archive(NamedTuple):
         """
         data, version = b"", "gone"
         with contextlib.suppress(FileNotFoundError):
-            if isinstance(self.store, GetVersioned) and not isinstance(self.store, LocalStore):
-                data, version = self.store.get_versioned(self.key, offset, length)
+            if self.version:
+                store: Any = self.store  # a GetVersioned, since it gave a version
+                data, version = store.get_versioned(self.key, offset, length)
             else:
-                data = self.store.get_range(self.key, offset, length)
-                version = _version(self.store, self.key)
-        if version == "gone" or self.version not in ("", version):
+                data, version = self.store.get_range(self.key, offset, length), ""
+        if version == "gone" or self.version not in ("", _portable(self.store, version)):
             raise SourceChanged(
                 f"{self.uri} was changed or removed since it was indexed: restore it, or start "
                 "anew with --overwrite"
@@ -81,17 +82,16 @@ class Archive(NamedTuple):
         return io.BufferedReader(_Part(self, start, end - start), window_bytes)
 
     def cache_name(self, *parts: object) -> str:
-        """The name in a cache folder of something about this version of the archive."""
+        """The name of a file about this version of the archive in a cache folder."""
         is_local = isinstance(self.store, LocalStore)
         address = os.path.abspath(self.uri) if is_local else self.uri  # noqa: PTH100
         identity = repr((_SCHEMA, address, self.size, self.version, parts))
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
 
 
-def _version(store: Store, key: str) -> str:
-    if isinstance(store, LocalStore):  # the same on all machines that share the file system
-        return str((store.root / key).stat().st_mtime_ns)
-    return store.version(key) if isinstance(store, GetVersioned) else ""
+def _portable(store: Store, version: str) -> str:
+    """A version without the number of the inode, which machines may see differently."""
+    return version.partition("-")[2] if isinstance(store, LocalStore) else version
 
 
 class _Part(io.RawIOBase):
@@ -121,7 +121,7 @@ class _Part(io.RawIOBase):
 class GzipPart(NamedTuple):
     """A gzip file: ``size`` bytes of an archive from ``start`` on, or all of it.
 
-    Its points are kept in the ``cache`` folder.
+    The ``cache`` folder stores its points.
     """
 
     archive: Archive
@@ -131,12 +131,12 @@ class GzipPart(NamedTuple):
 
     @property
     def container(self) -> str:
-        """What offsets in its content belong to: ``KEY!gzip@START+SIZE``."""
+        """The container of entries in its content: ``KEY!gzip@START+SIZE``."""
         return f"{self.archive.key}!gzip@{self.start}+{self.size}"
 
     @property
     def spacing_bytes(self) -> int:
-        """Content from point to point."""
+        """Bytes of content between two points."""
         return max(_SPACING_BYTES, self.size // _MOST_POINTS)
 
     def open(self) -> IndexedGzipFile:
@@ -149,15 +149,15 @@ class GzipPart(NamedTuple):
         )
 
     def finish(self, file: IndexedGzipFile) -> None:
-        """Read ``file`` to its end, check its checksum and keep its points.
+        """Read ``file`` to its end, check its checksum and store its points.
 
         Raises:
-            ConfigError: the points cannot be kept.
+            ConfigError: the points cannot be stored.
         """
         file.build_full_index()
         if not keep(self._points, lambda sink: file.export_index(fileobj=sink)):
             raise ConfigError(
-                f"cannot keep the index of {self.archive.uri}, which every worker needs, in "
+                f"cannot store the index of {self.archive.uri}, which every worker needs, in "
                 f"{self.cache}: name a folder with --set ilsvrc.cache=FOLDER"
             )
 
@@ -179,7 +179,7 @@ class GzipPart(NamedTuple):
 
 @lru_cache(maxsize=_OPEN_GZIP_FILES)
 def _with_points(part: GzipPart) -> IndexedGzipFile:
-    """The content, with the points that are kept or else found anew."""
+    """The content, with points from the cache folder, or found again if these are missing."""
     file = part.open()
     try:
         with part._points.open("rb") as kept:
@@ -191,7 +191,7 @@ def _with_points(part: GzipPart) -> IndexedGzipFile:
 
 @contextlib.contextmanager
 def inflating(uri: str) -> Iterator[None]:
-    """Translate errors of indexed_gzip, of an archive that is called ``uri``.
+    """Translate errors of indexed_gzip for the archive ``uri``.
 
     Raises:
         CorruptArchive: the gzip data are damaged.
@@ -217,7 +217,7 @@ def cache_folder(folder: str | None) -> Path:
 
 
 def keep(path: Path, write: Callable[[BinaryIO], object]) -> bool:
-    """Write a file that appears whole or not at all; whether that was possible."""
+    """Write a file that appears complete or not at all. Return whether that was possible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:

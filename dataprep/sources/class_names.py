@@ -17,7 +17,7 @@ from dataprep.stores import StoreOptions, open_store
 
 
 class Classes(NamedTuple):
-    """The class of each row, empty where it has none; how they are numbered; remarks on that."""
+    """The class of each row, empty where it has none; the numbering; notes for the user."""
 
     names: Sequence[str]
     space: LabelSpace | None = None
@@ -89,7 +89,7 @@ def first_labels(
 def by_number(
     numbers: Sequence[int | None], given: LabelSpace | None, problems: dict[int, str], section: str
 ) -> Classes:
-    """Classes that are numbers from 0; what is none joins ``problems``.
+    """Classes that are numbers from 0. Rows without such a number join ``problems``.
 
     Args:
         numbers: of each row.
@@ -117,7 +117,7 @@ def by_number(
 
 
 def gaps(numbers: Collection[int | None], section: str) -> tuple[str, ...]:
-    """A note where class numbers are not 0 to K-1, so that labels differ from them."""
+    """A note if class numbers are not 0 to K-1, so that labels differ from them."""
     found = sorted(number for number in numbers if number is not None)
     if found == list(range(len(found))):
         return ()

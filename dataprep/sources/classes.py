@@ -33,7 +33,7 @@ is_clutter = re.compile(r"(?:\A|/)(?:\.|(?:Thumbs\.db|desktop\.ini|__MACOSX)(?:/
 
 
 def commonest(problems: Mapping[int, Problem]) -> str:
-    """The commonest reason why entries are no samples, with a remedy, to append to an error."""
+    """The most frequent reason why entries are no samples, to append to an error."""
     counts = Counter(problem.reason for problem in problems.values())
     if not counts:
         return ""
@@ -104,7 +104,7 @@ class ClassRule:
         if len(splits) > 1:
             first = "train" if "train" in splits else min(splits)
             raise SourceError(
-                f"{uri!r} holds several splits ({', '.join(sorted(splits))}): shard one at a "
+                f"{uri!r} has several splits ({', '.join(sorted(splits))}): shard one at a "
                 f"time, as in {advise(splits[first])} --split {first}"
             )
         if inside and outside:
@@ -116,11 +116,11 @@ class ClassRule:
             )
 
     def __call__(self, key: str) -> str:
-        """The class of a path; empty where it is in none."""
+        """The class of a path; empty for a path in no class folder."""
         return self._group(key.split("/")[:-1])
 
     def _splits(self, folders: Iterable[Sequence[str]]) -> dict[str, str]:
-        """The path of each folder that is named as a split and holds class folders."""
+        """The path of each folder that is named as a split and has class folders in it."""
         if not self._by_synset:
             groups = {self._group(parts): "/".join(parts[: self._depth + 1]) for parts in folders}
             groups.pop("", None)

@@ -43,7 +43,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 def list_files(store: Store, prefix: str = "") -> list[ObjectInfo]:
-    """Every file of ``store`` whose key begins with ``prefix``.
+    """List every file of ``store`` whose key begins with ``prefix``.
 
     Raises:
         SourceNotFound: there is no such place.
@@ -73,7 +73,7 @@ def read_error(
 
 
 def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
-    """The size of each file in bytes, or the reason why it has none.
+    """The size of each file in bytes, or the reason why it is unknown.
 
     On S3 a hundred keys or more are looked up in a listing of their common folder, of at most ten
     times as many objects: one LIST gives a thousand sizes. The others are asked for one by one.

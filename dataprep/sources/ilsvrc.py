@@ -128,7 +128,7 @@ class ILSVRC:
         return table
 
     def _index(self, note: Callable[[str], None], entry: ObjectInfo) -> pa.Table:
-        """The members of an archive; of a file that is none, a row with the reason."""
+        """The members of an archive; for a file that is no archive, a row with the reason."""
         store, several = self._place.store, self._place.several
         if entry.problem:
             return no_archive(entry.key, "failed", entry.problem)
@@ -172,7 +172,7 @@ class ILSVRC:
     def _require_all(
         self, listing: Listing, tars: Sequence[str], problems: Mapping[int, Problem]
     ) -> None:
-        """Refuse to go on without a tar that others like it say is a class."""
+        """Refuse a source in which some tars are classes and another tar gives no sample."""
         reasons: dict[str, str] = {}
         giving = set()
         for row, (name, tar) in enumerate(zip(listing.names, tars, strict=True)):
@@ -209,7 +209,7 @@ class ILSVRC:
 
 
 class _Place(NamedTuple):
-    """Where the archives are: one, or ``several`` in a folder."""
+    """The store of the archives: one archive, or ``several`` in a folder."""
 
     store: Store
     entries: tuple[ObjectInfo, ...]
@@ -217,16 +217,16 @@ class _Place(NamedTuple):
 
 
 def _nobody(line: str) -> None:
-    """Tell nobody."""
+    """Ignore a note."""
 
 
 def _texts(table: pa.Table, column: str) -> list[str]:
-    """A column as texts, each of few once in memory."""
+    """A column as texts; equal ones share memory."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
 
 
 def _problems(names: Sequence[str], table: pa.Table) -> dict[int, Problem]:
-    """Members that are no samples, whatever their classes are."""
+    """Members that are no samples, regardless of their classes."""
     statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
     problems = {}
     for row, name in enumerate(names):

@@ -225,7 +225,7 @@ def _table_rows(
         if len(row) != len(rows[0]):
             raise SourceError(
                 f"{name}, row {number}: {len(row)} columns, the first row has {len(rows[0])}; a "
-                "path that holds the delimiter or a line end must be in double quotes"
+                "path with a delimiter or a line end in it must be in double quotes"
             )
     positions = _positions([column.strip() for column in rows[0]], name, options)
     return [[row[position] for position in positions] for row in rows[options.header :]]

@@ -79,8 +79,8 @@ class RecordsOptions(_Section):
     ``train-00000-of-00128`` to ``train-00127-of-00128``."""
 
     layout: str | dict[str, str] = "auto"
-    """Keys of tf.train.Example: ``imagenet``, ``tfds``, or a mapping from keys to what they hold
-    (docs/layouts.md). (default: told by the first record)"""
+    """Keys of tf.train.Example: ``imagenet``, ``tfds``, or a mapping from keys to fields
+    (docs/layouts.md). (default: by the keys of each record)"""
 
     label_offset: Annotated[int, Field(ge=-1000, le=1000)] | None = None
     """What the records add to a 0-based label. (default: 1 for customary TFRecords in which no

@@ -1,4 +1,4 @@
-"""Where samples come from."""
+"""What a source is: its entries, their places and classes, and how they are read."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Problem(NamedTuple):
 
 
 class Located(NamedTuple):
-    """Where the bytes of one entry lie.
+    """The place of the bytes of one entry.
 
-    ``container`` is the key of the file that holds them from ``offset`` on; it is empty where
-    the entry is a file of its own.
+    ``container`` is the key of the file in which they begin at ``offset``. It is empty if the
+    entry is a file of its own.
     """
 
     name: str
@@ -40,21 +40,21 @@ class Located(NamedTuple):
 
 @dataclass(frozen=True)
 class Listing:
-    """Everything a source holds, as columns in the byte order of the names.
+    """All entries of a source, as columns in the byte order of the names.
 
     Attributes:
         names: relative to the source, as ``os.fsdecode`` makes them.
         sizes: int64 bytes of each entry.
         classes: the class of each entry; empty where it has none.
         problems: row to why it is no sample; rows without one are samples.
-        containers: for entries that lie within files, the key of each one's; else empty.
+        containers: for entries within files, the key of the file of each; else empty.
         offsets: int64 first byte within the container; empty where there are no containers.
-        values: float32 labels of shape (rows, k) where a source gives several a sample, the
-            class first; else None.
-        order: int64 rows in the source's own order, which an unshuffled job keeps; None where
-            it has none but that of the names.
+        values: float32 labels of shape (rows, k) if samples have several, the class first; else
+            None.
+        order: int64 rows in the source's own order, which a job without shuffling keeps; None if
+            that is the order of the names.
         label_space: the classes as the source numbers them; None where their names decide.
-        notes: what a person should know of how it was read.
+        notes: notes for the user about how the source was read.
     """
 
     names: Sequence[str]
@@ -101,7 +101,7 @@ class Listing:
         return len(self.names)
 
     def located(self, row: int) -> Located:
-        """Where one entry lies."""
+        """The place of one entry."""
         name, size = self.names[row], int(self.sizes[row])
         if not self.containers:
             return Located(name, size)
@@ -131,7 +131,7 @@ class Source(Protocol):
 
     @property
     def uri(self) -> str:
-        """Where it lies, without credentials."""
+        """Its address, without credentials."""
         ...
 
     def list(self) -> Listing:
@@ -156,7 +156,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Announcing(Protocol):
-    """A source that takes long to list now and then, and says so."""
+    """A source that may take long to list and announces it."""
 
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Have ``note`` called with what costs time, before it does."""

@@ -1,4 +1,4 @@
-"""Shards of others, gone through once: where each record is and what it says of its image.
+"""A scan of shards of others: the place of each record, and the labels and names in it.
 
 The record readers of ``dataprep.formats`` read a shard window by window. A damaged record becomes
 a row with the reason, and reading goes on where the next record begins.
@@ -29,11 +29,11 @@ Fetch = Callable[[int, int], bytes]
 """``length`` bytes from ``offset``; fewer only where the shard ends."""
 
 Fields = Mapping[str, str]
-"""Which feature of an Example holds what, as docs/layouts.md lists it."""
+"""The feature of an Example for each field, see docs/layouts.md."""
 
 
 def fields_of(layout: str | Mapping[str, str]) -> Fields:
-    """The features of a layout by what they hold. Raises ConfigError for one that is none."""
+    """The feature for each field of a layout. Raises ConfigError for an unknown layout."""
     return {field: feature for feature, field in Layout.of(layout).features}
 
 
@@ -41,9 +41,9 @@ _IMAGENET, _TFDS = fields_of("imagenet"), fields_of("tfds")
 
 
 class Content(NamedTuple):
-    """An image and what its record says of it; labels as the record has them, offset included.
+    """The content of a record; labels are as stored, offset included.
 
-    ``from_background`` is whether 0 is customarily no class in records of its layout.
+    ``from_background`` is true for layouts in which 0 customarily is the background, not a class.
     """
 
     image: Buffer = b""
@@ -90,7 +90,7 @@ def scan(
 def content_of(
     record: RawRecord | RecordError, fields: Fields | None, *, recordio: bool
 ) -> Content:
-    """What a record says; ``fields`` is None where the keys of each Example decide.
+    """Decode a record; if ``fields`` is None, the keys of each Example decide on its layout.
 
     Of an Example no feature but the image has to be there: writers differ.
 

@@ -201,7 +201,7 @@ class RecordsSource:
             )
         if len({form(key) for key in chosen}) > 1:
             raise SourceError(
-                f"{self.uri} holds shards of both formats: choose with --set "
+                f"{self.uri} has shards of both formats: choose with --set "
                 "records.format=tfrecord or recordio"
             )
         # One shard that is named is wanted alone.
@@ -254,7 +254,7 @@ def planned_values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | N
 
 
 def is_shard_name(key: str) -> bool:
-    """Whether a file of this name is expected to hold records.
+    """Whether a file of this name is expected to be a shard of records.
 
     ``train-00000-of-00128`` (customary), ``imagenet2012-train.tfrecord-00000-of-01024`` (TFDS),
     ``train_0.rec`` (im2rec with ``--chunks``), ``val.rec``, ``anything.tfrecord``.
@@ -266,7 +266,7 @@ def is_shard_name(key: str) -> bool:
 
 
 def form(key: str) -> str:
-    """The format that a shard's name says it has."""
+    """The format of a shard by its name."""
     extension = _EXTENSION.search(key)
     return "recordio" if extension and extension[1] == "rec" else "tfrecord"
 
@@ -290,7 +290,7 @@ def of_split(names: Iterable[str], split: str, where: str) -> list[str]:
         return groups[fitting[0]]
     shown = ", ".join(repr(name) for name in sorted(groups)[:8])
     raise SourceError(
-        f"{where} holds shards of several splits, {shown}, and which of them is {split!r} is not "
+        f"{where} has shards of several splits, {shown}, and which of them is {split!r} is not "
         "clear: name one with --set records.split=NAME"
     )
 
@@ -320,7 +320,7 @@ def require_whole(
             continue
         if others:
             raise SourceError(
-                f"{where} holds shards of several sets, such as {min(shards.values())!r} and "
+                f"{where} has shards of several sets, such as {min(shards.values())!r} and "
                 f"{min(others[0][1].values())!r}, in which the same samples may be: move one set "
                 "elsewhere"
             )

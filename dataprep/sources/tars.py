@@ -1,4 +1,4 @@
-"""Tar archives read in place: an index of where each member's bytes are, kept between runs.
+"""Tar archives read in place: an index of the place of each member, stored between runs.
 
 The content decides what is a tar and what is compressed. One level of nesting is indexed, as
 ILSVRC2012's tar of tars needs. Members that must not be opened, such as links and paths that leave

@@ -81,7 +81,6 @@ def test_tensorflows_table(tensorflow: ModuleType, tfrecord: Path) -> None:
         assert (record["synset"], record["filename"]) == (f"n{i:08}", f"{i}.JPEG")
         assert (record["width"], record["height"]) == (160 + i, 120)
         assert record["format"] == ("PNG" if i % 5 == 4 else "JPEG")
-    assert found["bytes_read"] < found["bytes"] / 2
 
 
 def test_tensorflows_record(tfrecord: Path, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from dataprep.adapters.augment import (
     Augmentation,
     Box,
     centre_crop,
-    decode_part,
     has_write,
     random_crop,
     recolour,
@@ -108,7 +107,7 @@ class TestDecoding:
         """It comes out as RGB from every container, for a view of a shard as well."""
         image, box = scene(300, 200, mode), Box(40, 20, 200, 100)
         data = encoded(image, format)
-        pixels = decode_part(memoryview(b"shard" + data)[5:], lambda *_: box, 64)
+        pixels = Augmentation(size=64).part(memoryview(b"shard" + data)[5:], lambda *_: box)
         assert pixels.shape == (64, 64, 3)
         assert pixels.dtype == np.uint8
         tolerance = 24 if format == "GIF" else 4
@@ -118,14 +117,14 @@ class TestDecoding:
         """A CMYK JPEG becomes RGB as in Pillow."""
         data, box = encoded(scene(120, 100, "CMYK")), Box(0, 0, 100, 100)
         wanted = expected(Image.open(io.BytesIO(data)).convert("RGB"), box, 50)
-        assert np.abs(decode_part(data, lambda *_: box, 50) - wanted).max() <= 6
+        assert np.abs(Augmentation(size=50).part(data, lambda *_: box) - wanted).max() <= 6
 
     @given(st.integers(0, 999), st.integers(0, 699), st.integers(20, 1000), st.integers(20, 700))
     def test_reduced_decoding(self, left: int, top: int, width: int, height: int) -> None:
         """Decoding at a fraction of the size shows the same part."""
         width, height = min(width, 1000), min(height, 700)
         box = Box(min(left, 1000 - width), min(top, 700 - height), width, height)
-        pixels = decode_part(LARGE, lambda *_: box, 16)
+        pixels = Augmentation(size=16).part(LARGE, lambda *_: box)
         assert np.abs(pixels - expected(scene(1000, 700), box, 16)).max() <= 12
 
     def test_orientation_is_ignored(self) -> None:
@@ -139,13 +138,13 @@ class TestDecoding:
             return centre_crop(width, height)
 
         for format in ("JPEG", "PNG"):
-            decode_part(encoded(scene(90, 60), format, exif=exif), choose, 16)
+            Augmentation(size=16).part(encoded(scene(90, 60), format, exif=exif), choose)
         assert seen == [(90, 60), (90, 60)]
 
     def test_a_truncated_jpeg(self) -> None:
         """The pixels that exist are used."""
         data, box = encoded(scene(200, 200)), Box(0, 0, 200, 40)
-        pixels = decode_part(data[: len(data) // 2], lambda *_: box, 32)
+        pixels = Augmentation(size=32).part(data[: len(data) // 2], lambda *_: box)
         assert np.abs(pixels - expected(scene(200, 200), box, 32)).max() <= 6
 
     @pytest.mark.parametrize(
@@ -156,7 +155,7 @@ class TestDecoding:
     def test_no_image(self, data: bytes) -> None:
         """What cannot be decoded is an ImageError."""
         with pytest.raises(ImageError):
-            decode_part(data, centre_crop, 16)
+            Augmentation(size=16).part(data, centre_crop)
 
     @pytest.mark.parametrize("restarts", [0, 3], ids=["plain", "restarts"])
     @pytest.mark.parametrize("progressive", [False, True], ids=["baseline", "progressive"])
@@ -176,15 +175,17 @@ class TestDecoding:
         image.save(sink, "JPEG", **settings, **({} if mode == "L" else options))
         whole = simplejpeg.decode_jpeg(sink.getvalue(), "RGB")
         for top in range(0, 110, 7):
-            part = decode_part(sink.getvalue(), lambda *_, top=top: Box(10, top, 50, 50), 50)
+            part = Augmentation(size=50).part(
+                sink.getvalue(), lambda *_, top=top: Box(10, top, 50, 50)
+            )
             assert np.array_equal(part, whole[top : top + 50, 10:60])
 
     def test_rows_below_the_part_are_not_decoded(self) -> None:
         """The rest of the file may be anything."""
         data, box = encoded(Image.fromarray(NOISE)), Box(0, 0, 200, 40)
         cut = data[: len(data) // 2] + b"\0" * (len(data) // 4) + b"\xff\xd9"
-        part = decode_part(data, lambda *_: box, 32)
-        assert np.array_equal(decode_part(cut, lambda *_: box, 32), part)
+        part = Augmentation(size=32).part(data, lambda *_: box)
+        assert np.array_equal(Augmentation(size=32).part(cut, lambda *_: box), part)
 
 
 LARGE = encoded(scene(1000, 700))

@@ -74,6 +74,20 @@ def test_tf_data(tf: Any, store: LocalStore, made: Remade) -> None:
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
+def test_tf_data_between_two_shards(tf: Any, store: LocalStore, made: Remade) -> None:
+    """Samples are those of the data set that was opened, until the error."""
+    dataset = dataprep.open(store.uri)
+    options: dict[str, Any] = {"decode": False, "parallel_calls": 0, "shuffle": False}
+    samples = iter(dataprep.to_tf(dataset, **options))
+    found = [next(samples)[0].numpy()]
+    overwrite(store, made)
+    with pytest.raises(tf.errors.OpError, match="the data set changed"):
+        found += [image.numpy() for image, _ in samples]
+    assert set(found) <= set(made.images)
+
+
+@pytest.mark.frameworks
+@pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("mx")
 def test_mxnet(store: LocalStore, made: Remade) -> None:
     """MXNet reads the files itself; each batch is checked after it was read."""

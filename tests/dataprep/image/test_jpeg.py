@@ -1,9 +1,10 @@
-"""Tests of dataprep.image.jpeg."""
+"""JPEGs: their headers, their flaws, those that end early, and those of many scans."""
 
 from __future__ import annotations
 
-import itertools
+import io
 import struct
+from collections.abc import Mapping
 
 import cv2
 import numpy as np
@@ -11,36 +12,43 @@ import pytest
 import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from dataprep.errors import CorruptImage, ImageError, UnsupportedImage
-from dataprep.image.jpeg import ends, read_header, reset_orientation
+from dataprep.errors import CorruptImage, ImageError, ImageTooLarge, UnsupportedImage
+from dataprep.image import Converted, ImagePolicy, check, convert
+from dataprep.image.geometry import Pixels
+from dataprep.image.jpeg import read_header, require_few_scans
 from dataprep.sample.drawing import draw_image
 from tests import encodings as enc
-from tests.dataprep.image.samplings import sampled
+from tests.dataprep.image import odd_jpegs
+from tests.dataprep.image.profiles import rgb_profile
 from tests.strategies import mutated
 
 IMAGE = draw_image(1, 48, 36, detail=0.3)
 PLAIN = enc.jpeg(IMAGE)
 BYTE, SHORT, LONG, SSHORT, SLONG = 1, 3, 4, 8, 9
+PHOTO = draw_image(8, 200, 160, detail=0.3)
+BASELINE = enc.jpeg(PHOTO, "444", 92)
+PROGRESSIVE = enc.pillow(PHOTO, "JPEG", quality=92, progressive=True)
+KEEP = ImagePolicy(encoding="png", truncated="keep")
+
+
+def shown(data: bytes) -> Pixels:
+    """Pixels as Pillow decodes them."""
+    return np.asarray(Image.open(io.BytesIO(data)))
 
 
 def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0, count: int = 1) -> bytes:
     """PLAIN with an orientation of any TIFF type and byte order, between ``others`` entries."""
     order = ">" if big else "<"
     code = {BYTE: "B", SHORT: "H", LONG: "I", SSHORT: "h", SLONG: "i"}[kind]
-    held = struct.pack(order + code, value).ljust(4, b"\xaa")
+    content = struct.pack(order + code, value).ljust(4, b"\xaa")
     other = struct.pack(order + "HHII", 0x0100, LONG, 1, 0x0112)
-    entry = struct.pack(order + "HHI", 0x0112, kind, count) + held
+    entry = struct.pack(order + "HHI", 0x0112, kind, count) + content
     directory = struct.pack(order + "H", 1 + 2 * others) + other * others + entry + other * others
     head = (b"MM\0*" if big else b"II*\0") + struct.pack(order + "I", 8)
-    content = b"Exif\0\0" + head + directory + bytes(4)
-    return PLAIN[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(content)) + content + PLAIN[2:]
-
-
-def changed(before: bytes, after: bytes) -> list[int]:
-    """Offsets of the bytes that differ."""
-    assert len(before) == len(after)
-    return [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    exif = b"Exif\0\0" + head + directory + bytes(4)
+    return PLAIN[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(exif)) + exif + PLAIN[2:]
 
 
 @pytest.mark.parametrize("value", range(9))
@@ -48,49 +56,56 @@ def changed(before: bytes, after: bytes) -> list[int]:
 @pytest.mark.parametrize("big", [False, True])
 @pytest.mark.parametrize("others", [0, 3])
 def test_resetting_touches_the_tag_alone(value: int, kind: int, big: bool, others: int) -> None:
-    """The tag becomes 1 in its own type and byte order; at most one byte changes."""
-    data = exif_jpeg(kind, value, big=big, others=others)
-    header = read_header(data)
-    assert [tag.value for tag in header.orientations] == [value]
-    assert header.orientation == (value or 1)
-    mended = reset_orientation(data, header)
-    assert mended == exif_jpeg(kind, 1, big=big, others=others)
-    assert len(changed(data, mended)) == (value != 1)
+    """The tag becomes 1 in its own type and byte order, and no other byte changes."""
+    found = convert(exif_jpeg(kind, value, big=big, others=others))
+    assert found.data == exif_jpeg(kind, 1, big=big, others=others)
+    assert found.exif_orientation == (value or 1)
+    assert found.action == ("passthrough" if value == 1 else "retagged")
 
 
 def test_every_orientation_tag_is_reset() -> None:
     """Where a file has two Exif segments, the first decides and both are reset."""
-    once = exif_jpeg(SHORT, 6, big=True)
-    twice = once[: len(once) - len(PLAIN) + 2] + exif_jpeg(LONG, 3, big=False)[2:]
-    header = read_header(twice)
-    assert header.orientation == 6
-    mended = read_header(reset_orientation(twice, header))
-    assert [tag.value for tag in mended.orientations] == [1, 1]
+    first, second = exif_jpeg(SHORT, 6, big=True), exif_jpeg(LONG, 3, big=False)
+    found = convert(first[: len(first) - len(PLAIN) + 2] + second[2:])
+    upright, other = exif_jpeg(SHORT, 1, big=True), exif_jpeg(LONG, 1, big=False)
+    assert found.data == upright[: len(upright) - len(PLAIN) + 2] + other[2:]
+    assert found.exif_orientation == 6
 
 
 @pytest.mark.parametrize(("kind", "count"), [(SHORT, 0), (SHORT, 2), (SSHORT, 1), (SLONG, 1)])
 @pytest.mark.parametrize("big", [False, True])
 def test_tags_that_are_none_by_exif(kind: int, count: int, big: bool) -> None:
     """A tag of another type or count is read and reset, since some decoders follow it."""
-    data = exif_jpeg(kind, 6, big=big, count=count)
-    header = read_header(data)
-    assert header.orientation == 6
-    mended = reset_orientation(data, header)
-    assert mended == exif_jpeg(kind, 1, big=big, count=count)
-    found = cv2.imdecode(np.frombuffer(mended, np.uint8), cv2.IMREAD_COLOR)
-    assert np.asarray(found).shape == IMAGE.shape
-    of_no_value = exif_jpeg(kind, 9, big=big, count=count)
-    assert read_header(of_no_value).orientations == ()
+    found = convert(exif_jpeg(kind, 6, big=big, count=count))
+    assert (found.exif_orientation, found.action) == (6, "retagged")
+    assert found.data == exif_jpeg(kind, 1, big=big, count=count)
+    decoded = cv2.imdecode(np.frombuffer(found.data, np.uint8), cv2.IMREAD_COLOR)
+    assert np.asarray(decoded).shape == IMAGE.shape
 
 
-@pytest.mark.parametrize("value", [0, 9, 255])
+@pytest.mark.parametrize("value", [9, 255])
 def test_an_orientation_that_is_none(value: int) -> None:
-    """Values that Exif does not define count as 1."""
-    assert read_header(exif_jpeg(BYTE, value, big=True)).orientation == 1
+    """Values that Exif does not define count as 1, and stay."""
+    data = exif_jpeg(BYTE, value, big=True)
+    found = convert(data, ImagePolicy(orientation="apply"))
+    assert (found.data, found.exif_orientation) == (data, 1)
+
+
+@given(data=mutated(st.just(exif_jpeg(SHORT, 6, big=False, others=2))))
+def test_a_broken_exif_segment_costs_no_image(data: bytes) -> None:
+    """Whatever is wrong in a header, only bytes of orientations change, or it is an error."""
+    try:
+        found = convert(data)
+    except ImageError:
+        return
+    if found.action != "reencoded":
+        assert len(found.data) == len(data)
+        changed = [new for old, new in zip(data, found.data, strict=True) if old != new]
+        assert set(changed) <= {1}
 
 
 @pytest.mark.parametrize(
-    ("data", "colorspace", "channels", "icc"),
+    ("data", "colorspace", "channels", "profile"),
     [
         (PLAIN, "YCbCr", 3, False),
         (enc.grey_jpeg(IMAGE), "Grayscale", 1, False),
@@ -101,169 +116,224 @@ def test_an_orientation_that_is_none(value: int) -> None:
         (enc.icc_jpeg(IMAGE), "YCbCr", 3, True),
         (enc.pillow(IMAGE, "JPEG", progressive=True), "YCbCr", 3, False),
         (PLAIN[:2] + b"\xff\xff\xff" + PLAIN[3:], "YCbCr", 3, False),
-        (PLAIN[:2] + b"skipped" + PLAIN[2:], "YCbCr", 3, False),
     ],
-    ids=["ycc", "grey", "rgb", "cmyk", "ink", "ycck", "icc", "progressive", "fill", "junk"],
+    ids=["ycc", "grey", "rgb", "cmyk", "ink", "ycck", "icc", "progressive", "fill"],
 )
-def test_headers_are_read(data: bytes, colorspace: str, channels: int, icc: bool) -> None:
-    """Size, colour space and profile are read from the header, past fill bytes and junk."""
+def test_headers_are_read(data: bytes, colorspace: str, channels: int, profile: bool) -> None:
+    """Size, colour space and profile are read from the header, past fill bytes."""
     header = read_header(data)
     assert (header.width, header.height) == (48, 36)
-    assert (header.colorspace, header.channels, bool(header.icc_chunks)) == (
-        colorspace,
-        channels,
-        icc,
-    )
+    assert (header.colorspace, header.channels) == (colorspace, channels)
+    assert bool(header.profile) == profile
     assert header.orientations == ()
 
 
-def test_arithmetic_coding_is_read() -> None:
-    """The header of an arithmetic-coded file is read as any other."""
-    header = read_header(enc.arithmetic_jpeg())
-    assert (header.width, header.height, header.colorspace) == (32, 24, "YCbCr")
-
-
-@pytest.mark.parametrize("adobe", [1, 7])
-def test_four_components_of_an_unknown_transform(adobe: int) -> None:
-    """An Adobe transform that is unknown for four components means YCCK, as libjpeg has it."""
-    data = bytearray(enc.adobe_cmyk_jpeg(IMAGE))
-    data[data.index(b"Adobe") + 11] = adobe
-    assert read_header(bytes(data)).colorspace == "YCCK"
-
-
-def with_frame(marker: int, precision: int = 8, components: int = 3) -> bytes:
-    """PLAIN with another frame type, precision or number of components."""
-    data = bytearray(PLAIN)
-    at = data.index(b"\xff\xc0")
-    data[at + 1], data[at + 4], data[at + 9] = marker, precision, components
-    return bytes(data)
+def test_arithmetic_coding() -> None:
+    """An arithmetic-coded file is read as any other."""
+    found = convert(enc.arithmetic_jpeg())
+    assert (found.width, found.height, found.action) == (32, 24, "passthrough")
 
 
 @pytest.mark.parametrize("marker", [0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF])
 def test_lossless_and_hierarchical_are_unsupported(marker: int) -> None:
-    """Frames that libjpeg cannot decode are named, not broken."""
-    with pytest.raises(UnsupportedImage, match=f"lossless or hierarchical.*0x{marker:02X}"):
-        read_header(with_frame(marker))
-
-
-def test_other_depths_and_components_are_unsupported() -> None:
-    """12 bits a sample, two components and a size of 0 are named."""
-    with pytest.raises(UnsupportedImage, match="12 bits a sample"):
-        read_header(with_frame(0xC1, precision=12))
-    with pytest.raises(UnsupportedImage, match="2 components"):
-        read_header(with_frame(0xC0, components=2))
-    with pytest.raises(UnsupportedImage, match="0 x 0 pixels"):
-        read_header(enc.bomb_jpeg(IMAGE, 0))
+    """Frames that libjpeg cannot decode are unsupported, not broken."""
+    with pytest.raises(UnsupportedImage, match="lossless, hierarchical or not of 8 bits"):
+        convert(PLAIN.replace(b"\xff\xc0", bytes([0xFF, marker])))
 
 
 def test_a_header_cut_anywhere_is_corrupt() -> None:
     """A file that ends before its first scan is corrupt, wherever it is cut."""
-    for size in range(2, read_header(PLAIN).scan_offset):
+    for size in range(2, PLAIN.index(b"\xff\xda") + 14):
         with pytest.raises(CorruptImage, match="truncated JPEG"):
-            read_header(PLAIN[:size])
-
-
-def test_a_file_without_a_frame_or_a_scan() -> None:
-    """A scan without a frame header and an end without a scan are corrupt."""
-    with pytest.raises(CorruptImage, match="before the frame header"):
-        read_header(b"\xff\xd8\xff\xda\x00\x02")
+            convert(PLAIN[:size])
     with pytest.raises(CorruptImage, match="ends before its first scan"):
-        read_header(b"\xff\xd8\xff\xd9")
+        convert(b"\xff\xd8\xff\xd9")
 
 
-def test_the_end_marker() -> None:
-    """A file ends only where an end-of-image marker follows its first scan."""
-    header = read_header(PLAIN)
-    assert ends(PLAIN, header)
-    assert ends(PLAIN + b"trailer", header)
-    assert not ends(PLAIN[:-2], header)
-
-
-@given(
-    data=st.binary() | mutated(st.sampled_from([PLAIN, exif_jpeg(SHORT, 6, big=False, others=2)]))
+@pytest.mark.parametrize(
+    "junk", [b"\xff" * 3_000_000, b"\xff\0" * 2_000_000, b"\xff\xd3" * 2_000_000, bytes(3_000_000)]
 )
-def test_any_bytes_are_a_header_or_an_image_error(data: bytes) -> None:
-    """Arbitrary bytes read or raise an ImageError; a reset changes no size and sticks."""
-    data = b"\xff\xd8" + data[2:]
-    try:
-        header = read_header(data)
-    except ImageError:
-        return
-    mended = reset_orientation(data, header)
-    assert len(mended) == len(data)
-    inside = {i for tag in header.orientations for i in range(tag.offset, tag.offset + tag.size)}
-    assert set(changed(data, mended)) <= inside
-
-
-def test_drawn_pictures_have_honest_headers() -> None:
-    """The size in the header is that of the pixels, odd sizes too."""
-    for width, height in ((1, 1), (17, 33), (64, 8)):
-        header = read_header(enc.jpeg(np.zeros((height, width, 3), np.uint8)))
-        assert (header.width, header.height) == (width, height)
-
-
-def test_fill_bytes_and_junk_by_the_million() -> None:
+def test_junk_by_the_million(junk: bytes) -> None:
     """What stands between segments is passed over, however much it is."""
-    wanted = read_header(PLAIN)
-    for junk in (
-        b"\xff" * 3_000_000,
-        b"\xff\0" * 2_000_000,
-        b"\xff\xd3" * 2_000_000,
-        bytes(3_000_000),
-    ):
-        found = read_header(PLAIN[:2] + junk + PLAIN[2:])
-        assert found[:-2] == wanted[:-2]
-        assert found.scan_start == wanted.scan_start + len(junk)
+    header = read_header(PLAIN[:20] + junk + PLAIN[20:])
+    assert (header.width, header.height) == (48, 36)
+    assert header.scan_offset == read_header(PLAIN).scan_offset + len(junk)
 
 
-def test_coding_and_scans_are_told() -> None:
-    """Whether the first scan is the only one, and where its parameters stand."""
-    for data, frame, several in (
-        (PLAIN, 0xC0, False),
-        (enc.grey_jpeg(IMAGE), 0xC0, False),
-        (enc.pillow(IMAGE, "JPEG", progressive=True), 0xC2, True),
-        (enc.arithmetic_jpeg(), 0xC9, False),
-    ):
-        header = read_header(data)
-        assert (header.frame, header.several_scans) == (frame, several)
-        assert data[header.scan_start - 4 : header.scan_start - 2] == b"\xff\xda"
-        assert data[header.scan_start] in (1, 3)
-
-
-@pytest.mark.parametrize(("width", "height"), [(65_501, 8), (8, 65_535), (65_535, 65_535)])
-def test_sides_beyond_libjpegs(width: int, height: int) -> None:
-    """A side that libjpeg refuses is told as such, not as a corrupt file."""
+@pytest.mark.parametrize(("width", "height"), [(65_501, 8), (8, 65_535), (0, 0), (0, 8)])
+def test_sides_that_no_jpeg_has(width: int, height: int) -> None:
+    """A side that libjpeg refuses is an error of an image."""
     data = bytearray(PLAIN)
     at = data.index(b"\xff\xc0") + 5
     data[at : at + 4] = struct.pack(">HH", height, width)
-    with pytest.raises(UnsupportedImage, match=f"{width} x {height} pixels; libjpeg decodes at"):
-        read_header(bytes(data))
+    with pytest.raises(ImageError):
+        convert(bytes(data))
 
 
-def taken(data: bytes) -> bool:
-    """Whether TurboJPEG takes the header."""
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_what_decodes_is_kept(share: float) -> None:
+    """Rows above the cut are those of the whole file, rows below it are grey."""
+    cut = BASELINE[: int(len(BASELINE) * share)]
+    with pytest.raises(CorruptImage, match="truncated JPEG"):
+        convert(cut)
+    found = convert(cut, KEEP)
+    assert found.notes == ("truncated_kept",)
+    kept = shown(found.data)
+    rows = int(np.argmin((kept == shown(BASELINE)).all(axis=(1, 2))))
+    assert 0.5 * share < rows / 160 < share + 0.15
+    assert (kept[rows + 16 :] == 128).all()
+
+
+def test_progressive_files_are_blurred_instead() -> None:
+    """Of a progressive file the first scans show the whole picture."""
+    found = convert(PROGRESSIVE[: len(PROGRESSIVE) // 2], KEEP)
+    assert found.notes == ("truncated_kept",)
+    assert np.abs(shown(found.data).astype(int) - PHOTO).mean() < 25
+
+
+def test_an_end_marker_alone_that_is_missing() -> None:
+    """Every pixel is there, but the file is truncated all the same."""
+    with pytest.raises(CorruptImage, match="truncated JPEG"):
+        convert(BASELINE[:-2])
+    found = convert(BASELINE[:-2], KEEP)
+    assert found.notes == ("truncated_kept",)
+    assert np.array_equal(shown(found.data), shown(BASELINE))
+
+
+@pytest.mark.parametrize("truncated", ["keep", "fail"])
+def test_nothing_to_keep(truncated: str) -> None:
+    """A file that ends before its first pixels is truncated, kept or not."""
+    scan = BASELINE.index(b"\xff\xda")
+    with pytest.raises(CorruptImage, match="truncated JPEG"):
+        convert(BASELINE[: scan + 14], ImagePolicy.model_validate({"truncated": truncated}))
+
+
+FLAWED: Mapping[str, tuple[bytes, bytes]] = {
+    "before tables": (BASELINE, odd_jpegs.stray(BASELINE, b"\xff\xdb")),
+    "before a scan": (BASELINE, odd_jpegs.stray(BASELINE, b"\xff\xda")),
+    "before the end": (BASELINE, odd_jpegs.stray(BASELINE, b"\xff\xd9")),
+    "scan parameters": (BASELINE, odd_jpegs.odd_scan(BASELINE)),
+    "three": (
+        BASELINE,
+        odd_jpegs.odd_scan(
+            odd_jpegs.stray(odd_jpegs.stray(BASELINE, b"\xff\xc0"), b"\xff\xd9"),
+        ),
+    ),
+    "progressive": (PROGRESSIVE, odd_jpegs.stray(PROGRESSIVE, b"\xff\xc2")),
+}
+
+
+@pytest.mark.parametrize("name", FLAWED)
+def test_flaws_that_cost_nothing(name: str) -> None:
+    """Every pixel decodes; the file is stored as it is and counted as recovered."""
+    sound, data = FLAWED[name]
+    stored = convert(data)
+    assert (stored.data, stored.notes) == (data, ("recovered",))
+    assert check(data) == (200, 160, 3)
+    for policy in (ImagePolicy(size=40), ImagePolicy(encoding="png")):
+        found = convert(data, policy)
+        assert (found.data, found.notes) == (convert(sound, policy).data, ("recovered",))
+
+
+@pytest.mark.parametrize("name", FLAWED)
+@pytest.mark.parametrize("size", [None, 40])
+def test_pixels_that_are_lost_behind_a_flaw(name: str, size: int | None) -> None:
+    """Also where an end marker follows, and whether it is resized or not."""
+    _, data = FLAWED[name]
+    scan = data.index(b"\xff\xda")
+    lost = data[: scan + (len(data) - scan) * 6 // 10]
+    with pytest.raises(CorruptImage, match="truncated JPEG"):
+        convert(lost, ImagePolicy(size=size))
+    kept = convert(lost, ImagePolicy(size=size, truncated="keep"))
+    assert kept.action == "reencoded"
+    assert "truncated_kept" in kept.notes
+    if name != "progressive":
+        with pytest.raises(CorruptImage, match="corrupt JPEG"):
+            convert(lost + b"\xff\xd9", ImagePolicy(size=size))
+
+
+@given(
+    data=st.sampled_from([*(data for pair in FLAWED.values() for data in pair)]),
+    share=st.floats(0.001, 0.999),
+    keep=st.booleans(),
+)
+def test_cut_anywhere(data: bytes, share: float, keep: bool) -> None:
+    """Cut at any byte, a JPEG is kept, if the policy says so, or corrupt."""
+    policy = ImagePolicy(truncated="keep" if keep else "fail")
+    found: Converted | None = None
     try:
-        simplejpeg.decode_jpeg_header(data, strict=False)
-    except (ValueError, KeyError):
-        return False
-    return True
+        found = convert(data[: int(len(data) * share)], policy)
+    except CorruptImage:
+        return
+    assert keep
+    assert (found.action, found.width, found.height) == ("reencoded", 200, 160)
+    assert "truncated_kept" in found.notes
 
 
-@pytest.mark.parametrize("plain", [PLAIN, enc.grey_jpeg(IMAGE), enc.adobe_cmyk_jpeg(IMAGE)])
-def test_usual_samplings_are_those_of_turbojpeg(plain: bytes) -> None:
-    """Of all that a frame may have: 1 to 4 each way, 10 blocks in all."""
-    factors = [16 * across + down for across in range(1, 5) for down in range(1, 5)]
-    first = read_header(plain)
-    for sampling in itertools.product(factors, repeat=first.channels):
-        if sum((factor >> 4) * (factor & 15) for factor in sampling) <= 10:
-            data = sampled(plain, bytes(sampling))
-            assert read_header(data).usual == taken(data), bytes(sampling).hex()
+def test_a_profile_that_is_not_whole() -> None:
+    """Pixels do not suffer from a profile of which a part is missing; the rest is still checked."""
+    data = enc.pillow(PHOTO, "JPEG", icc_profile=rgb_profile(padding=70_000))
+    missing = odd_jpegs.without_part_of_its_profile(data)
+    png = ImagePolicy(encoding="png")
+    found = convert(missing, png)
+    assert found.data == convert(data, png).data
+    with pytest.raises(CorruptImage, match="truncated JPEG"):
+        convert(missing[:-900], png)
 
 
-@pytest.mark.parametrize("wanted", ["444", "422", "420", "440", "411"])
-def test_names(wanted: str) -> None:
-    """Names are those that the encoder was asked for."""
-    header = read_header(enc.jpeg(IMAGE, wanted))
-    assert (header.subsampling, header.usual) == (wanted, True)
-    strange = read_header(sampled(PLAIN, b"\x14\x11\x11"))
-    assert (strange.subsampling, strange.usual) == ("", False)
+def test_scans_by_the_thousand_are_refused_before_they_are_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each scan is decoded over the whole image: more than encoders write are hours of work."""
+    large = enc.pillow(np.zeros((4000, 4000, 3), np.uint8), "JPEG", "L", progressive=True)
+    assert convert(large, ImagePolicy(check="header")).data == large
+
+    def decoded(*_: object, **__: object) -> None:
+        raise AssertionError("a pixel of it was decoded")
+
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", decoded)
+    with pytest.raises(ImageTooLarge, match="more than 62 scans of 4000 x 4000 pixels"):
+        convert(odd_jpegs.repeated(large, 70))
+
+
+def test_large_images_may_have_fewer_scans() -> None:
+    """At 9,000 x 9,000 pixels, 24 scans are allowed, which is more than libjpeg writes."""
+    data = enc.pillow(IMAGE, "JPEG", "L", progressive=True)
+    header = read_header(data)._replace(width=9_000, height=9_000)
+    count = data.count(b"\xff\xda")
+    require_few_scans(odd_jpegs.repeated(data, 24 - count), header)
+    with pytest.raises(ImageTooLarge, match="more than 24 scans of 9000 x 9000"):
+        require_few_scans(odd_jpegs.repeated(data, 25 - count), header)
+
+
+UNUSUAL = odd_jpegs.unusual(draw_image(5, 160, 128, detail=0.3))
+SHARP = {"quality": 100, "subsampling": "444"}
+
+
+@pytest.mark.parametrize("check_by", ["decode", "header"])
+@pytest.mark.parametrize("size", [None, 60])
+def test_unusual_samplings_are_encoded_anew(size: int | None, check_by: str) -> None:
+    """What TurboJPEG does not take is decoded by Pillow, as other readers decode it."""
+    policy = ImagePolicy.model_validate({**SHARP, "size": size, "check": check_by})
+    found = convert(UNUSUAL, policy)
+    assert (found.action, found.notes) == ("reencoded", ("subsampling_converted",))
+    assert check(found.data) == (found.width, found.height, 3)
+    assert found.data == convert(enc.pillow(shown(UNUSUAL), "PNG"), policy).data
+
+
+@pytest.mark.parametrize("share", [0.4, 0.8])
+def test_unusual_samplings_that_end_early(share: float) -> None:
+    """Truncated like any other: failed, or kept as far as it goes."""
+    data = UNUSUAL[: int(len(UNUSUAL) * share)]
+    with pytest.raises(CorruptImage, match="truncated"):
+        convert(data)
+    kept = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
+    assert kept.notes == ("subsampling_converted", "truncated_kept")
+    assert np.abs(shown(kept.data)[:32].astype(int) - shown(UNUSUAL)[:32]).max() < 9
+
+
+def test_a_header_without_pixels_is_no_image() -> None:
+    """Of unusual sampling Pillow shows grey where there are no pixels: that is corrupt."""
+    scan = UNUSUAL.index(b"\xff\xda") + 14
+    with pytest.raises(CorruptImage, match="too few bytes for as many pixels"):
+        convert(UNUSUAL[:scan] + b"\xff\xd9")

@@ -50,7 +50,7 @@ def test_a_size_alone_is_the_short_side() -> None:
         ({"min_size": -1}, "greater than or equal to 0"),
         ({"check": "none"}, "'decode' or 'header'"),
         ({"max_pixels": 0}, "greater than or equal to 1"),
-        ({"max_pixels": PILLOW_HARD_LIMIT + 1}, "at most 178,956,970, since Pillow"),
+        ({"max_pixels": PILLOW_HARD_LIMIT + 1}, "less than or equal to 178956970"),
         ({"subsampling": 440}, "'420', '422', '444' or 'keep'"),
         ({"subsampling": True}, "'420', '422', '444' or 'keep'"),
         ({"max_source_bytes": 0}, "greater than or equal to 1"),

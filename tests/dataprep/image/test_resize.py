@@ -200,25 +200,6 @@ def test_area_is_the_mean_of_the_area(row: bytes, target: int, down: bool) -> No
     assert scaled(image, *size, "area").ravel().tolist() == exact_area(values, target)
 
 
-@pytest.mark.parametrize("size", [(100, 76), (250, 60), (33, 190), (7, 5), (300, 200)])
-def test_area_is_that_of_opencv(size: tuple[int, int]) -> None:
-    """Shrinking agrees with OpenCV's INTER_AREA to within 1."""
-    if size > (250, 190):
-        assert scaled(PHOTO, *size, "area").shape == (size[1], size[0], 3)
-        return
-    wanted = np.asarray(cv2.resize(PHOTO, size, interpolation=cv2.INTER_AREA))
-    assert np.abs(scaled(PHOTO, *size, "area").astype(int) - wanted).max() <= 1
-
-
-@given(height=st.integers(1, 700), rows=st.integers(1, 700))
-def test_area_of_more_rows_than_are_held_at_a_time(height: int, rows: int) -> None:
-    """An image is averaged a few hundred rows at a time; nobody can tell."""
-    column = np.arange(height).astype(np.uint8)
-    sums = np.repeat(column.astype(int), rows).reshape(rows, height).sum(axis=1)
-    found = scaled(column.reshape(-1, 1, 1), 1, rows, "area")
-    assert found.ravel().tolist() == ((2 * sums + height) // (2 * height)).tolist()
-
-
 @pytest.mark.parametrize("channels", [1, 3])
 def test_lanczos_is_pillows(channels: int) -> None:
     """To the bit."""

@@ -1,4 +1,4 @@
-"""Tests of dataprep.image.convert: what is stored as it is, and what survives of a source."""
+"""What is stored as it is, what survives of a source, and that what is stored is found sound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dataprep.errors import CorruptImage, ImageTooSmall
+from dataprep.errors import CorruptImage, ImageTooSmall, NotAnImage
 from dataprep.image import Converted, ImagePolicy, check, convert
 from dataprep.image.geometry import Geometry
 from dataprep.sample.drawing import draw_image
@@ -195,12 +195,6 @@ def test_grey_becomes_three_channels(size: int | None, encoding: str) -> None:
     assert np.ptp(stored, axis=-1).max() <= 3
 
 
-def test_webp_has_no_grey() -> None:
-    """Grey kept in WebP is RGB all the same, and counted so."""
-    found = converted(enc.grey_jpeg(IMAGE), encoding="webp")
-    assert (found.channels, "greyscale_to_rgb" in found.notes) == (3, True)
-
-
 FOREIGN = {
     "cut": OTHER[:200],
     "of grey": profiles.grey_profile(),
@@ -311,7 +305,7 @@ def test_truncated_files_are_kept(data: bytes, keys: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_where_boxes_go(orientation: int) -> None:
-    """A conversion tells by what it turned, then the size it scaled to and what it cut out."""
+    """A conversion reports how it turned the image, the size after scaling, and the crop."""
     data = enc.oriented_jpeg(IMAGE, orientation)
     turned = orientation >= 5
     found = converted(data, orientation="apply", mode="crop", size=90)
@@ -346,3 +340,44 @@ def test_nothing_of_exif_survives_an_encoding() -> None:
         found = shown(converted(data, size=60, encoding=encoding).data)
         assert len(found.getexif()) == 0
         assert "exif" not in found.info
+
+
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
+@pytest.mark.parametrize(
+    ("data", "channels"), [(enc.rgba_png(IMAGE), 4), (PLAIN, 3), (enc.grey_jpeg(IMAGE), 1)]
+)
+def test_what_is_stored_is_found_sound(encoding: str, data: bytes, channels: int) -> None:
+    """Width, height and channels of every encoding; cut anywhere it does not decode."""
+    alpha = "flatten" if encoding == "jpeg" else "keep"
+    policy = ImagePolicy.model_validate({"encoding": encoding, "alpha": alpha})
+    stored = convert(data, policy)
+    wanted = {("jpeg", 4): 3, ("webp", 1): 3}.get((encoding, channels), channels)
+    assert check(stored.data) == (160, 120, wanted)
+    assert stored.channels == wanted
+    for size in (40, len(stored.data) // 2, len(stored.data) - 20):
+        with pytest.raises((CorruptImage, NotAnImage)):
+            check(stored.data[:size])
+
+
+def test_damage_within() -> None:
+    """A JPEG damaged in its middle, and a PNG with one wrong byte, do not decode."""
+    with pytest.raises(CorruptImage, match="corrupt JPEG"):
+        check(enc.with_garbage(PLAIN, np.random.default_rng(0)))
+    png = bytearray(enc.pillow(IMAGE, "PNG"))
+    png[len(png) // 2] ^= 1
+    with pytest.raises(CorruptImage):
+        check(bytes(png))
+
+
+@pytest.mark.parametrize("kind", ["GIF", "TIFF", "BMP"])
+def test_what_is_never_stored(kind: str) -> None:
+    """Other containers are refused."""
+    with pytest.raises(CorruptImage, match="not a JPEG, PNG or WebP: begins with"):
+        check(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
+
+
+@pytest.mark.parametrize("data", [enc.deep_png(IMAGE, grey=True), enc.palette_png(IMAGE)])
+def test_pngs_that_were_not_stored_here(data: bytes) -> None:
+    """A PNG of 16 bits or with a palette is none that this package stores."""
+    with pytest.raises(CorruptImage, match="not stored by this package"):
+        check(data)

@@ -435,7 +435,7 @@ def test_splits_that_are_not_clear_are_named() -> None:
     """Two fit, or none; shards of one name need no split."""
     assert of_split(["a_1.rec", "a_0.rec"], "train", "here") == ["a_0.rec", "a_1.rec"]
     for names in (["a-train.rec", "b-train.rec"], ["a.rec", "b.rec"]):
-        with pytest.raises(SourceError, match=r"here holds shards of several splits, 'a"):
+        with pytest.raises(SourceError, match=r"here has shards of several splits, 'a"):
             of_split(names, "train", "here")
 
 

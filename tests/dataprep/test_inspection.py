@@ -1,0 +1,577 @@
+"""``dataprep inspect`` shows outputs, shards and records, also damaged ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from typer.testing import CliRunner
+
+import dataprep
+from dataprep.cli import app
+from dataprep.errors import ConfigError, DatasetError, RecordError
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
+from dataprep.formats.recordio import RecordIOWriter, pack_image_header
+from dataprep.formats.tfrecord import TFRecordWriter
+from dataprep.stores.memory import MemoryStore
+from tests.strategies import examples, mutated
+
+FORMATS = ["tfrecord", "recordio"]
+COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (200, 200, 30), (30, 200, 200)]
+
+
+@pytest.fixture(scope="module")
+def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Several shards in both formats, a validation split, one file that fails. Read only."""
+    folder = tmp_path_factory.mktemp("inspected")
+    source = Path(shutil.copytree(tree, folder / "photos"))
+    broken = min(source.iterdir()) / "broken\x1b[31m.JPEG"
+    broken.write_bytes(b"\xff\xd8\xff no image")
+    config = {
+        "source": str(source),
+        "output": str(folder / "out"),
+        "format": FORMATS,
+        "image": {"size": 224},
+        "shard_size": "1.2MB",
+        "validation": "20%",
+        "max_failures": 1,
+        "dask": {"workers": 2, "processes": False},
+    }
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    return folder / "out"
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy that the test may change."""
+    return Path(shutil.copytree(made, tmp_path / "out"))
+
+
+@pytest.fixture(params=FORMATS)
+def form(request: pytest.FixtureRequest) -> str:
+    """Each format."""
+    return str(request.param)
+
+
+@pytest.fixture
+def shard(folder: Path, form: str) -> Path:
+    """The first shard of the output."""
+    return min((folder / form).glob("train-*"))
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of ``dataprep inspect``; never a traceback."""
+    result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def places(shard: Path) -> list[tuple[int, int]]:
+    """Offset and length of each record."""
+    records = dataprep.inspect(shard).content["records"]
+    return [(record["offset"], record["length"]) for record in records]
+
+
+def flip(shard: Path, at: int) -> None:
+    """Change one byte."""
+    data = bytearray(shard.read_bytes())
+    data[at] ^= 0xFF
+    shard.write_bytes(data)
+
+
+def framed(path: Path, form: str, *payloads: bytes) -> Path:
+    """A shard of these payloads, whose name does not show its format."""
+    with path.open("wb") as file:
+        writer = TFRecordWriter(file) if form == "tfrecord" else RecordIOWriter(file)
+        for payload in payloads:
+            writer.write(payload)
+    return path
+
+
+def example(path: Path, **features: Feature) -> Path:
+    """A TFRecord shard of one Example."""
+    named = {name.replace("__", "/"): feature for name, feature in features.items()}
+    return framed(path, "tfrecord", encode_example(named))
+
+
+def encoded(container: str, mode: str = "RGB", **options: object) -> bytes:
+    """An image of 37 x 23."""
+    pixels = np.random.default_rng(0).integers(0, 256, (23, 37, 3), np.uint8)
+    sink = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(sink, container, **options)
+    return sink.getvalue()
+
+
+class TestOutput:
+    def test_text(self, made: Path) -> None:
+        """A paragraph per split: shards, labels, sizes, failures."""
+        code, out, err = run(made)
+        count = len(dataprep.open(made))
+        assert (code, err) == (0, "")
+        assert out.startswith(f"train: {count:,} of {count + 1:,} samples in 2 shards")
+        for part in ("labels in records from 1", "classes: 6 of ", "failed: ", "\nvalidation: "):
+            assert part in out
+
+    def test_json(self, made: Path) -> None:
+        """--json has the figures of the manifest and of the table of samples."""
+        code, out, _ = run(made, "--split", "train", "--json")
+        (found,) = json.loads(out)["splits"]
+        dataset = dataprep.open(made)
+        written = dataset.written
+        lengths, widths = written["tfrecord_length"], written["width"]
+        assert code == 0
+        assert (found["split"], found["complete"]) == ("train", True)
+        assert (found["samples"]["written"], found["samples"]["failed"]) == (len(dataset), 1)
+        assert [entry["name"] for entry in found["formats"]] == FORMATS
+        assert found["formats"][0]["records"]["total"] == lengths.sum()
+        assert found["formats"][0]["shards"]["count"] == len(dataset.shards())
+        assert (found["classes"]["count"], found["classes"]["total"]) == (6, len(dataset))
+        assert (found["width"]["least"], found["width"]["most"]) == (widths.min(), widths.max())
+        assert found["width"]["median"] in set(widths)
+        assert np.isclose(found["width"]["mean"], widths.mean())
+        assert sum(found["actions"].values()) == len(dataset)
+        assert [reason.partition(":")[0] for reason in found["reasons"]] == ["failed"]
+
+    def test_unfinished(self, folder: Path) -> None:
+        """A split without a manifest is listed with what is finished of it."""
+        (folder / "train.manifest.json").unlink()
+        min(folder.glob("receipts/train-*")).unlink()
+        train, validation = dataprep.inspect(folder).content["splits"]
+        assert (train["complete"], validation["complete"]) == (False, True)
+        assert "1 of 2 shards are finished; run the same dataprep shard again" in train["why"]
+        assert f"train: not complete: {train['why']}" in run(folder)[1]
+        assert run(folder, "--split", "train")[0] == 2
+
+    @pytest.mark.parametrize("content", [None, b"PAR1", "validation"])
+    def test_a_wrong_table(self, folder: Path, content: bytes | str | None) -> None:
+        """A table that is missing, damaged or of another split is an error that names it."""
+        table = folder / "train.samples.parquet"
+        table.unlink()
+        if content == "validation":
+            shutil.copy(folder / "validation.samples.parquet", table)
+        elif isinstance(content, bytes):
+            table.write_bytes(content)
+        with pytest.raises(DatasetError, match=r"train\.samples\.parquet"):
+            dataprep.inspect(folder)
+
+    @pytest.mark.parametrize("kind", ["missing", "empty", "other"])
+    def test_no_output(self, tmp_path: Path, kind: str) -> None:
+        """Without a data set the exit code is 2, and the error says what is there instead."""
+        path = tmp_path / "out"
+        if kind != "missing":
+            path.mkdir()
+        if kind == "other":
+            (path / "notes.txt").write_text("x")
+        code, out, err = run(path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("dataprep: no data set in ")
+        assert ("notes.txt" in err) == (kind == "other")
+
+
+class TestShard:
+    def test_json(self, folder: Path, shard: Path, form: str) -> None:
+        """--json has place, label, names and size of each record, as they are stored."""
+        code, out, _ = run(shard, "--json")
+        found = json.loads(out)
+        rows = dataprep.open(folder, format=form).written.query("shard == 0")
+        tfrecord = form == "tfrecord"
+        assert (code, found["format"], found["fault"]) == (0, form, None)
+        assert found["bytes"] == shard.stat().st_size
+        for line, (_, row) in zip(found["records"], rows.iterrows(), strict=True):
+            assert line["offset"] == row[f"{form}_offset"]
+            assert line["length"] == row[f"{form}_length"]
+            assert line["labels"] == [row["label"] + tfrecord]
+            assert (line["width"], line["height"]) == (row["width"], row["height"])
+            assert line["format"] == "JPEG"
+            names = [row["synset"], row["source"].rpartition("/")[2]]
+            assert [line["synset"], line["filename"]] == (names if tfrecord else ["", ""])
+
+    def test_text(self, shard: Path) -> None:
+        """One line per record."""
+        code, out, err = run(shard)
+        assert (code, err) == (0, "")
+        assert len(out.splitlines()) == 2 + len(places(shard))
+
+    def test_memory(self, shard: Path, form: str) -> None:
+        """A shard in a store is found by its URI."""
+        store = MemoryStore(f"memory://{secrets.token_hex(6)}")
+        store.put("x", shard.read_bytes())
+        found = dataprep.inspect(f"{store.uri}/x").content
+        assert (found["format"], len(found["records"])) == (form, len(places(shard)))
+
+    @pytest.mark.parametrize("at", [0, 3, -1])
+    def test_damaged_framing(self, shard: Path, at: int) -> None:
+        """Records before the damage are shown, then the damage; the exit code is 1."""
+        before = places(shard)
+        number = at % len(before)
+        offset = before[number][0]
+        flip(shard, offset)
+        code, out, err = run(shard)
+        if number == 0:  # nothing shows that this is a shard
+            assert (code, out) == (2, "")
+            assert "neither a TFRecord nor a RecordIO shard" in err
+            return
+        assert code == 1
+        assert out.splitlines()[-1].startswith(
+            f"fault: {shard}: record {number} at byte {offset}: "
+        )
+        code, out, _ = run(shard, "--json")
+        found = json.loads(out)
+        assert (code, found["fault_offset"], len(found["records"])) == (1, offset, number)
+
+    def test_cut_short(self, shard: Path) -> None:
+        """A shard that ends inside a record has the records before it."""
+        before = places(shard)
+        shard.write_bytes(shard.read_bytes()[: before[4][0] + 100])
+        found = dataprep.inspect(shard)
+        assert not found.ok
+        assert len(found.content["records"]) == 4
+        assert found.content["fault_offset"] == before[4][0]
+
+    def test_damaged_payload(self, folder: Path) -> None:
+        """A record whose checksum does not match is marked, and the table goes on."""
+        shard = min((folder / "tfrecord").glob("train-*"))
+        before = places(shard)
+        flip(shard, before[2][0] + 500)
+        found = dataprep.inspect(shard)
+        assert not found.ok
+        assert [line["damaged"] for line in found.content["records"]].index(True) == 2
+        assert len(found.content["records"]) == len(before)
+        assert "checksum" in found.content["records"][2]["problem"]
+
+    def test_other_payloads(self, tmp_path: Path, form: str) -> None:
+        """Records of something else are shown with their place."""
+        found = dataprep.inspect(framed(tmp_path / "x", form, b"\xffhello", bytes(5000)))
+        assert found.ok
+        assert [line["problem"] for line in found.content["records"]] == [
+            "no image that can be read"
+        ] * 2
+
+    def test_features_of_other_types(self, tmp_path: Path) -> None:
+        """A label that is text, or a name that is a number, is left out of the table."""
+        path = example(
+            tmp_path / "x", label=BytesList([b"cat"]), image__filename=Int64List([10**15, -1])
+        )
+        code, out, _ = run(path, "--json")
+        (line,) = json.loads(out)["records"]
+        assert (code, line["labels"], line["filename"]) == (0, [], "")
+
+    @pytest.mark.parametrize("content", [b"", b"hello, world, this is text", b"0 28952\n"])
+    def test_no_shard(self, tmp_path: Path, content: bytes) -> None:
+        """For any other file the exit code is 2 and the error shows how it begins."""
+        (tmp_path / "x").write_bytes(content)
+        code, out, err = run(tmp_path / "x")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "neither a TFRecord nor a RecordIO shard" in err
+        assert repr(content[:12]) in err
+
+    def test_a_hostile_name(self, shard: Path, tmp_path: Path) -> None:
+        """Control characters and undecodable bytes of a path are printed escaped."""
+        path = tmp_path / "x\x1b[31m\udcff.rec"
+        shutil.copy(shard, path)
+        flip(path, places(shard)[2][0])
+        for options in ([], ["--record", 1], ["--contact-sheet", tmp_path / "a.png"]):
+            _, out, _ = run(path, *options)
+            assert "\\x1b[31m" in out
+            assert "\x1b" not in out
+
+    @given(st.lists(mutated(examples.map(encode_example)), max_size=3), st.sampled_from(FORMATS))
+    def test_any_payload(self, payloads: list[bytes], form: str) -> None:
+        """Whatever is in them, all records of a sound shard are shown."""
+        store = MemoryStore(f"memory://{secrets.token_hex(6)}")
+        sink = io.BytesIO()
+        writer = TFRecordWriter(sink) if form == "tfrecord" else RecordIOWriter(sink)
+        written = [writer.write(payload) for payload in (b"first", *payloads)]
+        store.put("x", sink.getvalue())
+        found = dataprep.inspect(f"{store.uri}/x")
+        assert found.ok
+        assert [(line["offset"], line["length"]) for line in found.content["records"]] == written
+
+
+class TestRecord:
+    def test_of_an_output(self, folder: Path, form: str) -> None:
+        """A record has its features, its place and its row of the table of samples."""
+        dataset = dataprep.open(folder, format=form)
+        number = dataset.shards()[1].samples.start
+        code, out, err = run(folder, "--record", number, "--format", form)
+        key, offset, length = dataset.place(number)
+        row = dataset.written.iloc[number]
+        assert (code, err) == (0, "")
+        assert out.startswith(f"record 0 of {folder / key}\n")
+        assert f"bytes={offset}-{offset + length - 1}" in out
+        for name in ("source", "label", "synset", "source_sha256"):
+            assert f"  {name} of sample {number}: {row[name]}\n" in out
+        assert f"image: JPEG of {row['width']} x {row['height']}" in out
+        assert ("image/class/synset" in out) == (form == "tfrecord")
+
+    @pytest.mark.parametrize("kind", ["output", "shard"])
+    def test_save(self, folder: Path, shard: Path, kind: str, tmp_path: Path) -> None:
+        """--save stores the image as it is in the record."""
+        path = folder if kind == "output" else shard
+        code, out, _ = run(path, "--record", 5, "--save", tmp_path / "x.jpg")
+        assert code == 0
+        assert f"stored as {tmp_path / 'x.jpg'}" in out
+        assert (tmp_path / "x.jpg").read_bytes() == dataprep.open(folder)[5].image
+
+    def test_json(self, folder: Path, tmp_path: Path) -> None:
+        """--json has the record's features, its place, and where the image was stored."""
+        path = tmp_path / "x.jpg"
+        code, out, _ = run(folder, "--record", 5, "--save", path, "--json")
+        found = json.loads(out)
+        assert code == 0
+        assert (found["saved"], found["sample"], found["number"]) == (str(path), 5, 5)
+        assert found["known"]["label"] == dataprep.open(folder).labels[5]
+        assert {field["name"] for field in found["fields"]} > {"image/encoded", "image/height"}
+        assert found["facts"]["container"] == "JPEG"
+
+    def test_an_example(self, tmp_path: Path) -> None:
+        """Each feature is shown with its type, its number of values and the first values."""
+        jpeg = encoded("JPEG")
+        path = example(
+            tmp_path / "x",
+            box=FloatList([0.25, 1.0]),
+            empty=Int64List([]),
+            image__class__text=BytesList([b"tench, \x1b[31m\xff"]),
+            image__encoded=BytesList([jpeg]),
+            long=BytesList([b"x" * 500]),
+            many=Int64List(range(1000)),
+        )
+        found = dataprep.inspect(path, record=0).content
+        assert [tuple(field.values()) for field in found["fields"]] == [
+            ("box", "float", 2, "0.25, 1"),
+            ("empty", "int64", 0, ""),
+            ("image/class/text", "bytes", 1, "'tench, \\x1b[31m\\xff'"),
+            ("image/encoded", "bytes", 1, f"JPEG, {len(jpeg):,} bytes"),
+            ("long", "bytes", 1, f"'{'x' * 60}…', 500 bytes"),
+            ("many", "int64", 1000, "0, 1, 2, 3, 4, 5, 6, 7, …"),
+        ]
+
+    def test_an_image_record(self, tmp_path: Path) -> None:
+        """An image record is shown as the header's fields and the image."""
+        payload = pack_image_header([1.0, 2.5], 9, 4) + encoded("JPEG")
+        path = framed(tmp_path / "x", "recordio", payload)
+        found = dataprep.inspect(path, record=0, save=tmp_path / "x.jpg").content
+        shown = {field["name"]: field["shown"] for field in found["fields"]}
+        image = shown.pop("image")
+        assert shown == {"flag": "2", "label": "1, 2.5", "id": "9", "id2": "4"}
+        assert image.startswith("JPEG, ")
+        assert (tmp_path / "x.jpg").read_bytes() == encoded("JPEG")
+
+    def test_an_image_of_another_name(self, tmp_path: Path) -> None:
+        """Without a customary name the largest byte string is the image."""
+        large = encoded("PNG")
+        path = example(tmp_path / "x", a=BytesList([b"abc"]), b=BytesList([large]))
+        dataprep.inspect(path, record=0, save=tmp_path / "image")
+        assert (tmp_path / "image").read_bytes() == large
+
+    def test_a_payload_of_something_else(self, tmp_path: Path, form: str) -> None:
+        """Any other payload is shown by its first bytes."""
+        found = dataprep.inspect(framed(tmp_path / "x", form, b"\xffhello"), record=0)
+        assert [field["name"] for field in found.content["fields"]] == ["payload"]
+        assert found.content["facts"] is None
+
+    @pytest.mark.parametrize(
+        ("container", "mode", "options", "words"),
+        [
+            ("JPEG", "RGB", {"progressive": True}, "JPEG of 37 x 23, RGB, progressive"),
+            ("JPEG", "CMYK", {}, "JPEG of 37 x 23, CMYK"),
+            ("JPEG", "L", {"icc_profile": b"x" * 200}, "JPEG of 37 x 23, L, ICC profile"),
+            ("JPEG", "RGB", {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01"
+             b"\0\x06\0\0\0\0\0\0"}, "JPEG of 37 x 23, RGB, orientation 6"),
+            ("PNG", "RGB", {}, "PNG of 37 x 23, RGB"),
+            ("GIF", "P", {"save_all": True, "append_images": [Image.new("P", (37, 23))]},
+             "GIF of 37 x 23, P, 2 frames"),
+            ("WEBP", "RGB", {"lossless": True}, "WEBP of 37 x 23, RGB"),
+        ],
+    )  # fmt: skip
+    def test_facts(
+        self, tmp_path: Path, container: str, mode: str, options: dict[str, object], words: str
+    ) -> None:
+        """The header of the image is shown as it is stored."""
+        image = encoded(container, mode, **options)
+        path = example(tmp_path / "x", image__encoded=BytesList([image]))
+        assert f"image: {words}" in dataprep.inspect(path, record=0).text.splitlines()[-1]
+
+    def test_of_a_split(self, folder: Path) -> None:
+        """--split chooses; without it and without train among several, the request is wrong."""
+        assert run(folder, "--split", "validation", "--record", 0)[0] == 0
+        for path in (*folder.glob("train.*"), *folder.glob("receipts/train-*")):
+            path.rename(path.with_name(path.name.replace("train", "test")))
+        code, _, err = run(folder, "--record", 0)
+        assert code == 2
+        assert "has test, validation: choose one with --split" in err
+
+    def test_damaged(self, folder: Path, form: str) -> None:
+        """A damaged record ends with 1 and its place."""
+        key, offset, _ = dataprep.open(folder, format=form).place(3)
+        flip(folder / key, offset)
+        code, out, err = run(folder, "--record", 3, "--format", form)
+        assert (code, out) == (1, "")
+        assert f"{folder / key}: record 3 at byte {offset}: " in err
+
+    def test_behind_damage(self, shard: Path) -> None:
+        """A record behind damaged framing cannot be found; those before it can."""
+        offset = places(shard)[6][0]
+        flip(shard, offset)
+        assert run(shard, "--record", 5)[0] == 0
+        code, _, err = run(shard, "--record", 7)
+        assert code == 1
+        assert f"record 6 at byte {offset}" in err
+
+
+class TestContactSheet:
+    @pytest.mark.parametrize(("suffix", "kind"), [(".png", "PNG"), (".JPG", "JPEG")])
+    @pytest.mark.parametrize("target", ["output", "shard"])
+    def test_a_picture(
+        self, folder: Path, shard: Path, target: str, suffix: str, kind: str, tmp_path: Path
+    ) -> None:
+        """The file has the format of its suffix and as many images as requested."""
+        sheet = tmp_path / f"sheet{suffix}"
+        path = folder if target == "output" else shard
+        code, out, _ = run(path, "--contact-sheet", sheet, "--images", 5)
+        assert code == 0
+        assert f"{sheet}: 5 of " in out
+        with Image.open(sheet) as image:
+            assert (image.format, image.width > 3 * 176) == (kind, True)
+
+    def test_every_image_is_on_it(self, tmp_path: Path) -> None:
+        """Each image is once on the sheet, in reading order."""
+        payloads = []
+        for colour in COLOURS:
+            sink = io.BytesIO()
+            Image.new("RGB", (300, 200), colour).save(sink, "PNG")
+            payloads.append(encode_example({"image": BytesList([sink.getvalue()])}))
+        sheet = tmp_path / "sheet.png"
+        dataprep.inspect(framed(tmp_path / "x", "tfrecord", *payloads), contact_sheet=sheet)
+        pixels = np.asarray(Image.open(sheet))
+        corners = []
+        for colour in COLOURS:
+            rows, columns = np.nonzero((pixels == colour).all(axis=2))
+            assert len(rows) > 10_000
+            corners.append((rows.min(), columns.min()))
+        assert corners == sorted(corners)
+        assert len({row for row, _ in corners}) == 2
+
+    def test_captions(self, tmp_path: Path) -> None:
+        """Two sheets whose records differ in the label differ below the image only."""
+        sheets = []
+        for label in (7, 8):
+            sheets.append(tmp_path / f"{label}.png")
+            image = BytesList([encoded("JPEG")])
+            path = example(tmp_path / "x", label=Int64List([label]), image=image)
+            dataprep.inspect(path, contact_sheet=sheets[-1])
+        one, two = (np.asarray(Image.open(sheet), np.int16) for sheet in sheets)
+        rows, _ = np.nonzero((one - two).any(axis=2))
+        assert len(rows)
+        assert rows.min() > 176
+
+    @pytest.mark.parametrize("image", [b"\xff\xd8\xff broken", b"", encoded("JPEG")[:300]])
+    def test_no_image(self, tmp_path: Path, image: bytes) -> None:
+        """Instead of an image that cannot be decoded the sheet shows why, in red."""
+        path = example(tmp_path / "x", image=BytesList([image]))
+        dataprep.inspect(path, contact_sheet=tmp_path / "sheet.png")
+        pixels = np.asarray(Image.open(tmp_path / "sheet.png"))
+        assert (pixels == (255, 0, 0)).all(axis=2).any()
+
+    def test_evenly_spread(self, folder: Path, tmp_path: Path) -> None:
+        """--json has the numbers of the records, evenly spread."""
+        sheet = tmp_path / "sheet.png"
+        code, out, _ = run(folder, "--contact-sheet", sheet, "--images", 4, "--json")
+        count = len(dataprep.open(folder))
+        assert code == 0
+        assert json.loads(out)["records"] == [(2 * i + 1) * count // 8 for i in range(4)]
+
+    def test_fewer(self, folder: Path, tmp_path: Path) -> None:
+        """If there are fewer records than requested, all of them are on it."""
+        sheet = tmp_path / "sheet.png"
+        _, out, _ = run(folder, "--split", "validation", "--contact-sheet", sheet)
+        count = len(dataprep.open(folder, "validation"))
+        assert f"{count} of {count} records" in out
+
+    def test_damage(self, shard: Path, tmp_path: Path) -> None:
+        """Images before damaged framing are drawn, and the damage ends it with 1."""
+        offset = places(shard)[6][0]
+        flip(shard, offset)
+        sheet = tmp_path / "sheet.png"
+        code, out, _ = run(shard, "--contact-sheet", sheet)
+        assert code == 1
+        assert f"{sheet}: 6 of 6 records" in out
+        assert f"fault: {shard}: record 6 at byte {offset}: " in out
+        assert sheet.exists()
+
+    def test_a_damaged_record(self, folder: Path, tmp_path: Path, form: str) -> None:
+        """A damaged sample of an output is named, and the others are drawn."""
+        key, offset, _ = dataprep.open(folder, format=form).place(2)
+        flip(folder / key, offset)
+        arguments = ("--format", form, "--images", 1000)
+        code, out, _ = run(folder, "--contact-sheet", tmp_path / "sheet.png", *arguments)
+        assert code == 1
+        assert f"{folder / key}: record 2 at byte {offset}: " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--save", "x.jpg"], "--save needs --record N"),
+        (["--record", "99999"], "counted from 0"),
+        (["--record", "-1"], "--record -1"),
+        (["--record", "1", "--contact-sheet", "x.png"], "not both"),
+        (["--contact-sheet", "x.gif"], "ends in .png or .jpg"),
+        (["--record", "1", "--format", "webdataset"], "it has tfrecord, recordio"),
+        (["--record", "1", "--save", "no/such/folder/x.jpg"], "cannot be written"),
+        (["--format", "recordio"], "--format recordio needs --record or --contact-sheet"),
+        (["--images", "5"], "--images needs --contact-sheet"),
+        (["--images", "5", "--record", "1"], "--images needs --contact-sheet"),
+    ],
+)
+def test_wrong_requests(made: Path, arguments: list[str], message: str) -> None:
+    """A wrong request ends with 2 and one line that says what to do."""
+    code, out, err = run(made, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+@pytest.mark.parametrize("more", [[], ["--record", "1"]])
+@pytest.mark.parametrize("option", ["--split", "--format"])
+def test_options_of_an_output(made: Path, option: str, more: list[str]) -> None:
+    """Options that choose within an output are refused for a shard."""
+    shard = min((made / "tfrecord").glob("train-*"))
+    code, out, err = run(shard, option, "train", *more)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{option} train: {shard} is one shard" in err
+
+
+@pytest.mark.parametrize("number", [-1, 10_000])
+def test_no_such_record(shard: Path, number: int) -> None:
+    """A shard has no record of this number; the error says that numbers count from 0."""
+    with pytest.raises(ConfigError, match=rf"--record {number}: .*counted from 0"):
+        dataprep.inspect(shard, record=number)
+
+
+def test_nothing_to_show(tmp_path: Path) -> None:
+    """No images, no image to save, and no records but damage are errors."""
+    path = example(tmp_path / "x", label=Int64List([7]))
+    with pytest.raises(ConfigError, match="--images 0"):
+        dataprep.inspect(path, contact_sheet="x.png", images=0)
+    with pytest.raises(ConfigError, match="no image to store"):
+        dataprep.inspect(path, record=0, save=tmp_path / "x.jpg")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ConfigError, match=r"no records.*record 0 at byte 0"):
+        dataprep.inspect(path, contact_sheet=tmp_path / "x.png")
+    with pytest.raises(RecordError, match="record 0 at byte 0"):
+        dataprep.inspect(path, record=0)
+
+
+def test_the_library_returns_the_text(made: Path) -> None:
+    """The command prints what the function returns."""
+    found = dataprep.inspect(made, record=3)
+    assert found.ok
+    assert str(found) == found.text == run(made, "--record", 3)[1].rstrip("\n")
