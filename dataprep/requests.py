@@ -65,22 +65,21 @@ def of_output(shards: Sequence[int], objects_a_shard: int, there: int, rule: Put
         there: how many keys lie in the output beforehand.
         rule: how objects are stored.
 
-    That a lease is put anew each half minute, and asked for by worker processes, is not counted:
-    nobody knows yet for how long.
+    That a lock is renewed every minute is not counted: nobody knows yet for how long.
     """
     splits = len(shards)
     # HEAD bucket; each split's job file looked for twice; what lies there, for all and for each.
     total = Requests(gets=1 + 2 * splits) + listing(there) * (1 + splits)
     present = there + 1 + 2 * splits
     total += rule.stored() * (1 + 2 * splits)
-    # A lease a split: taken, others looked for; and after each split those of the dead looked for.
-    total += (rule.stored() + Requests(gets=2, lists=1)) * splits
-    total += Requests(gets=splits, lists=2) * splits
+    # A lock for each split: created, others looked for, checked before the job is written, read
+    # when it is released; all of them checked before each table and each manifest.
+    total += (rule.stored() + Requests(gets=2 + 2 * splits, lists=1)) * splits
     present += splits
-    total += Requests(lists=splits)  # uploads in parts that were killed
     for count in shards:
         total += listing(present)
         total += rule.stored() * (count * objects_a_shard)
-        total += Requests(gets=count) + rule.stored() * 2
+        # Before each receipt the lock is checked; in the end receipts are read.
+        total += Requests(gets=2 * count) + rule.stored() * 2
         present += count * objects_a_shard + 2
     return total

@@ -19,7 +19,7 @@ from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.receipt import StoredFile, StoredShard
-from dataprep.stores import Buffer, PutHashed, Store, leave
+from dataprep.stores import Buffer, PutHashed, Store
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
 
@@ -97,12 +97,10 @@ class ShardBuffer:
 
         Raises:
             StoreError: it could not be stored.
-            LeaseLost: another run may be writing there.
         """
         name = self.format.name
         content = self._memory.view[: self._bytes]
         key = keys.data(name, self.format.extension, *place)
-        leave.require()
         if self._md5 is not None and isinstance(self._store, PutHashed):
             info = self._store.put_hashed(key, content, self._md5.digest())
         else:
@@ -116,7 +114,6 @@ class ShardBuffer:
         return StoredShard(file, len(entries), indexes)
 
     def _put_index(self, key: str, index: bytes) -> StoredFile:
-        leave.require()
         info = self._store.put(key, index)
         return StoredFile(key, len(index), hashlib.sha256(index).hexdigest(), info.etag)
 

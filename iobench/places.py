@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
-from dataprep.stores.s3_errors import without_advice
+from dataprep.stores.s3_bucket import without_advice
 from iobench.config import BenchConfig
 from iobench.data.making import Maker
 from iobench.data.settings import LOCAL

@@ -63,6 +63,10 @@ def shard(
         bool,
         typer.Option("--retry-failed", help="Make the shards again in which a sample failed."),
     ] = False,
+    takeover: Annotated[
+        bool,
+        typer.Option("--takeover", help="Do not wait for another run of this output: take over."),
+    ] = False,
     part: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="One machine's share, I from 0; then run finalize."),
@@ -96,11 +100,12 @@ def shard(
                 "other's work. Run --retry-failed once, without --part: it makes only the shards "
                 "in which a sample failed"
             )
-        _answer(each_part(config, Part.parse(part), progress.choose()), part_text, as_json)
+        parts = each_part(config, Part.parse(part), takeover, progress.choose())
+        _answer(parts, part_text, as_json)
         return
     if overwrite and retry_failed:
         refuse("--overwrite and --retry-failed exclude each other: give one")
-    splits = each_split(config, overwrite, retry_failed, progress.choose())
+    splits = each_split(config, overwrite, retry_failed, takeover, progress.choose())
     _answer(splits, summary_text, as_json)
 
 

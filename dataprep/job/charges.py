@@ -12,8 +12,8 @@ from dataprep.job.request import Request
 from dataprep.job.split_plan import SplitPlan
 from dataprep.prices import Prices, price_at
 from dataprep.requests import PutRule, Requests, of_output, of_source
+from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
 from dataprep.stores.s3_bucket import another_server
-from dataprep.stores.s3_writing import MULTIPART_FROM_BYTES, PART_BYTES
 
 Assume = Callable[[str], None]
 _LISTED = ("imagefolder", "flat")

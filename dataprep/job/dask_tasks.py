@@ -35,7 +35,6 @@ from dataprep.job.worker import (
     make_shard,
 )
 from dataprep.sources import Located, Source
-from dataprep.stores import leave
 from dataprep.versions import require_versions
 
 Result = TypeVar("Result")
@@ -116,7 +115,7 @@ def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chu
     def make(worker: Any) -> ShardResult:
         task = _unpacked(shard)
         require_versions(task.versions)
-        with _storing(worker, topic, uploads) as storing, leave.writing_while(task.permit):
+        with _storing(worker, topic, uploads) as storing:
             return assemble(task, chain.from_iterable(parts), storing)
 
     return _run(make)

@@ -11,12 +11,12 @@ from dataprep.counted import counted
 from dataprep.errors import ManifestMissing, ShardsMissing
 from dataprep.job.finish import finish, read_back, stored_shards
 from dataprep.job.jobfile import JobFile
-from dataprep.job.leases import Leases
+from dataprep.job.lock import Locks
 from dataprep.job.stored import stored_job, stored_labels, stored_manifest, stored_plan
 from dataprep.job.summary import Summary
 from dataprep.manifest import Manifest
 from dataprep.sample_table import SampleTable
-from dataprep.stores import Store, StoreOptions, leave, open_store
+from dataprep.stores import Store, StoreOptions, open_store
 
 _SHOWN = 10
 
@@ -44,7 +44,7 @@ def finalize(
 
     Raises:
         ManifestMissing: there is no job of this split.
-        OutputConflict: another run writes it.
+        OutputConflict: a part is under way.
         ShardsMissing: shards lack; they are named.
         TooManyFailures: more samples failed than allowed; no manifest.
     """
@@ -63,13 +63,11 @@ def finalize(
     if complete is not None:
         if note:
             note(f"{split}: complete already, nothing to do ({store.uri})")
-        store.tidy()  # of the lease of a run that was killed at its very end
         seconds = time.monotonic() - started_s
         return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
-    with Leases(store, None, note or _unheard) as leases:
-        leases.take([split])
-        with leave.writing_while(leases.check):
-            finished, table = _finished(store, split, job, max_failures, options, started_s)
+    with Locks(store, None, note or _unheard) as locks:
+        locks.take([split])
+        finished, table = _finished(store, job, max_failures, options, started_s, locks.check)
     seconds = time.monotonic() - started_s
     failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
     return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
@@ -81,21 +79,21 @@ def _unheard(line: str) -> None:
 
 def _finished(
     store: Store,
-    split: str,
     job: JobFile,
     max_failures: int | str,
     options: StoreOptions | None,
     started_s: float,
+    check: Callable[[], None],
 ) -> tuple[Manifest, SampleTable]:
-    label_space = stored_labels(store, {split: job})
-    receipts, table = read_back(store, job, stored_plan(store, split, job), label_space)
+    label_space = stored_labels(store, {job.split: job})
+    receipts, table = read_back(store, job, stored_plan(store, job.split, job), label_space)
     run = {
         "output": store.uri,
         "endpoint_url": options.endpoint_url if options else None,
         "finalized": True,
         "seconds": round(time.monotonic() - started_s, 3),
     }
-    return finish(store, job, receipts, table, max_failures, run), table
+    return finish(store, job, receipts, table, max_failures, run, check), table
 
 
 def _missing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
@@ -12,7 +12,6 @@ from dataprep.counted import counted
 from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFailures
 from dataprep.formats import get_format
 from dataprep.job.jobfile import JobFile
-from dataprep.job.leftovers import sweep
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, TableEntry
@@ -20,7 +19,7 @@ from dataprep.ordered import in_order
 from dataprep.receipt import Receipt, StoredFile, stored_files
 from dataprep.sample_table import SampleTable
 from dataprep.shares import allowed_failures
-from dataprep.stores import ObjectInfo, Store, leave
+from dataprep.stores import ObjectInfo, Store
 from dataprep.versions import informing
 
 _EXAMPLES = 3
@@ -111,11 +110,12 @@ def finish(
     table: SampleTable,
     max_failures: int | str,
     run: Mapping[str, Any],
+    check: Callable[[], None],
 ) -> Manifest:
     """Store the table, then the manifest; ``run`` is what it says of this run.
 
     Raises:
-        LeaseLost: another run may write there by now.
+        LeaseLost: by ``check``: another run has taken over.
         TooManyFailures: more samples failed than ``max_failures``.
         JobError: none could be written.
     """
@@ -149,10 +149,10 @@ def finish(
         warnings=table.warnings(formats),
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    leave.require()
+    check()
     store.put(keys.samples(job.split), stored_table)
-    sweep(store, [job.split])  # what is complete has nothing left to sweep, wherever it is killed
-    leave.require()
+    store.tidy()  # what is complete has nothing left to remove, wherever it is killed
+    check()
     store.put(keys.manifest(job.split), finished.to_json())
     return finished
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
@@ -27,7 +28,6 @@ from dataprep.forecast import (
 )
 from dataprep.job.calibration import calibrate
 from dataprep.job.charges import cost_of, requests_of
-from dataprep.job.claims import stored_splits
 from dataprep.job.engine import uses_workers
 from dataprep.job.in_process import InProcess
 from dataprep.job.planning import boxes_for
@@ -126,8 +126,8 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
     store = open_store(request.config.output, request.config.store)
     own = request.own_labels()
     try:
-        there = sum(1 for _ in store.list())
-        taken = sorted(stored_splits(store) & {*request.splits})
+        stored = [info.key for info in store.list()]
+        taken = sorted(keys.splits(stored) & {*request.splits})
         label_space = label_space_for(request, store, remarks.warnings.append)
     except ObjectNotFound as error:
         if "://" in request.config.output:
@@ -141,7 +141,7 @@ def _looked_at(request: Request, remarks: _Remarks) -> tuple[LabelSpace, int]:
             f"the output holds a job of {', '.join(taken)} already: shard would go on with it, or "
             "refuse; the figures are those of a new one"
         )
-    return label_space, there
+    return label_space, len(stored)
 
 
 def _planned(

@@ -11,12 +11,10 @@ from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
-from dataprep.job import claims
 from dataprep.job.calibration import Convert
 from dataprep.job.engine import Engine
 from dataprep.job.jobfile import JobFile
-from dataprep.job.leases import Leases
-from dataprep.job.leftovers import swept_if_stopped
+from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
 from dataprep.job.parts import Part
 from dataprep.job.planning import planned
 from dataprep.job.remarks import bytes_to_write, lack_of_space
@@ -37,7 +35,7 @@ from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Located, Source
-from dataprep.stores import Store, leave, open_store
+from dataprep.stores import Store, open_store
 
 Note = Callable[[str], None]
 _ROUNDS = 4
@@ -54,7 +52,7 @@ class Prepared:
     jobs: Mapping[str, JobFile]
     plans: Mapping[str, SplitPlan]
     manifests: Mapping[str, Manifest]
-    leases: Leases
+    locks: Locks
 
 
 def prepare(
@@ -63,13 +61,14 @@ def prepare(
     overwrite: bool = False,
     retry_failed: bool = False,
     part: Part | None = None,
+    takeover: bool = False,
     running: ExitStack,
     note: Note,
     engine: Engine,
 ) -> Prepared:
     """Check the request, then find the job that OUTPUT holds or write a new one down.
 
-    The leases on its splits are held until ``running`` ends.
+    The locks on its splits are released when ``running`` ends.
 
     Raises:
         ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
@@ -77,16 +76,13 @@ def prepare(
     request = requested(config, note)
     store = open_store(config.output, config.store)
     _ready(store)
-    leases = running.enter_context(Leases(store, part, note))
-    leases.take(request.splits)
-    running.enter_context(swept_if_stopped(store, request.splits, part))
+    locks = running.enter_context(Locks(store, part, note, takeover))
+    locks.take(request.splits)
     for _ in range(_ROUNDS):
         try:
-            with leave.writing_while(leases.check):
-                return _found(
-                    request, store, leases, note, retry_failed, overwrite, engine
-                ) or _new(request, store, leases, note, overwrite, engine)
-        except claims.Overtaken:
+            found = _found(request, store, locks, note, retry_failed, overwrite, engine)
+            return found or _new(request, store, locks, note, overwrite, engine)
+        except Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
     raise OutputConflict(
@@ -98,7 +94,7 @@ def prepare(
 def _found(
     request: Request,
     store: Store,
-    leases: Leases,
+    locks: Locks,
     note: Note,
     retry_failed: bool,
     overwrite: bool,
@@ -136,7 +132,7 @@ def _found(
         forget(store, job, again[split], request.listing, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
-    return Prepared(config, request.source, store, label_space, found, plans, manifests, leases)
+    return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
 
 
 def _converting(request: Request, engine: Engine) -> Convert:
@@ -159,14 +155,14 @@ def _ready(store: Store) -> None:
 def _new(
     request: Request,
     store: Store,
-    leases: Leases,
+    locks: Locks,
     note: Note,
     overwrite: bool,
     engine: Engine,
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
     remove = splits_to_remove(store, request.splits) if overwrite else []
-    leases.take(remove)
+    locks.take(remove)
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
@@ -176,17 +172,18 @@ def _new(
     _require_space(store, made.plans, request.config, note)
     if remove:
         note_removal(store, request.splits, remove, note)
+    locks.check()
     try:
         for split in remove:
             remove_split(store, split)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
-        patience_s = (0.0,) if overwrite else claims.PATIENCE_S
-        claims.write_down(store, made.labels, made.encoded, job_files, patience_s)
+        patience_s = 0.0 if overwrite else PATIENCE_S
+        create_job(store, made.labels, made.encoded, job_files, patience_s)
     except StoreError as error:
         error.exit_code = 2  # the first write shows whether writing is allowed at all
         raise
     jobs, plans = made.jobs, made.plans
-    return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, leases)
+    return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, locks)
 
 
 def _put_back(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataprep import keys
 from dataprep.errors import OutputConflict
 from dataprep.formats import format_names
-from dataprep.job.claims import stored_splits
 from dataprep.job.plans import VALIDATION
 from dataprep.job.stored import stored_job
 from dataprep.stores import Store
@@ -33,7 +32,7 @@ def note_removal(
     store: Store, asked: Sequence[str], removed: Sequence[str], note: Callable[[str], None]
 ) -> None:
     """Say which splits an overwriting removes, and why one that was not asked for."""
-    there = stored_splits(store)
+    there = keys.splits(info.key for info in store.list())
     gone = [split for split in removed if split in there]
     for split in gone:
         taken = "" if split in asked else ", which was taken from the same source: it would overlap"

@@ -10,7 +10,6 @@ from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict, SourceNotFound
 from dataprep.formats import format_names
-from dataprep.job import claims
 from dataprep.job.plans import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
@@ -87,7 +86,8 @@ def label_space_for(
             other labels; or labels.json is gone.
     """
     own = request.own_labels()
-    if not claims.stored_splits(store) - {*request.splits, *remove}:
+    stored = keys.splits(info.key for info in store.list())
+    if not stored - {*request.splits, *remove}:
         return own
     try:
         shared = LabelSpace.from_json(store.get(keys.LABELS))

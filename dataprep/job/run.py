@@ -22,7 +22,6 @@ from dataprep.job.summary import PartSummary, Summary
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
 from dataprep.shares import allowed_failures
-from dataprep.stores import leave
 
 
 def shard(
@@ -30,6 +29,7 @@ def shard(
     *,
     overwrite: bool = False,
     retry_failed: bool = False,
+    takeover: bool = False,
     display: progress.Display | None = None,
 ) -> tuple[Summary, ...]:
     """Shard a source as ``config`` says, or resume where an earlier run stopped.
@@ -41,6 +41,7 @@ def shard(
         config: what to make of what, and where.
         overwrite: remove this output's split first, whatever it holds.
         retry_failed: make those shards again in which a sample failed, from the stored plan.
+        takeover: do not wait for another run of this output, but take over from it at once.
         display: told of the progress; nothing is shown without one.
 
     Raises:
@@ -48,22 +49,28 @@ def shard(
         TooManyFailures: more samples failed than ``config.max_failures``; no manifest.
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
-    return tuple(each_split(config, overwrite, retry_failed, display or progress.Silent()))
+    display = display or progress.Silent()
+    return tuple(each_split(config, overwrite, retry_failed, takeover, display))
 
 
 def each_split(
-    config: ShardConfig, overwrite: bool, retry_failed: bool, display: progress.Display
+    config: ShardConfig,
+    overwrite: bool,
+    retry_failed: bool,
+    takeover: bool,
+    display: progress.Display,
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
     require_reachable(checked(config).dask)
     with (
-        ExitStack() as running,  # leases end last, after those who work under them
+        ExitStack() as running,  # locks are released last, when the workers have ended
         closing(engine_of(config, display.advance, display.note)) as engine,
     ):
         prepared = prepare(
             config,
             overwrite=overwrite,
             retry_failed=retry_failed,
+            takeover=takeover,
             running=running,
             note=display.note,
             engine=engine,
@@ -73,31 +80,39 @@ def each_split(
 
 
 def shard_part(
-    config: ShardConfig, part: Part, *, display: progress.Display | None = None
+    config: ShardConfig,
+    part: Part,
+    *,
+    takeover: bool = False,
+    display: progress.Display | None = None,
 ) -> tuple[PartSummary, ...]:
     """Make one part's shards of each split; ``finalize`` completes what all parts have made.
 
     The first part to come writes the plan, the others find it or write the same. A part stops as
     soon as it alone has more failures than ``config.max_failures`` allows the whole split.
+    ``takeover`` is that of ``shard``.
 
     Raises:
         ConfigError, SourceError, OutputConflict: refused before anything was written.
         TooManyFailures: see above.
         StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
     """
-    return tuple(each_part(config, part, display or progress.Silent()))
+    return tuple(each_part(config, part, takeover, display or progress.Silent()))
 
 
-def each_part(config: ShardConfig, part: Part, display: progress.Display) -> Iterator[PartSummary]:
+def each_part(
+    config: ShardConfig, part: Part, takeover: bool, display: progress.Display
+) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
     require_reachable(checked(config).dask)
     with (
-        ExitStack() as running,  # leases end last, after those who work under them
+        ExitStack() as running,  # locks are released last, when the workers have ended
         closing(engine_of(config, display.advance, display.note)) as engine,
     ):
         prepared = prepare(
             config,
             part=part,
+            takeover=takeover,
             running=running,
             note=display.note,
             engine=engine,
@@ -121,8 +136,8 @@ def _run_split(
     work.do(engine, display)
     receipts, table = read_back(store, job, prepared.plans[split], prepared.label_space)
     facts = _run_facts(prepared, time.monotonic() - started_s)
-    with leave.writing_while(prepared.leases.check):
-        finished = finish(store, job, receipts, table, prepared.config.max_failures, facts)
+    max_failures, check = prepared.config.max_failures, prepared.locks.check
+    finished = finish(store, job, receipts, table, max_failures, facts, check)
     seconds = time.monotonic() - started_s
     return Summary(
         split=split,
@@ -209,7 +224,6 @@ class _Work:
             raise too_many(len(refused), allowed, config.max_failures, refused, state)
 
         def on_result(result: ShardResult) -> None:
-            self.prepared.leases.check()
             self.failed += result.failed
             self.examples.extend(result.examples)
             if self.failed + len(refused) > allowed:
@@ -243,7 +257,7 @@ class _Work:
             layout=prepared.config.record_options.layout,
             boxes=prepared.config.boxes,
             limit=prepared.config.sample_limit,
-            permit=prepared.leases.permit(self.split),
+            permit=prepared.locks.permits.get(self.split),
         )
 
 

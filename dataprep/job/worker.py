@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -39,7 +38,7 @@ from dataprep.receipt import Place, Receipt, Row, Samples, StoredShard
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.classes import promises_image
-from dataprep.stores import Store, leave
+from dataprep.stores import Store
 from dataprep.versions import require_versions
 
 READ_AHEAD_BYTES = 256 * 2**20
@@ -72,7 +71,7 @@ class ShardTask:
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
     how boxes follow their images, where the job has any. ``limit`` is that of one sample.
-    ``permit`` raises LeaseLost where another run may be writing; None where none can.
+    ``permit`` raises LeaseLost where another run has taken over; None where nobody is kept out.
     """
 
     fingerprint: str
@@ -173,15 +172,13 @@ def make_shard(
     Raises:
         SourceChanged: a sample is gone or has another size than planned.
         StoreError: the source could not be read or the shard not be stored.
-        LeaseLost: another run may be writing there.
+        LeaseLost: another run has taken over.
     """
     require_versions(task.versions)
-    with leave.writing_while(task.permit):
-        leave.require()
-        if outcomes is None:
-            outcomes = _converted_by(threads, task, report)
-        with closing(outcomes):
-            return assemble(task, encoded(task, outcomes), storing)
+    if outcomes is None:
+        outcomes = _converted_by(threads, task, report)
+    with closing(outcomes):
+        return assemble(task, encoded(task, outcomes), storing)
 
 
 def _converted_by(threads: int, task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
@@ -381,7 +378,7 @@ def assemble(
 
     Raises:
         StoreError: it could not be stored.
-        LeaseLost: another run may be writing there.
+        LeaseLost: another run has taken over.
     """
     buffers = [ShardBuffer(get_format(name), task.store) for name, _ in task.label_offsets]
     rows: list[Row] = []
@@ -399,14 +396,12 @@ def assemble(
     with storing or nullcontext():
         # While one format waits for the store, the next one is hashed and written.
         with ThreadPoolExecutor(len(buffers)) as pool:
-            puts = {
-                buffer.format.name: pool.submit(copy_context().run, put, buffer)
-                for buffer in buffers
-            }
+            puts = {buffer.format.name: pool.submit(put, buffer) for buffer in buffers}
         stored = {name: future.result() for name, future in puts.items()}
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, samples)
         encoded = receipt.to_json()
-        leave.require()
+        if task.permit is not None:
+            task.permit()
         task.store.put(keys.receipt(*place), encoded)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from typing import Any, cast
 
 from dataprep.credentials import check_no_credentials
@@ -18,22 +17,22 @@ STORES: Registry[Store] = Registry("dataprep.stores", "store")
 
 
 def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None) -> Store:
-    """The store at ``uri``: a path, ``file://``, ``s3://bucket/prefix``, ``memory://name``.
+    """Return the store at ``uri``: a path, ``file://``, ``s3://bucket/prefix``, ``memory://name``.
 
     Schemes resolve through the entry-point group ``dataprep.stores``.
 
     Raises:
-        ConfigError: no store is registered for the scheme, it is not written as one, or it carries
-            credentials.
+        ConfigError: no store is registered for the scheme, the address is nearly one of a scheme
+            (``s3:/bucket``), or it carries credentials.
     """
     uri = os.fspath(uri)
     try:
         check_no_credentials(uri)
     except ValueError as error:
         raise ConfigError(f"an address {error}") from None
-    _refuse_slips(uri, STORES.names())
-    scheme, colon, _ = uri.partition("://")
-    if not colon:
+    _refuse_slip(uri)
+    scheme, slashes, _ = uri.partition("://")
+    if not slashes:
         scheme = "file"
     if not STORES.has(scheme):
         raise ConfigError(
@@ -44,13 +43,11 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
     return cast(Any, STORES.load(scheme))(uri, options)  # type: ignore[no-any-return]
 
 
-def _refuse_slips(uri: str, schemes: Collection[str]) -> None:
-    """``s3:/bucket`` and ``S3://bucket`` would be folders of that name, or of no store."""
+def _refuse_slip(uri: str) -> None:
+    """``s3:/bucket`` would be a folder of that name."""
     scheme, colon, rest = uri.partition(":")
-    if not colon or scheme.lower() not in schemes:
-        return
-    if scheme != scheme.lower() or not rest.startswith("//"):
-        slashes = "///" if scheme.lower() == "file" else "//"
-        meant = f"{scheme.lower()}:{slashes}{rest.lstrip('/')}"
-        folder = "" if rest.startswith("//") else f" A folder of that name is written ./{uri}"
-        raise ConfigError(f"{uri!r}: did you mean {meant!r}?{folder}")
+    if colon and scheme in STORES.names() and not rest.startswith("//"):
+        meant = f"{scheme}://{rest}" if scheme == "file" else f"{scheme}://{rest.lstrip('/')}"
+        raise ConfigError(
+            f"{uri!r}: did you mean {meant!r}? A folder of that name is written ./{uri}"
+        )

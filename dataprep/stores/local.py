@@ -3,206 +3,182 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import errno
+import fcntl
 import os
-import platform
 import secrets
 import shutil
 import stat
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dataprep.errors import DataprepError, ObjectNotFound, PermissionRefused
-from dataprep.names import to_bytes
-from dataprep.stores import leave, local_leases
-from dataprep.stores.local_errors import reading, translated
+from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.names import by_bytes
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.past_cache import write_all
-from dataprep.stores.processes import started
-from dataprep.stores.protocol import LEAVES, Buffer, Holder, Lease, ObjectInfo, Versioned
+from dataprep.stores.protocol import LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
 """Where files grow before they are renamed; on the same file system, outside every data folder."""
 
-_CHUNK_BYTES = 2**24
-_SILENT_S = 24 * 3600
+_BLOCK_BYTES = 4096
+_PAST_CACHE_FROM_BYTES = 2**22
 
 
-class LocalStore:
+class LocalStore(KeepsLocks):
     """Files below a directory. A file appears under its name complete or not at all."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
-        self._root = os.fspath(self.root)
-
-    @property
-    def uri(self) -> str:
-        """The directory as it was given."""
-        return os.fspath(self.root)
+        self.uri = os.fspath(self.root)
 
     def prepare(self) -> None:
         """Create the directory and a file in it."""
-        with translated(self.uri):
-            self.root.mkdir(parents=True, exist_ok=True)
-            probe = self._partial()
+        with self._partial() as probe:
             probe.touch()
-            probe.unlink()
-            with contextlib.suppress(OSError):
-                probe.parent.rmdir()
+        with contextlib.suppress(OSError):
+            probe.parent.rmdir()
 
     def free_bytes(self) -> int | None:
-        """Space left on the file system that holds the directory, or would."""
+        """Return the space left on the file system of the directory, or of where it would be."""
         there = next(path for path in (self.root, *self.root.parents) if path.exists())
         return shutil.disk_usage(there).free
 
     def tidy(self) -> None:
-        """Remove half-written files whose writers are gone: dead here, or silent for a day."""
+        """Remove half-written files of writers that have ended: theirs are locked no longer."""
         folder = self.root / PARTIAL
-        local_leases.sweep(self._leases)
+        for partial in folder.glob("*"):
+            with contextlib.suppress(OSError), partial.open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                partial.unlink()
         with contextlib.suppress(OSError):
-            for partial in folder.iterdir():
-                if partial.is_file() and _is_abandoned(partial):
-                    partial.unlink(missing_ok=True)
             folder.rmdir()
 
     def get(self, key: str) -> bytes:
-        """The file's bytes."""
-        return self._get(key)[0]
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Part of a file."""
-        return self.get_versioned(key, offset, length).data
+        """Return the file's bytes."""
+        return self._read(key)[0]
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """All of a file, or part of it; another file of that name is another version."""
-        if length is None and not offset:
-            data, status = self._get(key)
-            return Versioned(data, version_of(status))
-        with reading(key), _opened(self._path(key), key) as file:
-            status = os.fstat(file.fileno())
-            # A length that a damaged table tells is no size to make room for.
-            left = max(0, status.st_size - offset)
-            left = left if length is None else min(left, length)
-            file.seek(offset)
-            chunks = []
-            while left > 0 and (chunk := file.read(left)):
-                chunks.append(chunk)
-                left -= len(chunk)
-            return Versioned(b"".join(chunks), version_of(status))
+        """Return all of a file, or part of it; another file of that name is another version."""
+        data, status = self._read(key, offset, length)
+        return Versioned(data, version_of(status))
 
     def version(self, key: str) -> str:
-        """Of the file: opened, since clients of network file systems ask their server then."""
-        with reading(key), _opened(self._path(key), key) as file:
-            return version_of(os.fstat(file.fileno()))
-
-    def _get(self, key: str) -> tuple[bytes, os.stat_result]:
-        if key.startswith("/") or "\0" in key or ".." in key:
-            _checked(key, self.uri)
-        try:
-            return _whole(f"{self._root}/{key}", key)
-        except OSError:
-            with reading(key):
-                raise
+        """Return the file's; it is opened, since network file systems ask their server then."""
+        return version_of(self._read(key, 0, 0)[1])
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Write under a temporary name, fsync, rename, fsync the directory."""
-        path = self._path(key)
-        with translated(key):
-            partial = self._write(data)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                leave.require()  # writing took a while
-                partial.replace(path)
-            except (OSError, DataprepError):
-                partial.unlink(missing_ok=True)
-                raise
-            _fsync_directory(path.parent)
+        self._write(key, data, os.replace)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
         """Write the file unless it exists; a hard link decides who was first."""
-        path = self._path(key)
-        with translated(key):
-            partial = self._write(data)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                created = _link(partial, path)
-            finally:
-                partial.unlink()
-            if created:
-                _fsync_directory(path.parent)
-        return created
+        return self._write(key, data, os.link)
+
+    def replace(self, key: str, data: Buffer, version: str) -> bool:
+        """Write the file if it still has ``version``; a lock on its directory decides."""
+
+        def rename(partial: Path, path: Path) -> None:
+            with _opened(path.parent) as folder:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(folder, fcntl.LOCK_EX)
+                if not path.exists() or version_of(path.stat()) != version:
+                    raise FileExistsError
+                partial.replace(path)
+
+        return self._write(key, data, rename)
+
+    def age_s(self, key: str) -> float:
+        """Return the seconds since the file was written; the file system dates a new one."""
+        with self._partial() as probe:
+            probe.touch()
+            now_s = probe.stat().st_mtime
+        return now_s - self._read(key, 0, 0)[1].st_mtime
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
         self._path(prefix)
-        with translated(self.uri):
-            if not self.root.is_dir():
-                what = "not a directory" if self.root.exists() else "no such file or directory"
-                raise ObjectNotFound(f"{what}: {self.uri!r}")
         found: list[ObjectInfo] = []
-        _walk(found, self._root, "", prefix, (os.path.realpath(self._root),))
+        _walk(found, self.uri, "", prefix, (os.path.realpath(self.uri),))
         yield from found
 
     def head(self, key: str) -> ObjectInfo:
-        """The file's size."""
-        path = self._path(key)
-        with reading(key):
-            status = path.stat()
+        """Return the file's size."""
+        with translated(key, reading=True):
+            status = self._path(key).stat()
         if not stat.S_ISREG(status.st_mode):
-            raise ObjectNotFound(f"no such file: {key!r}")
+            raise ObjectNotFound(f"no such file or directory: {key!r}")
         return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
-        """Remove the file."""
+        """Remove the file, and its folder where that is empty then."""
         path = self._path(key)
-        with contextlib.suppress(ObjectNotFound), reading(key):
+        with contextlib.suppress(ObjectNotFound), translated(key, reading=True):
             path.unlink()
-
-    def lease(self, key: str, said: str) -> Lease | Holder | None:
-        """A locked file; see ``local_leases``."""
-        return local_leases.take(self._leases / key, said)
-
-    def holders(self, prefix: str) -> Iterator[Holder]:
-        """By those files."""
-        return local_leases.holders(self._leases, prefix)
-
-    @property
-    def _leases(self) -> Path:
-        return self.root / PARTIAL / "leases"
+        if path.parent != self.root:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
 
     def _path(self, key: str) -> Path:
-        return self.root / _checked(key, self.uri)
+        if key.startswith("/") or "\0" in key or ".." in key.split("/"):
+            raise PermissionRefused(f"refused: {key!r} would leave {self.uri!r}")
+        return self.root / key
 
-    def _partial(self) -> Path:
+    def _read(
+        self, key: str, offset: int = 0, length: int | None = None
+    ) -> tuple[bytes, os.stat_result]:
+        """Part of a regular file, in few calls: small files are read by the million."""
+        if key.startswith("/") or "\0" in key or ".." in key:
+            self._path(key)
+        try:
+            # A named pipe does not wait for its other end.
+            descriptor = os.open(f"{self.uri}/{key}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    raise ObjectNotFound(f"{key!r} is not a regular file: give one")
+                end = status.st_size if length is None else min(offset + length, status.st_size)
+                data = b""  # at most 2 GiB come at once
+                while more := os.pread(
+                    descriptor, max(0, end - offset - len(data)), offset + len(data)
+                ):
+                    data += more
+                return data, status
+            finally:
+                os.close(descriptor)
+        except OSError:
+            with translated(key, reading=True):
+                raise
+
+    @contextlib.contextmanager
+    def _partial(self) -> Iterator[Path]:
+        """A temporary name, and no file of that name afterwards."""
         folder = self.root / PARTIAL
+        partial = folder / secrets.token_hex(16)
+        with translated(self.uri):
+            folder.mkdir(parents=True, exist_ok=True)
         try:
-            folder.mkdir(exist_ok=True)
-        except FileNotFoundError:
-            raise ObjectNotFound(
-                f"the directory {self.uri!r} is gone: run the same command again, it makes what "
-                "was lost"
-            ) from None
-        process = f"{os.getpid()}.{started(os.getpid())}"
-        return folder / f"{platform.node()}-{process}-{secrets.token_hex(8)}"
-
-    def _write(self, data: Buffer) -> Path:
-        partial = self._partial()
-        try:
-            with partial.open("xb", buffering=0) as file:
-                write_all(file.fileno(), data)
-                os.fsync(file.fileno())
-        except BaseException:
+            yield partial
+        finally:
             partial.unlink(missing_ok=True)
-            raise
-        return partial
 
-
-def _checked(key: str, uri: str) -> str:
-    if key.startswith("/") or "\0" in key or (".." in key and ".." in key.split("/")):
-        raise PermissionRefused(f"refused: {key!r} would leave {uri!r}")
-    return key
+    def _write(self, key: str, data: Buffer, name: Callable[[Path, Path], object]) -> bool:
+        """Write a file and ``name`` it; False where that raises FileExistsError."""
+        path = self._path(key)
+        with translated(key), self._partial() as partial:
+            with partial.open("xb", buffering=0) as file:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                _write_all(file.fileno(), data)
+                os.fsync(file.fileno())
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                name(partial, path)
+            except FileExistsError:
+                return False
+            with _opened(path.parent) as folder:
+                os.fsync(folder)
+        return True
 
 
 def version_of(status: os.stat_result) -> str:
@@ -210,66 +186,75 @@ def version_of(status: os.stat_result) -> str:
     return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
 
 
-def _whole(name: str, key: str) -> tuple[bytes, os.stat_result]:
-    """All of a regular file, by as few calls as that takes: small files are read by the million."""
-    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+_FULL = (StoreFull, "no space left while writing {name!r}: free some and run again, it resumes")
+_TOO_MANY = (
+    StoreError,
+    "{name!r}: too many open files: raise the limit (ulimit -n 4096), or take fewer workers, and "
+    "run again",
+)
+_REFUSED = (PermissionRefused, "permission denied: {path!r}")
+_ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: (
+        StoreFull,
+        "no space left while writing {name!r}: files may not be larger here (ulimit -f)",
+    ),
+    errno.EMFILE: _TOO_MANY,
+    errno.ENFILE: _TOO_MANY,
+    errno.EACCES: _REFUSED,
+    errno.EPERM: _REFUSED,
+    errno.EROFS: (
+        PermissionRefused,
+        "{path!r}: the disk is read-only: mount it for writing, or choose another place",
+    ),
+    errno.ENOENT: (ObjectNotFound, "no such file or directory: {name!r}"),
+}
+_NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+@contextlib.contextmanager
+def translated(name: str, *, reading: bool = False) -> Iterator[None]:
+    """Turn OSError into an error of this package, which says what to do.
+
+    With ``reading`` a name that no file has, such as a directory's, is an object that is not there.
+    """
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _not_regular(key)
-        data = os.read(descriptor, status.st_size + 1)
-        if len(data) == status.st_size:
-            return data, status
-        chunks = [data]  # it grew or shrank meanwhile, or is above 2 GiB
-        while chunk := os.read(descriptor, _CHUNK_BYTES):
-            chunks.append(chunk)
-        return b"".join(chunks), status
-    finally:
-        os.close(descriptor)
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        kind, message = _ERRORS.get(error.errno, (StoreError, "{name!r}: {why}"))
+        if reading and error.errno in _NO_FILE:
+            kind, message = ObjectNotFound, "no such file: {name!r} ({why})"
+        why = error.strerror or error
+        raise kind(message.format(name=name, path=error.filename or name, why=why)) from None
 
 
-def _not_regular(key: str) -> ObjectNotFound:
-    return ObjectNotFound(f"{key!r} is not a regular file: give one")
-
-
-def _opened(path: Path, key: str) -> io.FileIO:
-    """A regular file to be read. Of a named pipe nobody waits for the other end."""
-    file = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise _not_regular(key)
-    return file
-
-
-def _is_abandoned(partial: Path) -> bool:
-    host, _, process = partial.name.rpartition("-")[0].rpartition("-")
-    number, _, began = process.partition(".")
-    if host == platform.node() and number.isdigit():
-        if began and started(int(number)) != began:  # gone, whoever has its number now
-            return True
-        try:
-            os.kill(int(number), 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            pass  # it lives, as somebody else
-    return time.time() - partial.stat().st_mtime > _SILENT_S
-
-
-def _link(file: Path, name: Path) -> bool:
-    try:
-        os.link(file, name)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _fsync_directory(folder: Path) -> None:
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: Buffer) -> None:
+    """Write ``data``; large data past the page cache, where the file system can do that.
+
+    Through the cache each byte is copied into fresh pages, which then wait for the disk.
+    """
+    view = memoryview(data).cast("B")
+    done = 0
+    if view.nbytes >= _PAST_CACHE_FROM_BYTES:
+        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+        with contextlib.suppress(OSError):  # it cannot, or the error comes again below
+            fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | getattr(os, "O_DIRECT", 0))
+            done = os.write(descriptor, view[: view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES])
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
+    while done < view.nbytes:
+        done += os.write(descriptor, view[done:])
 
 
 def _walk(
@@ -278,49 +263,37 @@ def _walk(
     """Add the files below ``folder`` whose keys begin with ``prefix``, in the order of their bytes.
 
     ``parent`` is the folder's own key; ``above`` are the real paths of the root and of every
-    directory down to this one. Symlinks are followed only within the root, and never in a circle.
+    directory down to this one.
     """
-    try:
+    with translated(folder, reading=True):
         with os.scandir(folder) as scanned:
             entries = {entry.name: entry for entry in scanned}
-    except OSError:
-        with translated(folder):
-            raise
-    for name in sorted(entries, key=None if "".join(entries).isascii() else to_bytes):
-        entry, key = entries[name], parent + name
-        if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key == PARTIAL:
-            continue
-        is_link = entry.is_symlink()
-        problem = _link_problem(entry, above) if is_link else None
-        if problem is None and entry.is_dir():
-            # What is no link has its parent's real path.
-            real = os.path.realpath(entry.path) if is_link else f"{above[-1].rstrip('/')}/{name}"
-            _walk(found, entry.path, key + "/", prefix, (*above, real))
-            continue
-        if not key.startswith(prefix):
-            continue
-        if problem is None and not entry.is_file():
-            problem = "not a regular file"
-        try:
-            found.append(ObjectInfo(key, 0 if problem else entry.stat().st_size, problem=problem))
-        except FileNotFoundError:
-            pass  # it vanished meanwhile
-        except OSError:
-            with translated(key):
-                raise
+        for name in by_bytes(entries):
+            entry, key = entries[name], parent + name
+            if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key == PARTIAL:
+                continue
+            real, problem = f"{above[-1].rstrip('/')}/{name}", None
+            if entry.is_symlink():
+                real = os.path.realpath(entry.path)
+                problem = _link_problem(entry.path, real, above)
+            if problem is None and entry.is_dir():
+                _walk(found, entry.path, key + "/", prefix, (*above, real))
+                continue
+            if not key.startswith(prefix):
+                continue
+            if problem is None and not entry.is_file():
+                problem = "not a regular file"
+            with contextlib.suppress(FileNotFoundError):  # it vanished meanwhile
+                size = 0 if problem else entry.stat().st_size
+                found.append(ObjectInfo(key, size, problem=problem))
 
 
-def _link_problem(entry: os.DirEntry[str], above: tuple[str, ...]) -> str | None:
-    target = os.path.realpath(entry.path)
-    if not _is_within(target, above[0]):
+def _link_problem(path: str, real: str, above: tuple[str, ...]) -> str | None:
+    if not Path(real).is_relative_to(above[0]):
         return LEAVES
     # Links in a circle end nowhere too; Path.exists would raise where it may not look.
-    if not os.path.exists(entry.path):  # noqa: PTH110
+    if not os.path.exists(path):  # noqa: PTH110
         return "broken symlink"
-    if any(_is_within(folder, target) for folder in above):
+    if any(Path(folder).is_relative_to(real) for folder in above):
         return "symlink to a folder that contains it"
     return None
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -4,99 +4,96 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from itertools import count
+from typing import NamedTuple
 
 from dataprep.errors import ObjectNotFound
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo, Versioned
+from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Versioned
 
-_ROOTS: dict[str, dict[str, Versioned]] = {}
+
+class _Stored(NamedTuple):
+    data: bytes
+    version: str
+    stored_s: float
+
+
+_ROOTS: dict[str, dict[str, _Stored]] = {}
 _SERIAL = count()
-_LOCK = threading.Lock()
+_REPLACING = threading.Lock()
 
 
-class MemoryStore:
+class MemoryStore(KeepsLocks):
     """Bytes by key. Stores opened with the same URI in one process share them."""
 
     def __init__(self, uri: str = "memory://", options: StoreOptions | None = None) -> None:
-        self._uri = uri
-        with _LOCK:
-            self._objects = _ROOTS.setdefault(uri, {})
+        self.uri = uri
+        self._objects = _ROOTS.setdefault(uri, {})
 
     def __reduce__(self) -> tuple[type[MemoryStore], tuple[str]]:
-        return MemoryStore, (self._uri,)
-
-    @property
-    def uri(self) -> str:
-        """The name that it is shared by."""
-        return self._uri
+        return MemoryStore, (self.uri,)
 
     def prepare(self) -> None:
         """Memory is always ready."""
 
-    def free_bytes(self) -> int | None:
-        """Not known."""
-        return None
-
-    def tidy(self) -> None:
-        """Nothing is ever half-written."""
-
-    def get(self, key: str) -> bytes:
-        """The object's bytes."""
-        return self._stored(key).data
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Part of an object."""
-        return self.get(key)[offset : offset + length]
-
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """All of an object, or part of it; versions are counted."""
-        data, version = self._stored(key)
-        whole = length is None and not offset
+        """Return all of an object, or part of it; versions are counted."""
+        found = self._stored(key)
         end = None if length is None else offset + length
-        return Versioned(data if whole else data[offset:end], version)
+        return Versioned(found.data[offset:end], found.version)
 
     def version(self, key: str) -> str:
-        """As they are counted."""
+        """Return the number of its version."""
         return self._stored(key).version
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Keep a copy."""
-        self._objects[key] = _copied(data)
+        self._objects[key] = _kept(data)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
         """Keep a copy unless there is one."""
-        with _LOCK:
-            if key in self._objects:
+        kept = _kept(data)
+        return self._objects.setdefault(key, kept) is kept
+
+    def replace(self, key: str, data: Buffer, version: str) -> bool:
+        """Keep a copy if the object still has ``version``."""
+        with _REPLACING:
+            found = self._objects.get(key)
+            if found is None or found.version != version:
                 return False
-            self._objects[key] = _copied(data)
+            self._objects[key] = _kept(data)
         return True
 
+    def age_s(self, key: str) -> float:
+        """Return the seconds since the object was stored."""
+        return time.monotonic() - self._stored(key).stored_s
+
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Keys that begin with ``prefix``."""
+        """Yield keys that begin with ``prefix``."""
         for key, stored in list(self._objects.items()):
             if key.startswith(prefix):
                 yield _info(key, stored.data)
 
     def head(self, key: str) -> ObjectInfo:
-        """Size and MD5."""
-        return _info(key, self.get(key))
+        """Return size and MD5."""
+        return _info(key, self._stored(key).data)
 
     def delete(self, key: str) -> None:
         """Forget the object."""
         self._objects.pop(key, None)
 
-    def _stored(self, key: str) -> Versioned:
+    def _stored(self, key: str) -> _Stored:
         try:
             return self._objects[key]
         except KeyError:
-            raise ObjectNotFound(f"no such object: {key!r} in {self._uri}") from None
+            raise ObjectNotFound(f"no such object: {key!r} in {self.uri}") from None
 
 
-def _copied(data: Buffer) -> Versioned:
-    return Versioned(bytes(data), str(next(_SERIAL)))
+def _kept(data: Buffer) -> _Stored:
+    return _Stored(bytes(data), str(next(_SERIAL)), time.monotonic())
 
 
 def _info(key: str, data: bytes) -> ObjectInfo:

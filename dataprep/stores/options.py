@@ -1,4 +1,4 @@
-"""How a store is reached: never credentials, which stay in boto3's own chain."""
+"""Options of a store. Credentials are none of them: they stay in boto3's own chain."""
 
 from __future__ import annotations
 
@@ -53,7 +53,4 @@ class StoreOptions(BaseModel):
             return None
         if not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
-        check_no_credentials(value)
-        if "?" in value or "#" in value:
-            raise ValueError("must end with its path: nothing after ? or #")
-        return value
+        return check_no_credentials(value)

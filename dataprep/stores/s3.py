@@ -1,177 +1,340 @@
 """S3, and whatever speaks its protocol, through boto3.
 
-No answer is taken on trust: what is read and what is written is held against its ETag
-(``s3_reading``, ``s3_writing``).
+What is read and what is written is compared with its ETag. That is the MD5 of the bytes, unless the
+server encrypts with KMS, the object was uploaded in parts, or the server has ETags of its own kind
+(S3 API reference, "Common Response Headers"): then an object that was written is read back.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import hashlib
+import io
+import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from functools import lru_cache, partial
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
-from dataprep.stores.leave import ask
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, Holder, Lease, ObjectInfo, Versioned
-from dataprep.stores.s3_answers import require_whole
-from dataprep.stores.s3_bucket import S3Bucket
-from dataprep.stores.s3_errors import translated
-from dataprep.stores.s3_leases import Dated
-from dataprep.stores.s3_leases import holders as lease_holders
-from dataprep.stores.s3_leases import sweep as sweep_leases
-from dataprep.stores.s3_leases import take as take_lease
-from dataprep.stores.s3_reading import S3Reader, log_refusal
-from dataprep.stores.s3_uploads import abort
-from dataprep.stores.s3_writing import S3Writer
+from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Versioned
+from dataprep.stores.s3_bucket import S3Bucket, error_code, is_passing, translated
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+MULTIPART_FROM_BYTES = 256 * 2**20
+"""One PutObject below; shards always are. Above, parts of 64 MiB."""
+
+PART_BYTES = 64 * 2**20
+"""Of those parts, but for the last."""
+
+GOT = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
+"""What is logged (level DEBUG) of each GET that was answered: the key, how many bytes came, and the
+seconds from asking, attempts before included, until the answer began and until all was there."""
+
+REFUSED = "answered %d"
+"""What is logged (level DEBUG) of each answer by which a store asks for fewer requests: its status,
+503 or 429, whether it is tried again or not."""
+
 _CONNECTIONS = 256
 """As many as ``source_concurrency`` may ask for; only those in use are opened."""
 
+_READ_ATTEMPTS, _PUT_ATTEMPTS = 4, 3
+_PIECE_BYTES = 2**20
+_MD5_DIGITS = 32
+_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict", "404", "NoSuchKey")
+_UNKNOWN = "NotImplemented"
 
-class S3Store:
+_log = logging.getLogger(__name__)
+
+
+class S3Store(KeepsLocks):
     """A bucket, and within it a prefix."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._bucket = S3Bucket(uri, options)
-        self.options = self._bucket.options
-        self._reader = S3Reader(self._bucket, self._client)
-        self._writer = S3Writer(self._bucket, self._client, self._reader)
-        self._forget()
+        self.uri, self.options = self._bucket.uri, self._bucket.options
+        self._etags_are_md5s = False
+        self._opened: S3Client | None = None
+        self._process, self._lock = os.getpid(), threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
         return _unpickled, (self.uri, self.options)
 
-    @property
-    def uri(self) -> str:
-        """``s3://bucket/prefix``."""
-        return self._bucket.uri
-
     def close(self) -> None:
         """Close connections; the next request opens new ones."""
-        with self._lock:
-            clients = list(self._clients.values())
-            self._clients.clear()
-        for client in clients:
+        client, self._opened = self._opened, None
+        if client is not None:
             client.close()
 
     def prepare(self) -> None:
         """Ask for the bucket, with few retries, so that a wrong name fails at once."""
         name = self._bucket.name
-        with translated(f"s3://{name}", self.options):
-            self._client(attempts=2).head_bucket(Bucket=name)
-
-    def free_bytes(self) -> int | None:
-        """Not known."""
-        return None
-
-    def tidy(self) -> None:
-        """Remove leases of the dead. An object is there or not."""
-        sweep_leases(self)
-
-    def abort_uploads(self, ours: Callable[[str], bool]) -> None:
-        """Those in parts that a killed writer left; see ``s3_uploads``."""
-        abort(self._bucket, self._client(), ours)
-
-    def get(self, key: str) -> bytes:
-        """The object's bytes, held against its ETag."""
-        return self._reader.read(key, {}).data
+        with (
+            translated(f"s3://{name}", self.options),
+            contextlib.closing(self._bucket.connect(attempts=2)) as client,
+        ):
+            client.head_bucket(Bucket=name)
 
     def get_to(self, key: str, file: BinaryIO) -> None:
-        """Write the object's bytes to ``file`` as they come, held against its ETag."""
-        self._reader.read_to(key, file)
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Part of an object, by one range request."""
-        return self.get_versioned(key, offset, length).data
+        """Write the object's bytes to ``file`` as they come, compared with its ETag."""
+        self._copy(key, file, {})
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """All of an object, or part of it by one range request, and the ETag of that answer."""
-        if length is None:
-            return self._reader.read(key, {"Range": f"bytes={offset}-"} if offset else {})
-        if length <= 0:
-            return Versioned(b"", self.version(key))
-        return self._reader.read(key, {"Range": f"bytes={offset}-{offset + length - 1}"})
+        """Return all of an object, compared with its ETag, or part of it by one range request."""
+        arguments = {}
+        if offset or length is not None:
+            last = "" if length is None else offset + max(length, 1) - 1
+            arguments["Range"] = f"bytes={offset}-{last}"
+        data = io.BytesIO()
+        version = self._copy(key, data, arguments)
+        return Versioned(data.getvalue()[:length], version)
 
     def version(self, key: str) -> str:
-        """The ETag."""
+        """Return the ETag."""
         return self.head(key).etag or ""
+
+    def age_s(self, key: str) -> float:
+        """Return the seconds from ``Last-Modified`` to the server's ``Date``, of one answer."""
+        with self._bucket.translated(key):
+            answer = self._client().head_object(**self._bucket.object(key))
+            now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+            return (now - answer["LastModified"]).total_seconds()
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store, then confirm; what does not match is stored again, then refused."""
-        return self._writer.put(key, data)
+        return self.put_hashed(key, data, _md5(data))
 
     def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
         """As ``put``, of ``data`` that has this MD5."""
-        return self._writer.put_hashed(key, data, md5)
+        view = memoryview(data).cast("B")
+        send = self._put_object if len(view) < MULTIPART_FROM_BYTES else self._upload_parts
+        with self._bucket.translated(key):
+            for _ in range(_PUT_ATTEMPTS):
+                _repeated(partial(send, key, view, md5), _PUT_ATTEMPTS)
+                if (info := self._confirmed(key, view, md5)) is not None:
+                    return info
+        with contextlib.suppress(StoreError):
+            self.delete(key)
+        raise StoredBytesDiffer(
+            f"{self.uri}/{key}: the store holds other bytes than were sent, after "
+            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data. Remove the "
+            "object if it is still there; run the same command again once that is mended"
+        )
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store unless the key exists (``If-None-Match: *``), and confirm as ``put`` does."""
-        return self._writer.create(key, data)
+        return self._put_if(key, data, None, {"IfNoneMatch": "*"})
+
+    def replace(self, key: str, data: Buffer, version: str) -> bool:
+        """Store if the object still has that ETag (``If-Match``), and confirm as ``put`` does."""
+        # Ceph's gateway (16.2) compares the quotes along.
+        return self._put_if(key, data, version, {"IfMatch": f'"{version}"'}, {"IfMatch": version})
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Every object below, a thousand a request; keys that only mark folders left out."""
+        below = self._bucket.prefix
         pages = self._client().get_paginator("list_objects_v2")
-        with translated(self.uri, self.options):
-            below = self._bucket.prefix
+        with self._bucket.translated(""):
             for page in pages.paginate(
                 Bucket=self._bucket.name, Prefix=below + prefix, **self._bucket.payer()
             ):
-                require_whole(page, self.uri)
+                if page.get("IsTruncated", True) and not page.get("NextContinuationToken"):
+                    raise StoreError(
+                        f"{self.uri}: a listing breaks off: the server does not know "
+                        "ListObjectsV2. Check --endpoint-url, or use a newer server"
+                    )
                 for item in page.get("Contents", ()):
-                    key = item["Key"][len(below) :]
+                    key = item["Key"].removeprefix(below)
                     if key and not (key.endswith("/") and item["Size"] == 0):
                         yield ObjectInfo(key, item["Size"], item.get("ETag", "").strip('"'))
 
     def head(self, key: str) -> ObjectInfo:
-        """Size and ETag."""
-        return self._reader.head(key)
+        """Return size and ETag."""
+        with self._bucket.translated(key):
+            answer = self._client().head_object(**self._bucket.object(key))
+            return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def delete(self, key: str) -> None:
         """Remove the object."""
-        self._writer.delete(key)
+        with self._bucket.translated(key):
+            self._client().delete_object(**self._bucket.object(key))
 
-    def lease(self, key: str, said: str) -> Lease | Holder | None:
-        """An object below ``leases/``; see ``s3_leases``."""
-        return take_lease(self, key, said)
-
-    def holders(self, prefix: str) -> Iterator[Holder]:
-        """By those objects."""
-        return lease_holders(self, prefix)
-
-    def dated(self, key: str) -> Dated:
-        """A small object, and how long ago the server says that it was put."""
-        with translated(self._bucket.shown(key), self.options):
-            return self._reader.dated(key)
-
-    def replace(self, key: str, data: bytes, etag: str) -> str | None:
-        """Put ``data`` if the object still has that ETag; the new one, or None."""
-        return self._writer.replace(key, data, etag)
-
-    def _forget(self) -> None:
-        self._process = os.getpid()
-        self._clients: dict[int | None, S3Client] = {}
-        self._lock = threading.Lock()
-
-    def _client(self, attempts: int | None = None) -> S3Client:
+    def _client(self) -> S3Client:
         if self._process != os.getpid():
-            self._forget()  # forked: connections, and perhaps a locked lock, are the parent's
+            # Forked: connections, and perhaps a locked lock, are the parent's.
+            self._opened, self._process, self._lock = None, os.getpid(), threading.Lock()
         with self._lock:
-            if attempts not in self._clients:
-                # Content-MD5 and the confirmation guard the payload, which is not signed.
-                client = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
-                client.meta.events.register("needs-retry.s3", log_refusal)
-                # Behind botocore's limiter, which may wait here.
-                client.meta.events.register_last("before-send", ask)
-                self._clients[attempts] = client
-            return self._clients[attempts]
+            if self._opened is None:
+                self._opened = self._bucket.connect(connections=_CONNECTIONS)
+                self._opened.meta.events.register("needs-retry.s3", log_refusal)
+            return self._opened
+
+    def _copy(self, key: str, file: IO[bytes], arguments: Mapping[str, Any]) -> str:
+        """Write an object to ``file`` and return its ETag; read again what the ETag contradicts.
+
+        An ETag that looks like an MD5 and is none shows by two readings that agree, in a bucket
+        that has shown no other kind.
+        """
+        at, before = file.tell(), ""
+        with self._bucket.translated(key):
+            for _ in range(_READ_ATTEMPTS):
+                request = partial(self._fetch, key, file, at, arguments)
+                etag, md5 = cast(tuple[str, str], _repeated(request, _READ_ATTEMPTS))
+                self._etags_are_md5s |= md5 == etag != ""
+                if md5 in ("", etag) or (md5 == before and not self._etags_are_md5s):
+                    return etag
+                before = md5
+        raise StoreError(
+            f"{self.uri}/{key}: {_READ_ATTEMPTS} readings differ from each other or from "
+            "the ETag: it is damaged in the store, or something on the way changes data"
+        )
+
+    def _fetch(
+        self, key: str, file: IO[bytes], at: int, arguments: Mapping[str, Any]
+    ) -> tuple[str, str]:
+        """ETag of one GET, and the MD5 of the bytes where that should be the same, else empty."""
+        file.seek(at)
+        file.truncate()
+        asked_s = time.monotonic()
+        try:
+            answer = self._client().get_object(**self._bucket.object(key), **arguments)
+        except Exception as error:
+            if error_code(error) == "InvalidRange":
+                # It begins where the object has already ended, whatever version that is.
+                return "", ""
+            raise
+        begun_s = time.monotonic()
+        etag = answer.get("ETag", "").strip('"')
+        kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
+        compared = not arguments and not kms and len(etag) == _MD5_DIGITS
+        md5 = hashlib.md5(usedforsecurity=False)
+        # Not `with answer["Body"]`: that gives urllib3's stream, past botocore's checks.
+        with contextlib.closing(answer["Body"]) as body:
+            for piece in body.iter_chunks(_PIECE_BYTES):
+                file.write(piece)
+                if compared:
+                    md5.update(piece)
+        _log.debug(GOT, key, file.tell() - at, begun_s - asked_s, time.monotonic() - asked_s)
+        return etag, md5.hexdigest() if compared else ""
+
+    def _confirmed(self, key: str, data: memoryview, md5: bytes) -> ObjectInfo | None:
+        """What HEAD says if ETag or content agree with ``data``; None where the store differs."""
+        info = self.head(key)
+        if info.etag == md5.hex():
+            self._etags_are_md5s = True
+            return info
+        found = io.BytesIO()
+        _repeated(partial(self._fetch, key, found, 0, {}), _READ_ATTEMPTS)
+        return info if found.getvalue() == data else None
+
+    def _put_if(
+        self, key: str, data: Buffer, version: str | None, *conditions: Mapping[str, str]
+    ) -> bool:
+        """Store if a condition is met, which says that the object has ``version``; None: is none.
+
+        A server that does not know the condition is asked for the version instead, which does not
+        decide between two callers at the same moment.
+        """
+        view, md5 = memoryview(data).cast("B"), _md5(data)
+        with self._bucket.translated(key):
+            for condition in conditions:
+                try:
+                    _repeated(partial(self._put_object, key, view, md5, **condition), _PUT_ATTEMPTS)
+                except Exception as error:
+                    code = error_code(error)
+                    if code not in (*_NOT_MET, _UNKNOWN):
+                        raise
+                    if self._current(key) != version or (version is None and code != _UNKNOWN):
+                        return False
+                else:
+                    if self._confirmed(key, view, md5) is None:
+                        self.put_hashed(key, view, md5)
+                    return True
+            self.put_hashed(key, view, md5)
+        return True
+
+    def _current(self, key: str) -> str | None:
+        try:
+            return self.version(key)
+        except ObjectNotFound:
+            return None
+
+    def _put_object(self, key: str, data: memoryview, md5: bytes, **conditions: Any) -> None:
+        self._client().put_object(
+            **self._bucket.object(key),
+            Body=cast(IO[bytes], _Body(data)),
+            ContentMD5=base64.b64encode(md5).decode(),
+            **self._bucket.put_arguments(),
+            **conditions,
+        )
+
+    def _upload_parts(self, key: str, data: memoryview, md5: bytes) -> None:
+        """Without a digest: the object is read back."""
+        from boto3.s3.transfer import TransferConfig  # slow to import, rarely needed
+
+        self._client().upload_fileobj(
+            io.BytesIO(data),
+            self._bucket.name,
+            self._bucket.prefix + key,
+            ExtraArgs={**self._bucket.put_arguments(), **self._bucket.payer()},
+            Config=TransferConfig(
+                multipart_threshold=MULTIPART_FROM_BYTES,
+                multipart_chunksize=PART_BYTES,
+                max_concurrency=4,
+            ),
+        )
+
+
+class _Body:
+    """Bytes in memory as the file that botocore asks for, without a copy of them all."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data, self._at = data, 0
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def read(self, size: int) -> memoryview:
+        """Return the next bytes."""
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def seek(self, offset: int) -> None:
+        """Begin again, for another attempt."""
+        self._at = offset
 
 
 @lru_cache(maxsize=16)
 def _unpickled(uri: str, options: StoreOptions) -> S3Store:
     """One store a process for all tasks that bring it along: a client takes 0.2 s to make."""
     return S3Store(uri, options)
+
+
+def log_refusal(response: tuple[Any, Any] | None = None, **_: Any) -> None:
+    """Log an attempt that is answered 429 or 503: botocore asks after each whether to repeat it."""
+    status = getattr(response[0], "status_code", None) if response else None
+    if status in (429, 503):
+        _log.debug(REFUSED, status)
+
+
+def _repeated(request: Callable[[], Any], most: int) -> Any:
+    """Call until there is no error that may pass, ``most`` times, after waits that double."""
+    for number in range(most - 1):
+        try:
+            return request()
+        except Exception as error:
+            if not is_passing(error):
+                raise
+        time.sleep(0.2 * 2**number)
+    return request()
+
+
+def _md5(data: Buffer) -> bytes:
+    return hashlib.md5(memoryview(data).cast("B"), usedforsecurity=False).digest()

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dataprep.stores import s3_reading
+from dataprep.stores import s3
 
 _ENTRY = struct.Struct("=qdd")  # bytes, seconds to the first, seconds to the last
 _REFUSED = -1  # in place of bytes
@@ -73,9 +73,9 @@ class Count(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take down a GET or a refusal; whatever else is logged is neither."""
-        if record.msg == s3_reading.GOT and isinstance(record.args, tuple):
+        if record.msg == s3.GOT and isinstance(record.args, tuple):
             os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
-        elif record.msg == s3_reading.REFUSED:
+        elif record.msg == s3.REFUSED:
             os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
 
     def fetched(self) -> Fetched:
@@ -102,7 +102,7 @@ def counting() -> Iterator[Count]:
     descriptor = os.memfd_create("fetched")
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
-    log = logging.getLogger(s3_reading.__name__)
+    log = logging.getLogger(s3.__name__)
     level, propagates = log.level, log.propagate
     count = Count(descriptor)
     log.addHandler(count)

@@ -8,7 +8,7 @@ their number is up.
 from __future__ import annotations
 
 from dataprep.requests import PutRule, Requests
-from dataprep.stores.s3_writing import MULTIPART_FROM_BYTES, PART_BYTES
+from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
 from iobench.forecast.bounds import Bounds, up_to
 from iobench.forecast.facts import Facts
 from iobench.forecast.predicted import Predicted

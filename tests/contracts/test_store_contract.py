@@ -12,7 +12,7 @@ import pytest
 from dataprep.errors import ObjectNotFound
 from dataprep.stores import Buffer, Store
 from dataprep.stores.memory import MemoryStore
-from dataprep.stores.protocol import Close, GetVersioned
+from dataprep.stores.protocol import Close, GetVersioned, KeepsLocks
 from dataprep.stores.s3 import S3Store
 
 DATA = bytes(range(256)) * 5
@@ -157,6 +157,49 @@ def test_of_two_creators_one_wins(store: Store) -> None:
         created = list(pool.map(create, range(4)))
     assert created.count(True) == 1
     assert store.get("key") == b"%d" % created.index(True)
+
+
+def test_only_the_version_that_was_read_is_replaced(store: Store) -> None:
+    """Again and again, each time under the version that is there; whatever else is left alone."""
+    if not isinstance(store, KeepsLocks):
+        pytest.skip("it keeps no locks")
+    store.put("folder/key", b"0")
+    for content in (b"1", b"2"):
+        before = store.version("folder/key")
+        assert store.replace("folder/key", content, before) is True
+        assert store.replace("folder/key", b"other", before) is False
+        assert store.get("folder/key") == content
+    before = store.version("folder/key")
+    store.delete("folder/key")
+    assert store.replace("folder/key", b"3", before) is False
+    assert keys(store) == []
+
+
+def test_of_several_that_replace_one_wins(store: Store) -> None:
+    """Of threads that have read one version exactly one replaces it."""
+    if not isinstance(store, KeepsLocks):
+        pytest.skip("it keeps no locks")
+    store.put("key", b"before")
+    before, together = store.version("key"), Barrier(4, timeout=30)
+
+    def replace(number: int) -> bool:
+        together.wait()
+        return store.replace("key", b"%d" % number, before)
+
+    with ThreadPoolExecutor(4) as pool:
+        replaced = list(pool.map(replace, range(4)))
+    assert replaced.count(True) == 1
+    assert store.get("key") == b"%d" % replaced.index(True)
+
+
+def test_the_age_of_an_object_counts_from_when_it_was_written(store: Store) -> None:
+    """In seconds by the store's clock, which may be cut to whole ones."""
+    if not isinstance(store, KeepsLocks):
+        pytest.skip("it keeps no locks")
+    store.put("key", DATA)
+    assert -2.0 < store.age_s("key") < 3600.0
+    with pytest.raises(ObjectNotFound):
+        store.age_s("missing")
 
 
 def test_list_of_an_empty_store_is_empty(store: Store) -> None:

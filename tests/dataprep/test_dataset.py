@@ -478,8 +478,8 @@ class TestOnS3:
         assert isinstance(remote.store, S3Store)
         with remote as dataset:
             assert dataset[3].image
-            assert remote.store._clients
-        assert not remote.store._clients
+            assert remote.store._opened is not None
+        assert remote.store._opened is None
 
 
 class TestClosing:

@@ -102,37 +102,30 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-class Permitted:
-    """A run that may write so many times."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-
-    def __call__(self) -> None:
-        """Once more, or no longer."""
-        if not self.left:
-            raise LeaseLost("taken over")
-        self.left -= 1
-
-
 @pytest.fixture
 def files() -> dict[str, bytes]:
     """Twenty images of two classes, in no order of their names."""
     return {f"{'ba'[i % 2]}/{(i * 7) % 20:02}.JPEG": jpeg(i * 12) for i in range(20)}
 
 
-@pytest.mark.parametrize("times", range(8))
-def test_nothing_is_stored_once_another_run_may_write(files: dict[str, bytes], times: int) -> None:
-    """It is asked for before any work, before each object, and before the receipt."""
+def test_a_run_that_lost_its_lock_stores_no_receipt(files: dict[str, bytes]) -> None:
+    """The lock is checked once, when all else is stored."""
     store = NotedStore()
-    shard = task(files, store, permit=Permitted(times))
-    if times < 7:
-        with pytest.raises(LeaseLost):
-            make_shard(shard, lambda progress: None)
-    else:
-        make_shard(shard, lambda progress: None)
-    assert len(store.stored) == max(0, times - 1)
-    assert any(key.startswith("receipts/") for key in store.stored) == (times == 7)
+
+    def refuse() -> None:
+        assert len(store.stored) == 5
+        raise LeaseLost("taken over")
+
+    with pytest.raises(LeaseLost):
+        make_shard(task(files, store, permit=refuse), lambda progress: None)
+    assert not any(key.startswith("receipts/") for key in store.stored)
+
+
+def test_the_lock_is_checked_once_for_each_shard(files: dict[str, bytes]) -> None:
+    """Another request for each object would cost as much as a small one."""
+    store, checked = NotedStore(), []
+    make_shard(task(files, store, permit=lambda: checked.append(1)), lambda progress: None)
+    assert (len(checked), len(store.stored)) == (1, 6)
 
 
 def receipt(store: MemoryStore) -> Receipt:

@@ -92,14 +92,9 @@ class GatedS3Store(S3Store):
         super().__init__(uri.replace("gateds3://", "s3://"), options)
 
     def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
-        """As its parent, behind the gate."""
+        """As ``put``, which calls it, behind the gate."""
         with gate(key):
             return super().put_hashed(key, data, md5)
-
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """As its parent, behind the gate."""
-        with gate(key):
-            return super().put(key, data)
 
     def create(self, key: str, data: Buffer) -> bool:
         """As its parent, behind the gate."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import platform
+import json
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +16,8 @@ from dataprep.config import ShardConfig
 from dataprep.job import run as job_run
 from dataprep.job.in_process import InProcess
 from dataprep.stores.local import PARTIAL, LocalStore
-from iobench.s3_server import MotoServer
 from tests.commandline import JOB, comparable, files, objects
 from tests.commandline import dataprep as command
-from tests.dataprep.stores.test_s3_uploads import begin, begun
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Gate
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 def litter(output: Path) -> Path:
     """A half-written file of a process that is gone."""
-    left = output / PARTIAL / f"{platform.node()}-1.0-abc"
+    left = output / PARTIAL / "0123456789abcdef"
     left.parent.mkdir(parents=True, exist_ok=True)
     left.write_bytes(b"half")
     return left
@@ -49,42 +48,34 @@ def test_killed_between_table_and_manifest(
     assert files(output) == reference.keys()
 
 
-def test_finalize_of_a_complete_split_removes_the_lease_of_the_dead(
-    tree: Path, tmp_path: Path
+@pytest.mark.parametrize("key", [".partial/leases/train", "leases/train"])
+def test_what_earlier_versions_left_is_in_nobodys_way(
+    tree: Path, tmp_path: Path, reference: Mapping[str, object], key: str
 ) -> None:
-    """A run that was killed after its manifest leaves no more than that."""
+    """Their lock of a folder was a file without content of use; that of a bucket is a lock here."""
     output = tmp_path / "out"
-    assert command("shard", "--source", tree, *JOB, "--output", output).code == 0
-    lease = output / PARTIAL / "leases" / "train"
-    lease.parent.mkdir(parents=True)
-    lease.write_text("split 'train'")
-    assert "nothing to do" in command("finalize", output, "--split", "train").err
+    owner = {"said": "split 'train'", "token": "0", "machine": "0", "process": 1, "started": "1"}
+    lock = output / key
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps({**owner, "renewals": 3, "released": False}))
+    os.utime(lock, (0, 0))
+    done = command("shard", "--source", tree, *JOB, "--output", output)
+    assert done.code == 0, done.err
+    assert "waiting" not in done.err
+    assert files(output) == reference.keys()
     assert not (output / PARTIAL).exists()
 
 
-def test_an_upload_that_was_killed_is_aborted(
-    tree: Path, bucket: str, s3_server: MotoServer
-) -> None:
-    """Of this split; another one may be written at this moment."""
-    import boto3
-
-    boto = boto3.client("s3", endpoint_url=s3_server.url)
-    begin(boto, bucket, "out/train.samples.parquet", "out/other.samples.parquet")
-    place = ("--output", f"s3://{bucket}/out", "--endpoint-url", s3_server.url)
-    assert command("shard", "--source", tree, *JOB, *place).code == 0
-    assert begun(boto, bucket) == ["out/other.samples.parquet"]
-
-
 @pytest.mark.parametrize("stopped", [False, True], ids=["done", "stopped"])
-def test_a_split_is_held_until_its_workers_are_gone(
+def test_a_split_is_locked_until_its_workers_are_gone(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
     """Nobody else may begin before, and what they leave when stopped is removed after."""
     output = tmp_path / "out"
-    held: list[str] = []
+    locked: list[str] = []
 
     def ending(engine: object) -> None:
-        held.extend(holder.key for holder in LocalStore(str(output)).holders(""))
+        locked.extend(info.key for info in LocalStore(str(output)).list("leases/"))
         litter(output)
 
     def stop(*_: object, **__: object) -> None:
@@ -99,4 +90,5 @@ def test_a_split_is_held_until_its_workers_are_gone(
         assert not (output / PARTIAL).exists()
     else:
         dataprep.shard(config)
-    assert held == ["train"]
+    assert locked == ["leases/train"]
+    assert not (output / "leases").exists()

@@ -58,7 +58,7 @@ def test_the_first_is_met_while_it_plans(
     env = gate.waits_at("train.plan", 1)
     with Running(*part(tree, f"gated://{output}", "0/2"), env=env) as first:
         wait_until(lambda: gate.reached, "the first part to write its plan")
-        assert set(objects(output)) == {"labels.json"}
+        assert set(objects(output)) == {"labels.json", "leases/train.0-of-2"}
         second = commandline.dataprep(*part(tree, output, "1/2"))
         assert second.code == 0, second.err
         gate.open()

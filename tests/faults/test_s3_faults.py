@@ -8,18 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dataprep.errors import (
-    LeaseLost,
-    ObjectNotFound,
-    StoredBytesDiffer,
-    StoreError,
-    StoreUnreachable,
-)
-from dataprep.stores import StoreOptions, s3_reading, s3_writing
-from dataprep.stores.leave import writing_while
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.job.lock import Locks, create_job
+from dataprep.stores import StoreOptions, s3
 from dataprep.stores.s3 import S3Store
-from dataprep.stores.s3_answers import require_whole
-from dataprep.stores.s3_leases import ObjectLease
 from iobench.faults import (
     Fault,
     FaultProxy,
@@ -39,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 DATA = bytes(range(251)) * 200
 MIB = 2**20
-READINGS = s3_reading._READ_ATTEMPTS
+READINGS = s3._READ_ATTEMPTS
 SLOW_DOWN = Status(503, "SlowDown", "Please reduce your request rate.")
 INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
 
@@ -66,7 +58,7 @@ def through(proxy: FaultProxy, bucket: str, monkeypatch: pytest.MonkeyPatch) -> 
     proxy.clear()
     monkeypatch.setattr("time.sleep", lambda duration_s: None)
     return S3Store(
-        f"s3://{bucket}/p", StoreOptions(endpoint_url=proxy.url, max_attempts=3, read_timeout_s=0.5)
+        f"s3://{bucket}/p", StoreOptions(endpoint_url=proxy.url, max_attempts=3, read_timeout_s=2)
     )
 
 
@@ -123,26 +115,14 @@ def test_an_upload_damaged_always_is_never_reported_as_stored(
     if checks(s3_server):
         with pytest.raises(StoreError, match=f"s3://{bucket}/p/key: what reaches the store is not"):
             getattr(through, method)("key", DATA)
-        assert calls(proxy, "PUT") == [("PUT", 400)] * s3_writing._PUT_ATTEMPTS
+        assert calls(proxy, "PUT") == [("PUT", 400)] * s3._PUT_ATTEMPTS
         assert list(direct.list()) == []
         return
     with pytest.raises(StoredBytesDiffer, match=f"s3://{bucket}/p/key: the store holds other"):
         getattr(through, method)("key", DATA)
-    assert len(calls(proxy, "PUT")) == s3_writing._PUT_ATTEMPTS + (method == "create")
+    assert len(calls(proxy, "PUT")) == s3._PUT_ATTEMPTS + (method == "create")
     with pytest.raises(ObjectNotFound):
         direct.head("key")
-
-
-def test_what_is_damaged_and_cannot_be_removed_is_said(
-    through: S3Store, proxy: FaultProxy, s3_server: Server
-) -> None:
-    """A writer that may not delete leaves it there, and nobody is told otherwise."""
-    if checks(s3_server):
-        pytest.skip("stores nothing damaged")
-    refused = Rule(Match("DELETE"), Status(403, "AccessDenied", "No."))
-    use(proxy, refused, Rule(Match("PUT"), FlipByte(7, "upload")))
-    with pytest.raises(StoredBytesDiffer, match="It could not be removed: remove it; run the same"):
-        through.put("key", DATA)
 
 
 def test_damage_is_noticed_where_etag_and_checksum_hide_it(
@@ -157,7 +137,7 @@ def test_damage_is_noticed_where_etag_and_checksum_hide_it(
     )
     with pytest.raises(StoreError if checks(s3_server) else StoredBytesDiffer):
         through.put("key", DATA)
-    assert len(calls(proxy, "GET")) == (0 if checks(s3_server) else s3_writing._PUT_ATTEMPTS)
+    assert len(calls(proxy, "GET")) == (0 if checks(s3_server) else s3._PUT_ATTEMPTS)
 
 
 @pytest.mark.parametrize("etag", [f'"{"0" * 32}"', '"opaque-1"', None])
@@ -219,14 +199,34 @@ def test_damage_that_the_server_notices_is_sent_again(
     assert direct.get("key") == DATA
 
 
-@pytest.mark.parametrize("method", ["put", "create"])
-def test_an_answer_that_is_lost_is_found_out(
-    through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
+def test_a_put_whose_answer_is_lost_is_repeated(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """A reset after the server has stored ends as stored, for create as for put."""
+    """A reset after the server has stored ends as stored."""
     use(proxy, Rule(Match("PUT", times=1), Reset("response")))
-    assert getattr(through, method)("key", DATA)
+    assert through.put("key", DATA)
     assert direct.get("key") == DATA
+
+
+def test_a_lock_whose_answer_is_lost_is_taken(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """The repeated request finds a lock there: that of this run."""
+    use(proxy, Rule(Match("PUT", times=1), Reset("response")))
+    with Locks(through, None, pytest.fail) as locks:
+        locks.take(["train"])
+        locks.check()
+        assert [info.key for info in direct.list()] == ["leases/train"]
+    assert list(direct.list()) == []
+
+
+def test_a_job_file_whose_answer_is_lost_is_created(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """The repeated request finds the bytes that this run created."""
+    use(proxy, Rule(Match("PUT", "job.json", times=1), Reset("response")))
+    create_job(through, b"labels", {"train": b"plan"}, {"train": b"job"}, patience_s=0)
+    assert direct.get("train.job.json") == b"job"
 
 
 def test_a_lost_answer_does_not_claim_another_ones_object(
@@ -313,7 +313,7 @@ def test_readings_that_all_differ_are_never_returned(
 ) -> None:
     """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
     through.put("key", DATA)
-    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(READINGS)]
+    flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(3 * READINGS)]
     use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
     with pytest.raises(StoreError, match="readings differ from each other"):
         read(through, "key")
@@ -363,13 +363,16 @@ def test_a_file_holds_what_a_second_reading_brought(
         to_a_file(through, "key")
 
 
-def test_a_lease_is_read_again_where_the_answer_broke(through: S3Store, proxy: FaultProxy) -> None:
-    """A job does not end before it begins because one answer was cut."""
-    use(proxy, Rule(Match("GET", times=1), Truncate(10)))
-    lease = through.lease("train", "me")
-    assert isinstance(lease, ObjectLease)
-    lease.release()
-    assert calls(proxy, "GET") == [("GET", 200), ("GET", 200)]
+def test_a_lost_answer_does_not_replace_another_ones_object(
+    through: S3Store, direct: S3Store, proxy: FaultProxy
+) -> None:
+    """Replace, repeated after a reset, leaves bytes of another version."""
+    direct.put("key", b"before")
+    use(proxy, Rule(Match("PUT", times=1), Reset("request")))
+    before = direct.version("key")
+    direct.put("key", b"another one's")
+    assert not through.replace("key", b"mine", before)
+    assert direct.get("key") == b"another one's"
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
@@ -410,33 +413,13 @@ def test_listing_and_deleting_outlast_a_refusal(
     assert list(direct.list()) == []
 
 
-def test_a_listing_that_contradicts_itself_is_refused() -> None:
-    """A bit that makes a page the last one does not lose the pages that follow."""
-    one = {"Key": "a", "Size": 1}
-    page = {"IsTruncated": False, "NextContinuationToken": "more", "Contents": []}
-    with pytest.raises(StoreError, match="s3://b: an answer that lists objects contradicts itself"):
-        require_whole(page, "s3://b")
-    with pytest.raises(StoreError, match="more follow, and not how to go on"):
-        require_whole({"IsTruncated": True, "Contents": []}, "s3://b")
-    with pytest.raises(StoreError, match="contradicts itself"):
-        require_whole({"IsTruncated": False, "KeyCount": 2, "Contents": [one]}, "s3://b")
-    for size in (-5, 10**22):
-        with pytest.raises(StoreError, match="contradicts itself"):
-            require_whole({"IsTruncated": False, "Contents": [{**one, "Size": size}]}, "s3://b")
-    require_whole({"IsTruncated": False, "KeyCount": 1, "Contents": [one]}, "s3://b")
-    with pytest.raises(StoreError, match="s3://b: what answers there lists no objects"):
-        require_whole({}, "s3://b")
-    require_whole({"IsTruncated": True, "NextContinuationToken": "more"}, "s3://b")
-    require_whole({"IsTruncated": False}, "s3://b")
-
-
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
         (Status(400, "ExpiredToken", "The token has expired."), "expired .*: renew them"),
         (Status(403, "RequestTimeTooSkewed", "Too large."), "clock .* differ too much .*: set"),
         (SLOW_DOWN, "SlowDown: Please reduce your request rate. Run it again later"),
-        (INTERNAL, "The store failed at each attempt: run it again later"),
+        (INTERNAL, "InternalError: We encountered an internal error. Run it again later"),
     ],
     ids=["expired", "skewed", "slow-down", "500"],
 )
@@ -472,8 +455,8 @@ def test_parts_are_guarded_as_wholes_are(
     times: int,
 ) -> None:
     """An upload in parts of which one is damaged or refused is right in the end."""
-    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     data = os.urandom(MIB) * 9
     use(proxy, Rule(Match("PUT", "partNumber=2", times=times), fault))
     assert through.put("key", data).bytes == len(data)
@@ -485,26 +468,8 @@ def test_parts_damaged_always_are_never_reported_as_stored(
     through: S3Store, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An upload in parts, damaged each time, ends with StoredBytesDiffer."""
-    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     use(proxy, Rule(Match("PUT", "partNumber=1"), FlipByte(0, "upload")))
     with pytest.raises(StoredBytesDiffer):
         through.put("key", bytes(9 * MIB))
-
-
-@pytest.mark.parametrize("fault", [INTERNAL, Reset()], ids=["refused", "cut"])
-def test_an_attempt_after_the_lease_was_lost_is_not_made(
-    proxy: FaultProxy, through: S3Store, direct: S3Store, fault: Fault
-) -> None:
-    """The first one failed, and while its answer was waited for another run has taken over."""
-    use(proxy, Rule(Match("PUT", times=1), fault))
-
-    def check() -> None:
-        if proxy.requests:
-            raise LeaseLost("another run has taken it over")
-
-    with writing_while(check), pytest.raises(LeaseLost):
-        through.put("key", DATA)
-    assert [method for method, _ in calls(proxy)] == ["PUT"]
-    with pytest.raises(ObjectNotFound):
-        direct.get("key")

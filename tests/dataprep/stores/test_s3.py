@@ -16,12 +16,15 @@ import boto3
 import pytest
 import urllib3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.client import BaseClient
 from botocore.compat import HTTPHeaders
 from botocore.httpsession import URLLib3Session
+from botocore.paginate import Paginator
 
 from dataprep.errors import ObjectNotFound, StoreError
-from dataprep.stores import s3_writing
+from dataprep.stores import s3
 from dataprep.stores.s3 import S3Store
+from iobench.faults import FaultProxy, Match, Rule, SetHeader, Status
 from iobench.s3_server import MotoServer
 from tests.dataprep.stores.conftest import OpenS3, Sent
 
@@ -72,13 +75,16 @@ def test_a_put_hashes_the_object_once_and_copies_it_never(
 
         monkeypatch.setattr(hashlib, name, counting)
     bodies: list[object] = []
-    real_put = s3_writing._Body.__init__
+    boto: Any = BaseClient
+    call = boto._make_api_call
 
-    def kept(self: Any, data: Any) -> None:
-        real_put(self, data)
-        bodies.append(self._data.obj)
+    def kept(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
+        if operation == "PutObject":
+            bodies.append(arguments["Body"].read(len(DATA)).obj)
+            arguments["Body"].seek(0)
+        return call(client, operation, arguments)
 
-    monkeypatch.setattr(s3_writing._Body, "__init__", kept)
+    monkeypatch.setattr(BaseClient, "_make_api_call", kept)
     open_s3().put("key", memoryview(DATA))
     assert hashed == {"md5": len(DATA), "sha256": 0}
     assert bodies == [DATA]
@@ -120,8 +126,8 @@ def test_requester_pays_on_every_call(
     store.head("key")
     assert len(list(store.list())) == 2
     store.delete("key")
-    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     store.put("big", bytes(11 * MIB))
     assert {request.method for request in sent} == {"PUT", "GET", "HEAD", "DELETE", "POST"}
     unpaid = [
@@ -144,8 +150,8 @@ def test_parts_are_used_only_from_the_limit(
     parts: int,
 ) -> None:
     """Below the limit an object is one request whatever its size; from it on, it is parts."""
-    monkeypatch.setattr(s3_writing, "MULTIPART_FROM_BYTES", 10 * MIB)
-    monkeypatch.setattr(s3_writing, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 10 * MIB)
+    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
     data = os.urandom(MIB) * (size // MIB) + bytes(size % MIB)
     store = open_s3()
     assert store.put("key", data).bytes == size
@@ -158,7 +164,7 @@ def test_parts_are_used_only_from_the_limit(
 
 def test_a_shard_is_never_parts() -> None:
     """The largest shard that may be made, 128 MB, lies below the limit for parts."""
-    assert s3_writing.MULTIPART_FROM_BYTES > 128_000_000
+    assert s3.MULTIPART_FROM_BYTES > 128_000_000
 
 
 def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
@@ -236,11 +242,11 @@ def test_create_asks_the_server_to_decide(open_s3: OpenS3, sent: list[Sent]) -> 
 def test_create_where_the_server_cannot_decide(
     open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that answers 501 to conditions is asked whether the key is there, then written."""
+    """A server that answers 501 to conditions is asked what is there, then written."""
     send = URLLib3Session.send
 
     def without_conditions(session: URLLib3Session, request: AWSPreparedRequest) -> object:
-        if "If-None-Match" not in request.headers:
+        if not {"If-None-Match", "If-Match"} & {*request.headers}:
             return send(session, request)
         body = b"<Error><Code>NotImplemented</Code></Error>"
         answer = urllib3.HTTPResponse(io.BytesIO(body), {}, 501, preload_content=False)
@@ -251,6 +257,62 @@ def test_create_where_the_server_cannot_decide(
     assert store.create("key", DATA)
     assert not store.create("key", b"other")
     assert store.get("key") == DATA
+    before = store.version("key")
+    assert store.replace("key", b"1", before)
+    assert not store.replace("key", b"2", before)
+    assert store.get("key") == b"1"
+
+
+def test_a_server_that_refuses_every_if_match_is_asked_and_written(
+    open_s3: OpenS3, s3_server: MotoServer
+) -> None:
+    """Nobody waits for a lock that can never be taken over."""
+    direct = open_s3()
+    direct.put("key", DATA)
+    version = direct.version("key")
+    refused = Rule(Match("PUT", times=2), Status(412, "PreconditionFailed"))
+    with FaultProxy(s3_server.url, [refused]) as proxy:
+        assert open_s3(endpoint_url=proxy.url).replace("key", b"1", version)
+        tags = [request.method for request in proxy.requests]
+    assert tags == ["PUT", "HEAD", "PUT", "HEAD", "PUT", "HEAD"]
+    assert direct.get("key") == b"1"
+
+
+def test_the_age_of_an_object_is_between_two_times_of_the_server(
+    open_s3: OpenS3, s3_server: MotoServer
+) -> None:
+    """Whatever clock this machine has."""
+    open_s3().put("key", DATA)
+    times = {
+        "Last-Modified": "Fri, 02 Jan 2026 03:04:05 GMT",
+        "Date": "Fri, 02 Jan 2026 03:04:35 GMT",
+    }
+    rules = [Rule(Match(), SetHeader(name, value)) for name, value in times.items()]
+    with FaultProxy(s3_server.url, rules) as proxy:
+        assert open_s3(endpoint_url=proxy.url).age_s("key") == 30.0
+
+
+PAGES: list[tuple[dict[str, object], bool]] = [
+    ({"IsTruncated": False, "KeyCount": 1, "Contents": [{"Key": "a", "Size": 1}]}, True),
+    ({"IsTruncated": False}, True),
+    ({"IsTruncated": True, "NextContinuationToken": "more"}, True),
+    ({"IsTruncated": True}, False),
+    ({}, False),
+]
+
+
+@pytest.mark.parametrize(("page", "whole"), PAGES, ids=str)
+def test_a_listing_that_breaks_off_is_refused(
+    open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, page: dict[str, object], whole: bool
+) -> None:
+    """A server that knows only ListObjects does not lose the pages that follow."""
+    monkeypatch.setattr(Paginator, "paginate", lambda self, **_: iter([page]))
+    store = open_s3()
+    if whole:
+        assert len(list(store.list())) == page.get("KeyCount", 0)
+    else:
+        with pytest.raises(StoreError, match="a listing breaks off"):
+            list(store.list())
 
 
 def test_keys_that_are_no_text_are_refused(open_s3: OpenS3) -> None:

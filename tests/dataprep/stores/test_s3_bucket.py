@@ -1,12 +1,300 @@
-"""A bucket and a prefix in it."""
+"""A bucket: its address, its options as arguments, and what errors of S3 say."""
 
 from __future__ import annotations
 
-import pytest
+import pickle
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
-from dataprep.errors import ConfigError
+import pytest
+from botocore import exceptions as boto
+
+from dataprep.errors import (
+    ConfigError,
+    DataprepError,
+    ObjectNotFound,
+    PermissionRefused,
+    StoreError,
+    StoreFull,
+    StoreUnreachable,
+)
 from dataprep.stores import StoreOptions
-from dataprep.stores.s3_bucket import S3Bucket, another_server
+from dataprep.stores.s3 import S3Store
+from dataprep.stores.s3_bucket import S3Bucket, another_server, is_passing, translated
+from iobench.faults import FaultProxy, Match, Rule, Status
+from iobench.s3_server import MotoServer
+from tests.dataprep.stores.conftest import OpenS3
+
+SECRET = "hunter2-very-secret"
+Use = Callable[[S3Store], object]
+USES: dict[str, Use] = {
+    "prepare": lambda store: store.prepare(),
+    "get": lambda store: store.get("key"),
+    "get_range": lambda store: store.get_range("key", 0, 1),
+    "put": lambda store: store.put("key", b"data"),
+    "create": lambda store: store.create("key", b"data"),
+    "list": lambda store: list(store.list()),
+    "head": lambda store: store.head("key"),
+    "delete": lambda store: store.delete("key"),
+}
+
+
+@pytest.fixture
+def open_s3(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch) -> OpenS3:
+    """Opens stores with credentials that must never stand in a message."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", SECRET + "-token")
+    return open_s3
+
+
+def refused(kind: type[DataprepError], store: S3Store, use: Use) -> str:
+    """The one-line message of the error that ``use`` ends with; it is of ``kind`` exactly."""
+    with pytest.raises(DataprepError) as caught:
+        use(store)
+    assert type(caught.value) is kind
+    message = str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == message
+    assert SECRET not in message
+    assert "\n" not in message
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    return message
+
+
+def refused_always(kind: type[DataprepError], store: S3Store) -> dict[str, str]:
+    """The message of each capability."""
+    return {name: refused(kind, store, use) for name, use in USES.items()}
+
+
+def test_no_such_bucket(open_s3: OpenS3) -> None:
+    """A missing bucket is named, and where the server says that it is missing, to be created."""
+    messages = refused_always(ObjectNotFound, open_s3(into="no-such-bucket"))
+    assert all("s3://no-such-bucket" in message for message in messages.values())
+    for name in ("prepare", "get", "put", "create", "list"):
+        assert "no such bucket: create it first" in messages[name]
+
+
+def test_a_refused_request(open_s3: OpenS3, s3_server: MotoServer) -> None:
+    """A 403 is PermissionRefused, asked once, and says what to check."""
+    with FaultProxy(s3_server.url, [Rule(Match(), Status(403, "AccessDenied", "Denied"))]) as proxy:
+        messages = refused_always(PermissionRefused, open_s3(endpoint_url=proxy.url))
+        assert len(proxy.requests) == len(USES)
+    advice = "check the credentials and the bucket's policy"
+    assert all(advice in message for message in messages.values())
+
+
+def test_nobody_at_the_endpoint(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint where nobody listens is unreachable, and named with its option."""
+    monkeypatch.setattr("time.sleep", lambda duration_s: None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        messages = refused_always(StoreUnreachable, open_s3(endpoint_url=url, max_attempts=1))
+    assert all(url in message and "--endpoint-url" in message for message in messages.values())
+
+
+def test_no_credentials(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without credentials the message says how to give them."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    messages = refused_always(PermissionRefused, open_s3())
+    advice = "no usable AWS credentials: set AWS_PROFILE"
+    assert all(advice in message for message in messages.values())
+
+
+def test_no_such_profile(open_s3: OpenS3) -> None:
+    """A profile that does not exist is an error of the configuration, which names it."""
+    messages = refused_always(ConfigError, open_s3(profile="no-such-profile"))
+    assert all("no-such-profile" in message for message in messages.values())
+
+
+@pytest.mark.parametrize("name", ["Not_A_Bucket!", "b"])
+def test_a_name_that_no_bucket_has(open_s3: OpenS3, name: str) -> None:
+    """A name against the rules for buckets is refused on one line."""
+    with pytest.raises(DataprepError) as caught:
+        open_s3(into=name).prepare()
+    assert isinstance(caught.value, ConfigError | ObjectNotFound)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def website() -> Iterator[str]:
+    """A server that answers everything with a page, and knows nothing of S3."""
+
+    class Page(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            self.rfile.read(length)
+            body = b"<html>\n<body>\nWelcome\n</body>\n"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        setattr(Page, f"do_{method}", Page.answer)
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("use", [USES["list"], USES["put"]], ids=["list", "put"])
+def test_an_endpoint_that_is_no_s3(open_s3: OpenS3, website: str, use: Use) -> None:
+    """A web server that answers with pages is a store error, never a stored object."""
+    with pytest.raises(StoreError) as caught:
+        use(open_s3(endpoint_url=website, max_attempts=1))
+    assert "\n" not in str(caught.value)
+
+
+CODES: list[tuple[str, int, type[StoreError]]] = [
+    ("NoSuchKey", 404, ObjectNotFound),
+    ("NoSuchBucket", 404, ObjectNotFound),
+    ("AccessDenied", 403, PermissionRefused),
+    ("InvalidAccessKeyId", 403, PermissionRefused),
+    ("SignatureDoesNotMatch", 403, PermissionRefused),
+    ("ExpiredToken", 400, PermissionRefused),
+    ("RequestTimeTooSkewed", 403, PermissionRefused),
+    ("QuotaExceeded", 403, StoreFull),
+    ("PermanentRedirect", 301, StoreError),
+    ("SlowDown", 503, StoreError),
+    ("InternalError", 500, StoreError),
+    ("NeverHeardOf", 418, StoreError),
+]
+
+
+@pytest.mark.parametrize(("code", "status", "kind"), CODES, ids=[code for code, *_ in CODES])
+def test_codes_have_their_errors(code: str, status: int, kind: type[StoreError]) -> None:
+    """Each code of an answer becomes the error that fits, its message on one line."""
+    answer = {"Code": code, "Message": "first\n  second"}
+    metadata = {"HTTPStatusCode": status}
+    with pytest.raises(StoreError) as caught, translated("s3://bucket/key", StoreOptions()):
+        raise boto.ClientError(
+            {"Error": answer, "ResponseMetadata": metadata},  # type: ignore[typeddict-item]
+            "GetObject",
+        )
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith("s3://bucket/key: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_another_region_says_what_to_set() -> None:
+    """A redirect to another region names the option that sets it."""
+    error = boto.ClientError({"Error": {"Code": "PermanentRedirect"}}, "HeadBucket")
+    with pytest.raises(StoreError, match=r"--set store\.region"), translated("b", StoreOptions()):
+        raise error
+
+
+FOREIGN: list[tuple[Exception, type[DataprepError]]] = [
+    (boto.NoCredentialsError(), PermissionRefused),
+    (boto.PartialCredentialsError(provider="env", cred_var="x"), PermissionRefused),
+    (boto.TokenRetrievalError(provider="sso", error_msg="x"), PermissionRefused),
+    (boto.ProfileNotFound(profile="x"), ConfigError),
+    (boto.ParamValidationError(report="two\nlines"), ConfigError),
+    (boto.EndpointConnectionError(endpoint_url="http://x"), StoreUnreachable),
+    (boto.ConnectTimeoutError(endpoint_url="http://x"), StoreUnreachable),
+    (boto.ReadTimeoutError(endpoint_url="http://x"), StoreUnreachable),
+    (boto.ConnectionClosedError(endpoint_url="http://x"), StoreUnreachable),
+    (boto.SSLError(endpoint_url="http://x", error=OSError("x")), StoreUnreachable),
+    (boto.ProxyConnectionError(proxy_url="http://x"), StoreUnreachable),
+    (boto.ResponseStreamingError(error="x"), StoreUnreachable),
+    (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), StoreUnreachable),
+    (boto.FlexibleChecksumError(error_msg="x"), StoreError),
+    (boto.InvalidRegionError(region_name="x"), StoreError),
+    (boto.NoRegionError(), StoreError),
+    (ValueError("Invalid endpoint: x"), StoreError),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), FOREIGN, ids=[type(error).__name__ for error, _ in FOREIGN]
+)
+def test_foreign_errors_are_translated(error: Exception, kind: type[DataprepError]) -> None:
+    """Each error of botocore becomes the one of this package that fits."""
+    with pytest.raises(DataprepError) as caught, translated("s3://b/k", StoreOptions()):
+        raise error
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+
+
+def _classes(kind: type[Exception]) -> Iterator[type[Exception]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _classes(below)
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {one.__name__ for one in _classes(boto.BotoCoreError) if one.__module__ == boto.__name__}
+    ),
+)
+def test_no_error_of_botocore_is_forgotten(name: str) -> None:
+    """Whatever botocore defines as an error, it does not pass untranslated."""
+    kind: type[Exception] = getattr(boto, name)
+    error = kind.__new__(kind)
+    with pytest.raises(DataprepError), translated("s3://b/k", StoreOptions()):
+        raise error
+
+
+@pytest.mark.parametrize("error", [ConfigError("x"), StoreFull("x"), TypeError("x")], ids=repr)
+def test_other_errors_pass_as_they_are(error: Exception) -> None:
+    """Errors of this package, and what is no error of the store, are not touched."""
+    with pytest.raises(type(error)) as caught, translated("s3://b/k", StoreOptions()):
+        raise error
+    assert caught.value is error
+
+
+def _answered(code: str) -> boto.ClientError:
+    return boto.ClientError({"Error": {"Code": code}}, "PutObject")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        _answered("BadDigest"),
+        _answered("IncompleteBody"),
+        boto.IncompleteReadError(actual_bytes=1, expected_bytes=2),
+        boto.ConnectionClosedError(endpoint_url="x"),
+        boto.EndpointConnectionError(endpoint_url="x"),
+        boto.FlexibleChecksumError(error_msg="x"),
+        ConnectionResetError(),
+    ],
+    ids=str,
+)
+def test_damage_on_the_way_may_pass(error: Exception) -> None:
+    """Damage on the way and lost connections are worth the same request again."""
+    assert is_passing(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        _answered("AccessDenied"),
+        _answered("NoSuchBucket"),
+        boto.NoCredentialsError(),
+        boto.ParamValidationError(report="x"),
+        ValueError("x"),
+    ],
+    ids=str,
+)
+def test_refusals_do_not_pass(error: Exception) -> None:
+    """What the server refuses, and what cannot be asked, is not asked again."""
+    assert not is_passing(error)
 
 
 @pytest.mark.parametrize(
@@ -33,16 +321,13 @@ def test_a_key_that_begins_with_a_slash_is_not_the_one_without() -> None:
     assert S3Bucket("s3://name//").prefix == ""  # all keys, those that begin with a slash too
 
 
-def test_a_user_in_the_uri_is_refused() -> None:
-    """It would be a secret, and it is not repeated."""
-    with pytest.raises(ConfigError, match="not carry a user or password") as caught:
-        S3Bucket("s3://user:word@name/prefix")
-    assert "word@" not in str(caught.value)
-
-
 def test_a_key_in_a_message_is_escaped() -> None:
     """A key may hold whatever a terminal obeys."""
-    assert S3Bucket("s3://name/a").shown("b\x1b[2J") == "s3://name/a/b\\x1b[2J"
+    with (
+        pytest.raises(StoreError, match=r"^s3://name/a/b\\x1b\[2J: "),
+        S3Bucket("s3://name/a").translated("b\x1b[2J"),
+    ):
+        raise ValueError("x")
 
 
 def test_options_become_arguments() -> None:
@@ -67,3 +352,13 @@ def test_another_server_is_told_from_amazons(monkeypatch: pytest.MonkeyPatch) ->
     assert another_server("s3://bucket", told) == told.endpoint_url
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
     assert another_server("s3://bucket", options) == "http://127.0.0.1:9"
+
+
+def test_an_answer_that_lacks_a_header_is_named() -> None:
+    """A proxy may drop one."""
+    lacking: dict[str, int] = {}
+    with (
+        pytest.raises(StoreError, match=r"^s3://b/k: the store's answer cannot .*ContentLength"),
+        translated("s3://b/k", StoreOptions()),
+    ):
+        _ = lacking["ContentLength"]

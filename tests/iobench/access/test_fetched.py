@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dataprep.stores import StoreOptions, open_store, s3_reading
+from dataprep.stores import StoreOptions, open_store, s3
 from iobench.access.fetched import Fetched, counting
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.s3_server import MotoServer
@@ -16,7 +16,7 @@ from iobench.s3_server import MotoServer
 
 def got(size: int, first_s: float = 0.0, last_s: float = 0.0) -> None:
     """As the store logs it."""
-    logging.getLogger(s3_reading.__name__).debug(s3_reading.GOT, "key", size, first_s, last_s)
+    logging.getLogger(s3.__name__).debug(s3.GOT, "key", size, first_s, last_s)
 
 
 def test_requests_to_a_store_are_counted(s3_server: MotoServer, bucket: str) -> None:
@@ -91,7 +91,7 @@ def test_threads_and_forked_processes_count_too() -> None:
 
 def test_nothing_is_heard_of_it_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
     """Neither meanwhile nor afterwards; other lines of the store are no requests."""
-    log = logging.getLogger(s3_reading.__name__)
+    log = logging.getLogger(s3.__name__)
     before = log.level, log.propagate, list(log.handlers)
     with counting() as count:
         got(5)

@@ -59,44 +59,97 @@ def plain(output: str) -> str:
     return output.removeprefix("gated://").replace("gateds3://", "s3://")
 
 
-def test_nobody_else_writes_while_a_job_runs(
+def say(running: Running, text: str) -> None:
+    """Read what a command says until ``text`` is there."""
+    stderr = running._process.stderr
+    assert stderr is not None
+    for line in stderr:
+        if text in line.decode():
+            return
+    raise AssertionError(f"it ended and did not say {text!r}")
+
+
+def test_a_second_run_waits_for_the_first(
     tree: Path,
     output: str,
     s3_server: MotoServer,
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """Refused in a line, with nothing changed; the first ends as if alone."""
+    """It says for how long at most, changes nothing, and finds all done; a part is refused."""
     job = given(tree, output, s3_server)
+    free = given(tree, plain(output), s3_server)
     with Running("shard", *job, env=gate.waits_at("receipts/", 1)) as running:
         wait_until(lambda: gate.reached, "the first receipt")
-        for second in ((), ("--overwrite",), ("--part", "0/2")):
-            refused = dataprep("shard", *given(tree, plain(output), s3_server), *second)
-            assert refused.code == 2
-            (line,) = refused.complaints
-            assert "another run is making split 'train'" in line
-        gate.open()
-        assert running.finish().code == 0
+        refused = dataprep("shard", *free, "--part", "0/2")
+        assert refused.code == 2
+        (line,) = refused.complaints
+        assert "another run is making split 'train'" in line
+        with Running("shard", *free) as second:
+            say(second, "waiting until it ends or its lock expires, in 1")
+            gate.open()
+            assert running.finish().code == 0
+            waited = second.finish()
+    assert waited.code == 0
+    assert "complete already, nothing to do" in waited.err
     assert made(output, s3_server) == shards_of(reference)
 
 
-def test_parts_run_together_and_a_dead_one_keeps_nothing(
+def test_who_takes_over_stops_the_other_run(
     tree: Path,
     output: str,
     s3_server: MotoServer,
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """A part beside one that waits; the same part again only once that is gone."""
+    """Before its next receipt, and it leaves complete what the other has made."""
+    job = given(tree, output, s3_server)
+    with Running("shard", *job, env=gate.waits_at("receipts/", 1)) as running:
+        wait_until(lambda: gate.reached, "the first receipt")
+        taken = dataprep("shard", *given(tree, plain(output), s3_server), "--takeover")
+        assert taken.code == 0, taken.err
+        assert "waiting" not in taken.err
+        gate.open()
+        lost = running.finish()
+    assert lost.code == 1
+    (line,) = lost.complaints
+    assert "another run has taken over split 'train'" in line
+    assert made(output, s3_server) == shards_of(reference)
+
+
+def test_a_run_that_is_told_to_end_releases_its_lock(
+    tree: Path, output: str, s3_server: MotoServer, gate: Gate
+) -> None:
+    """By SIGTERM, as Slurm and spot instances do it."""
+    job = given(tree, output, s3_server)
+    with Running("shard", *job, env=gate.waits_at("tfrecord/", 1)) as running:
+        wait_until(lambda: gate.reached, "the first shard")
+        running.send(signal.SIGTERM)
+        gate.open()
+        assert running.finish().code == 130
+    options = StoreOptions(endpoint_url=s3_server.url if "s3://" in output else None)
+    assert list(open_store(plain(output), options).list("leases/")) == []
+
+
+def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
+    tree: Path,
+    output: str,
+    s3_server: MotoServer,
+    gate: Gate,
+    reference: Mapping[str, object],
+) -> None:
+    """A part beside one that lives; another number of parts, or the whole, only once that died."""
     job = given(tree, output, s3_server)
     free = given(tree, plain(output), s3_server)
     with Running("shard", *job, "--part", "0/2", env=gate.waits_at("receipts/", 1)) as running:
         wait_until(lambda: gate.reached, "the first receipt")
         assert dataprep("shard", *free, "--part", "1/2").code == 0
-        for others in (("--part", "0/2"), ("--part", "1/3"), ()):
+        for others in (("--part", "1/3"), (), ("--overwrite",), ("--retry-failed",)):
             refused = dataprep("shard", *free, *others)
             assert refused.code == 2
             assert "another run is making part 0/2 of split 'train'" in refused.err
         running.send(signal.SIGKILL)
-    assert dataprep("shard", *free).code == 0
+    done = dataprep("shard", *free)
+    assert done.code == 0
+    assert "waiting" not in done.err
     assert made(output, s3_server) == shards_of(reference)

@@ -1,0 +1,321 @@
+"""Two runs on one output: who may write, and which of several first runs creates the job.
+
+A run has a lock for each of its splits, or for its part of each: an object below ``leases/`` that
+names the process. It is renewed every minute, and expires two minutes after it was last written,
+by the store's clock. Another run waits for that, unless the process is known to have ended. A whole
+run and parts of another number exclude each other. A run that was stopped for so long that another
+took over finds out before its next receipt, or before the manifest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+
+from dataprep import keys
+from dataprep.errors import (
+    DataprepError,
+    LeaseLost,
+    ObjectNotFound,
+    OutputConflict,
+    PermissionRefused,
+)
+from dataprep.job.parts import Part
+from dataprep.json_types import typed
+from dataprep.names import escape
+from dataprep.schema import MISSHAPEN
+from dataprep.stores import Store
+from dataprep.stores.protocol import KeepsLocks
+
+FOLDER = "leases/"
+LIFETIME_S = 120.0
+RENEWED_EVERY_S = 60.0
+PATIENCE_S = 5.0
+"""How long other bytes without a job file may still be the beginning of another job."""
+
+_TRIED_AGAIN_AFTER_S = 5.0
+_LOOK_EVERY_S = 2.0
+_NOTE_EVERY_S = 30.0
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """What a lock holds: the process that has it, and ``said``, which part of what that makes.
+
+    ``machine`` stands for a boot of a machine and a namespace of process numbers, and names
+    neither. ``started`` is in clock ticks after the boot, empty where the system does not say: a
+    process number alone is used again. ``token`` is of one run.
+    """
+
+    said: str
+    token: str
+    machine: str
+    process: int
+    started: str
+    renewals: int = 0
+    released: bool = False
+
+    def encoded(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    def is_gone(self) -> bool:
+        """Whether the lock was released, or its process is known to have ended."""
+        if self.released or self.machine != _machine():
+            return self.released
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, OverflowError):
+            pass  # another user's process, or no number of one
+        return _started(self.process) not in ("", self.started)
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """A lock that a run has. Workers get a copy, and call it before each receipt."""
+
+    store: KeepsLocks
+    key: str
+    said: str
+    token: str
+
+    def __call__(self) -> None:
+        """Go on only while the run has the lock.
+
+        Raises:
+            LeaseLost: another run has taken it over, or it was removed.
+            StoreError: the store does not say.
+        """
+        if self.read() is None:
+            raise LeaseLost(
+                f"another run has taken over {self.said} in {self.store.uri}: stopped, so that no "
+                "two runs write there. Run again when no other does: what is stored is kept"
+            )
+
+    def read(self) -> tuple[_Owner, str] | None:
+        """Return what the lock holds and its version; None where it is not this run's."""
+        try:
+            data, version = self.store.get_versioned(self.key)
+        except ObjectNotFound:
+            return None
+        owner = _decoded(data)
+        return (owner, version) if owner is not None and owner.token == self.token else None
+
+    def renew(self) -> None:
+        """Write the lock again."""
+        if (found := self.read()) is not None:
+            owner, version = found
+            again = replace(owner, renewals=owner.renewals + 1)
+            self.store.replace(self.key, again.encoded(), version)
+
+    def release(self) -> None:
+        """Remove the lock; where that is not allowed, write down that it is released."""
+        if (found := self.read()) is not None:
+            owner, version = found
+            try:
+                self.store.delete(self.key)
+            except PermissionRefused:
+                self.store.replace(self.key, replace(owner, released=True).encoded(), version)
+
+
+class Locks:
+    """The locks of one run, released when the block ends, however it ends.
+
+    A store that keeps none keeps nobody out.
+
+    Args:
+        store: the output.
+        part: which part of each split the run makes; None for all of it.
+        note: called with what is worth a line.
+        takeover: take locks of other runs at once.
+    """
+
+    def __init__(
+        self, store: Store, part: Part | None, note: Callable[[str], None], takeover: bool = False
+    ) -> None:
+        self._store, self._part, self._note, self._takeover = store, part, note, takeover
+        self.permits: dict[str, Permit] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="locks", daemon=True)
+
+    def __enter__(self) -> Locks:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(DataprepError):
+            self._store.tidy()
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for permit in self.permits.values():
+            with contextlib.suppress(DataprepError):  # it expires
+                permit.release()
+
+    def take(self, splits: Iterable[str]) -> None:
+        """Take the locks of those of ``splits`` that the run does not have yet.
+
+        A run that makes the same is waited for, until it ends or its lock expires.
+
+        Raises:
+            OutputConflict: a run that lives makes another part of one of them, or all of it.
+            StoreError: the store does not answer.
+        """
+        if not isinstance(self._store, KeepsLocks):
+            return
+        for split in splits:
+            if split in self.permits:
+                continue
+            part = f".{self._part.number}-of-{self._part.count}" if self._part else ""
+            whose = f"part {self._part} of split {split!r}" if self._part else f"split {split!r}"
+            permit = Permit(self._store, f"{FOLDER}{split}{part}", whose, secrets.token_hex(8))
+            self._acquire(self._store, permit)
+            self.permits[split] = permit
+            if self._thread.ident is None:
+                self._thread.start()
+            self._refuse_others(self._store, split)
+
+    def check(self) -> None:
+        """Go on only while the run has all its locks. Raises as ``Permit``."""
+        for permit in self.permits.values():
+            permit()
+
+    def _acquire(self, store: KeepsLocks, permit: Permit) -> None:
+        this = (_machine(), os.getpid(), _started(os.getpid()))
+        owner = _Owner(permit.said, permit.token, *this)
+        noted_s = -_NOTE_EVERY_S
+        while True:
+            left_s = 0.0
+            with contextlib.suppress(ObjectNotFound):  # released at this moment
+                if store.create(permit.key, owner.encoded()) or permit.read():
+                    return
+                other, version, left_s = _look(store, permit.key)
+                if (left_s <= 0 or self._takeover) and store.replace(
+                    permit.key, owner.encoded(), version
+                ):
+                    return
+                if left_s > 0 and time.monotonic() - noted_s >= _NOTE_EVERY_S:
+                    noted_s = time.monotonic()
+                    self._note(
+                        f"another run is making {other} in {self._store.uri}: waiting until it "
+                        f"ends or its lock expires, in {left_s:.0f} s unless that run renews it "
+                        "(--takeover skips the wait)"
+                    )
+            time.sleep(min(max(left_s, 0.1), _LOOK_EVERY_S))
+
+    def _refuse_others(self, store: KeepsLocks, split: str) -> None:
+        """Refuse to write beside a whole run or another number of parts; remove expired locks."""
+        whole = f"{FOLDER}{split}"
+        for key in [info.key for info in store.list(whole)]:
+            is_beside = self._part and key.endswith(f"-of-{self._part.count}")
+            is_of_split = key == whole or key.startswith(f"{whole}.")
+            if key == self.permits[split].key or is_beside or not is_of_split:
+                continue
+            with contextlib.suppress(ObjectNotFound, PermissionRefused):
+                other, _, left_s = _look(store, key)
+                if left_s > 0 and not self._takeover:
+                    raise OutputConflict(
+                        f"another run is making {other} in {self._store.uri}: wait until it ends "
+                        f"or its lock expires, in {left_s:.0f} s unless that run renews it, or use "
+                        "another --output. Runs share a split only as parts of one job (--part I/N)"
+                    )
+                store.delete(key)
+
+    def _renew(self) -> None:
+        pause_s = RENEWED_EVERY_S
+        while not self._over.wait(pause_s):
+            try:
+                for permit in [*self.permits.values()]:
+                    permit.renew()
+                pause_s = RENEWED_EVERY_S
+            except DataprepError:
+                pause_s = _TRIED_AGAIN_AFTER_S
+
+
+def _look(store: KeepsLocks, key: str) -> tuple[str, str, float]:
+    """What the owner of a lock makes, the lock's version, and the seconds until it expires."""
+    data, version = store.get_versioned(key)
+    left_s = LIFETIME_S - store.age_s(key)
+    owner = _decoded(data)
+    if owner is None:
+        return "something that wrote no lock", version, left_s
+    return escape(owner.said)[:_MOST_SHOWN], version, 0.0 if owner.is_gone() else left_s
+
+
+def _decoded(data: bytes) -> _Owner | None:
+    """None for what no version of this has written."""
+    try:
+        return typed(_Owner, json.loads(data))
+    except MISSHAPEN:
+        return None
+
+
+def _started(process: int) -> str:
+    """Field 22 of proc(5)'s ``stat``; "ended" for a zombie, empty if it cannot be read."""
+    try:
+        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if state in ("Z", "X") else fields[18]
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        namespace = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return secrets.token_hex(8)  # no other process has this one: its locks expire
+    return hashlib.sha256(f"{boot}{namespace}".encode()).hexdigest()[:16]
+
+
+class Overtaken(Exception):
+    """Another run created its job here first."""
+
+
+def create_job(
+    store: Store,
+    labels: bytes,
+    plans: Mapping[str, bytes],
+    jobs: Mapping[str, bytes],
+    patience_s: float = PATIENCE_S,
+) -> None:
+    """Create labels, plans by split and job files by split; of concurrent runs exactly one wins.
+
+    Parts of a job, and first runs of two splits, begin without each other's locks. Each object is
+    created only if there is none, and who comes second must find its own bytes there. Labels and
+    plans of a run that was killed before its job file are replaced, after ``patience_s``.
+
+    Raises:
+        Overtaken: another job is there now.
+        StoreError: the store cannot be written to.
+    """
+    objects = {keys.LABELS: labels}
+    objects |= {keys.plan(split): data for split, data in plans.items()}
+    objects |= {keys.job(split): data for split, data in jobs.items()}
+    for key, data in objects.items():
+        with contextlib.suppress(ObjectNotFound):
+            if store.create(key, data) or store.get(key) == data:
+                continue
+        for wait_s in (0.0, patience_s):
+            time.sleep(wait_s)
+            begun = keys.splits(info.key for info in store.list())
+            if begun & {*jobs} or (begun and key == keys.LABELS):
+                raise Overtaken
+        store.put(key, data)

@@ -1,0 +1,230 @@
+"""Locks of runs, the same in every store that keeps them: one run at a time, and none that died."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import LeaseLost, OutputConflict
+from dataprep.job import lock
+from dataprep.job.lock import Locks
+from dataprep.job.parts import Part
+from dataprep.stores import Store, StoreOptions, open_store
+
+HAVING = """
+import sys, time
+from dataprep.job.lock import Locks
+from dataprep.stores import StoreOptions, open_store
+store = open_store(sys.argv[1], StoreOptions(endpoint_url=sys.argv[2] or None))
+with Locks(store, None, print) as locks:
+    locks.take(["train"])
+    print("has it", flush=True)
+    time.sleep(600)
+"""
+
+Place = tuple[str, str]
+"""URI and endpoint."""
+
+
+@pytest.fixture(params=["folder", "memory", "s3", "s3-radosgw"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Each kind of store."""
+    if request.param == "folder":
+        (tmp_path / "out").mkdir()
+        return str(tmp_path / "out"), ""
+    if request.param == "memory":
+        return f"memory://{secrets.token_hex(6)}", ""
+    server, bucket = {"s3": ("s3_server", "bucket"), "s3-radosgw": ("radosgw", "radosgw_bucket")}[
+        request.param
+    ]
+    url: str = request.getfixturevalue(server).url
+    return f"s3://{request.getfixturevalue(bucket)}/out", url
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits looks often."""
+    monkeypatch.setattr(lock, "_LOOK_EVERY_S", 0.05)
+
+
+def opened(place: Place) -> Store:
+    """The store, opened anew."""
+    return open_store(place[0], StoreOptions(endpoint_url=place[1] or None))
+
+
+def locks(place: Place, part: Part | None = None, **options: bool) -> Locks:
+    """Those of another run; what it notes is not shown."""
+    return Locks(opened(place), part, lambda line: None, **options)
+
+
+def names(place: Place) -> list[str]:
+    """Every object that is listed."""
+    return sorted(info.key for info in opened(place).list())
+
+
+Elsewhere = Callable[[], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def elsewhere(place: Place) -> Iterator[Elsewhere]:
+    """Starts another process that has the lock of ``train``."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        if place[0].startswith("memory://"):
+            pytest.skip("memory is of one process")
+        command = [sys.executable, "-c", HAVING, *place]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "has it\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_lock_is_an_object_that_goes_when_the_run_ends(place: Place) -> None:
+    """However that ends; a second time as well."""
+
+    def run() -> None:
+        with locks(place) as mine:
+            mine.take(["train", "val"])
+            assert names(place) == ["leases/train", "leases/val"]
+            mine.check()
+            raise KeyError
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            run()
+        assert names(place) == []
+
+
+def test_a_second_run_waits_until_the_first_ends(place: Place) -> None:
+    """It says for what, and for how long at most."""
+    notes: list[str] = []
+    waits, has = threading.Event(), threading.Event()
+
+    def second() -> None:
+        def note(line: str) -> None:
+            notes.append(line)
+            waits.set()
+
+        with Locks(opened(place), None, note) as other:
+            other.take(["train"])
+            has.set()
+
+    thread = threading.Thread(target=second)
+    with locks(place) as mine:
+        mine.take(["train"])
+        thread.start()
+        assert waits.wait(60)
+        assert not has.is_set()
+    thread.join(60)
+    assert has.is_set()
+    assert f"another run is making split 'train' in {place[0]}: waiting until it ends" in notes[0]
+    assert names(place) == []
+
+
+@pytest.mark.parametrize("options", [os.WEXITED, os.WEXITED | os.WNOWAIT], ids=["gone", "zombie"])
+def test_a_run_that_was_killed_keeps_nobody_waiting(
+    place: Place, elsewhere: Elsewhere, options: int
+) -> None:
+    """Its process is known to have ended, on this machine; nobody may have asked for its end."""
+    process = elsewhere()
+    process.kill()
+    os.waitid(os.P_PID, process.pid, options)
+    assert names(place) == ["leases/train"]
+    notes: list[str] = []
+    with Locks(opened(place), None, notes.append) as mine:
+        mine.take(["train"])
+        mine.check()
+    assert notes == names(place) == []
+
+
+def test_a_process_that_is_stopped_still_has_its_lock(place: Place, elsewhere: Elsewhere) -> None:
+    """Until it expires: a part is refused beside it."""
+    elsewhere().send_signal(signal.SIGSTOP)
+    with (
+        pytest.raises(OutputConflict, match="another run is making split 'train'"),
+        locks(place, Part(0, 2)) as mine,
+    ):
+        mine.take(["train"])
+
+
+def test_who_takes_over_stops_the_other_run(place: Place) -> None:
+    """Also as its workers see it; what the other one releases is its own lock alone."""
+    with ExitStack() as earlier:
+        mine = earlier.enter_context(locks(place))
+        mine.take(["train"])
+        permit = pickle.loads(pickle.dumps(mine.permits["train"]))
+        permit()
+        with locks(place, takeover=True) as other:
+            other.take(["train"])
+            other.check()
+            for check in (mine.check, permit):
+                with pytest.raises(LeaseLost, match="another run has taken over split 'train' in"):
+                    check()
+            earlier.close()
+            other.check()
+    assert names(place) == []
+
+
+def test_parts_of_one_job_write_together(place: Place) -> None:
+    """A whole run, and parts of another number, are refused while one of them lives."""
+    with locks(place, Part(0, 2)) as first, locks(place, Part(1, 2)) as second:
+        first.take(["train"])
+        second.take(["train"])
+        for part in (None, Part(1, 3)):
+            with (
+                pytest.raises(OutputConflict, match="another run is making part 0/2 of split"),
+                locks(place, part) as other,
+            ):
+                other.take(["train"])
+        first.check()
+        second.check()
+    assert names(place) == []
+
+
+def test_a_whole_run_removes_locks_of_parts_that_died(place: Place, elsewhere: Elsewhere) -> None:
+    """Nothing is left of them in a complete output."""
+    process = elsewhere()
+    store = opened(place)
+    store.put("leases/train.0-of-2", store.get("leases/train"))
+    process.kill()
+    process.wait()
+    with locks(place) as mine:
+        mine.take(["train"])
+        assert names(place) == ["leases/train"]
+
+
+def test_of_many_at_once_one_gets_it(place: Place) -> None:
+    """Whoever comes at the same moment, and when it is released the next."""
+    having: list[int] = []
+    most: list[int] = []
+
+    def run(number: int) -> None:
+        with locks(place) as mine:
+            mine.take(["train"])
+            having.append(number)
+            most.append(len(having))
+            having.remove(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [1, 1, 1, 1]

@@ -1,0 +1,497 @@
+"""Locks of runs: who goes with whom, when they expire, what they hold; and jobs that begin at once.
+
+``tests/contracts/test_lock_contract.py`` has what every store must do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dataprep
+from dataprep.errors import (
+    DataprepError,
+    LeaseLost,
+    OutputConflict,
+    PermissionRefused,
+    StoreUnreachable,
+)
+from dataprep.job import lock
+from dataprep.job.lock import Locks, Overtaken, create_job
+from dataprep.job.parts import Part
+from dataprep.sample import draw_tree
+from dataprep.stores import Buffer, ObjectInfo
+from dataprep.stores.memory import MemoryStore
+from tests.commandline import objects
+
+KEY = "leases/train"
+
+
+class Clocked(MemoryStore):
+    """A store whose clock only ``time.sleep`` moves, and that can be away or refuse removals."""
+
+    def __init__(self) -> None:
+        super().__init__(f"memory://{secrets.token_hex(6)}")
+        self.ages: dict[str, float] = {}
+        self.replaced = threading.Event()
+        self.is_away = self.refuses_removal = False
+
+    def age_s(self, key: str) -> float:
+        """As it was set."""
+        self.version(key)
+        return self.ages.get(key, 0.0)
+
+    def replace(self, key: str, data: Buffer, version: str) -> bool:
+        """As its parent, if it is not away."""
+        self.replaced.set()
+        if self.is_away:
+            raise StoreUnreachable("away")
+        return super().replace(key, data, version)
+
+    def delete(self, key: str) -> None:
+        """As its parent, if that is allowed."""
+        if self.refuses_removal:
+            raise PermissionRefused(key)
+        super().delete(key)
+
+
+@pytest.fixture
+def store() -> Clocked:
+    """An empty one."""
+    return Clocked()
+
+
+@pytest.fixture
+def slept(store: Clocked, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses of those who wait; they make every lock older."""
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        for key in store.ages:
+            store.ages[key] += seconds
+
+    monkeypatch.setattr("time.sleep", sleep)
+    return pauses
+
+
+def locks(store: MemoryStore, part: Part | None = None, **options: bool) -> Locks:
+    """Those of one more run."""
+    return Locks(store, part, lambda line: None, **options)
+
+
+def written(**changes: object) -> bytes:
+    """The lock of another machine, as this version and the one before write it."""
+    owner: dict[str, object] = {
+        "said": "split 'train'",
+        "token": "0123456789abcdef",
+        "machine": "fedcba9876543210",
+        "process": 4711,
+        "started": "1234",
+        "renewals": 7,
+        "released": False,
+    }
+    return json.dumps({**owner, **changes}).encode()
+
+
+def own(store: MemoryStore) -> dict[str, Any]:
+    """What the lock on ``train`` holds now."""
+    content: dict[str, Any] = json.loads(store.get(KEY))
+    return content
+
+
+def clash(one: Part | None, other: Part | None) -> bool:
+    """Whether two runs must not write together."""
+    return one is None or other is None or one.count != other.count
+
+
+parts = st.none() | st.integers(1, 3).flatmap(
+    lambda count: st.builds(Part, st.integers(0, count - 1), st.just(count))
+)
+
+
+@given(runs=st.lists(parts, min_size=2, max_size=5, unique=True))
+def test_only_parts_of_one_job_write_together(runs: list[Part | None]) -> None:
+    """A run is let in if it goes with each of those that were, and refused otherwise."""
+    store, let_in = MemoryStore(f"memory://{secrets.token_hex(6)}"), dict[Part | None, Locks]()
+    for part in runs:
+        new = locks(store, part)
+        if any(clash(part, other) for other in let_in):
+            with pytest.raises(OutputConflict, match="another run is making"), new:
+                new.take(["train"])
+        else:
+            new.take(["train"])
+            let_in[part] = new
+    assert len(list(store.list("leases/"))) == len(let_in)
+    for run in let_in.values():
+        run.check()
+        run.__exit__(None, None, None)
+
+
+def test_other_splits_do_not_matter(store: Clocked) -> None:
+    """Also one whose name begins as this one's does."""
+    with locks(store) as mine, locks(store, Part(0, 2)) as part, locks(store) as other:
+        mine.take(["train"])
+        part.take(["train2"])
+        other.take(["val", "val"])
+        assert {*objects(store)} == {KEY, "leases/train2.0-of-2", "leases/val"}
+
+
+def test_a_lock_of_another_machine_is_waited_for_until_it_expires(
+    store: Clocked, slept: list[float]
+) -> None:
+    """By the store's clock; what is left is said now and then."""
+    store.put(KEY, written())
+    store.ages[KEY] = 10.0
+    notes: list[str] = []
+    with Locks(store, None, notes.append) as mine:
+        mine.take(["train"])
+        assert own(store)["machine"] != "fedcba9876543210"
+        store.ages.clear()
+        mine.check()
+    assert sum(slept) == pytest.approx(110.0)
+    assert "its lock expires, in 110 s unless that run renews it (--takeover skips" in notes[0]
+
+
+def test_a_lock_that_is_renewed_is_waited_for_longer(
+    store: Clocked, slept: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its run lives: nobody takes over from it."""
+    store.put(KEY, written())
+    store.ages[KEY] = 0.0
+    age_s, renewals = store.age_s, [60.0, 60.0, 60.0]
+
+    def renewed(key: str) -> float:
+        if renewals and age_s(key) >= renewals[-1]:
+            renewals.pop()
+            store.ages[key] = 0.0
+        return age_s(key)
+
+    monkeypatch.setattr(store, "age_s", renewed)
+    with locks(store) as mine:
+        mine.take(["train"])
+    assert sum(slept) == pytest.approx(3 * 60.0 + 120.0)
+
+
+def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
+    """Of a lock for the same, and of one that would be refused."""
+    for key in (KEY, "leases/train.0-of-2"):
+        store.put(key, written())
+    with locks(store, takeover=True) as mine:
+        mine.take(["train"])
+        assert {*objects(store)} == {KEY}
+    assert slept == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"released": True}, {"machine": "here"}, {"machine": "here", "process": os.getpid()}],
+    ids=["released", "ended", "number used again"],
+)
+def test_a_lock_that_nobody_has_is_taken_at_once(
+    store: Clocked, slept: list[float], changes: dict[str, object]
+) -> None:
+    """Earlier versions wrote the same; a process is known by when it began."""
+    with locks(store) as mine:
+        mine.take(["train"])
+        here = own(store)["machine"]
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    changes = {"process": ended.pid, **changes}
+    if "machine" in changes:
+        changes["machine"] = here
+    store.put(KEY, written(**changes))
+    with locks(store) as mine:
+        mine.take(["train"])
+        mine.check()
+    assert slept == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        written(process="../../etc/passwd\0"),
+        written(process=True),
+        written(released="yes"),
+        written(said=["x"]),
+        written(said="\ud800"),
+    ],
+    ids=lambda content: ascii(content[:60]),
+)
+def test_what_is_no_lock_expires_as_one(store: Clocked, slept: list[float], content: bytes) -> None:
+    """It may be a later version's."""
+    store.put(KEY, content)
+    store.ages[KEY] = 0.0
+    notes: list[str] = []
+    with Locks(store, None, notes.append) as mine:
+        mine.take(["train"])
+    assert sum(slept) == pytest.approx(120.0)
+    assert "another run is making something that wrote no lock in" in notes[0]
+
+
+def test_what_a_lock_says_is_shown_as_one_short_line(store: Clocked) -> None:
+    """It may be anybody's: nothing in it moves a terminal."""
+    store.put(KEY, written(said="\x1b[2Jsplit\n'train'" + "x" * 9999))
+    with pytest.raises(OutputConflict) as refused, locks(store, Part(0, 2)) as mine:
+        mine.take(["train"])
+    said = str(refused.value)
+    assert r"\x1b[2Jsplit\x0a'train'" in said
+    assert len(said) < 600
+
+
+@pytest.fixture
+def renewing(store: Clocked, monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
+    """A run that renews its lock all the time."""
+    monkeypatch.setattr(lock, "RENEWED_EVERY_S", 0.001)
+    monkeypatch.setattr(lock, "_TRIED_AGAIN_AFTER_S", 0.001)
+    with locks(store) as mine:
+        mine.take(["train"])
+        yield mine
+
+
+def renewed(store: Clocked) -> None:
+    """Wait for two renewals, done or tried: the first may have begun before."""
+    for _ in range(2):
+        store.replaced.clear()
+        assert store.replaced.wait(60)
+
+
+def test_a_lock_is_renewed(store: Clocked, renewing: Locks) -> None:
+    """Each time as another version, which is as young as can be."""
+    before = store.version(KEY)
+    renewed(store)
+    assert store.version(KEY) != before
+    assert own(store)["renewals"] > 0
+    renewing.check()
+
+
+def test_a_renewal_that_fails_is_tried_again(store: Clocked, renewing: Locks) -> None:
+    """The run goes on as long as nobody takes over."""
+    store.is_away = True
+    renewed(store)
+    renewing.check()
+    store.is_away = False
+    before = store.version(KEY)
+    renewed(store)
+    assert store.version(KEY) != before
+
+
+def test_a_lock_of_another_run_is_not_renewed(store: Clocked, renewing: Locks) -> None:
+    """Nor removed in the end."""
+    store.put(KEY, written())
+    with pytest.raises(LeaseLost):
+        renewing.check()
+    renewing.__exit__(None, None, None)
+    assert store.get(KEY) == written()
+
+
+def test_a_lock_that_was_removed_is_lost(store: Clocked) -> None:
+    """Somebody may have begun anew."""
+    with locks(store) as mine:
+        mine.take(["train"])
+        store.delete(KEY)
+        with pytest.raises(LeaseLost):
+            mine.check()
+
+
+def test_where_nothing_may_be_removed_a_lock_says_that_it_is_free(
+    store: Clocked, slept: list[float]
+) -> None:
+    """And is taken again at once, by this run and by one that it would exclude."""
+    store.refuses_removal = True
+    for part in (None, Part(0, 2), None):
+        with locks(store, part) as mine:
+            mine.take(["train"])
+        assert own(store)["released"] is True
+    assert slept == []
+
+
+def test_no_name_of_a_machine_or_person_is_written(store: Clocked) -> None:
+    """A number stands for the machine and its boot, which no other has."""
+    with locks(store) as mine:
+        mine.take(["train"])
+        content = own(store)
+    assert {*content} == {
+        *("said", "token", "machine", "process", "started", "renewals", "released")
+    }
+    assert (content["said"], content["process"]) == ("split 'train'", os.getpid())
+    assert len(content["machine"]) == 16
+    assert socket.gethostname() not in json.dumps(content)
+
+
+class Plain:
+    """A store of another package, which keeps no locks."""
+
+    def __init__(self) -> None:
+        self.tidied = 0
+
+    def tidy(self) -> None:
+        """Count it, and fail."""
+        self.tidied += 1
+        raise DataprepError("the disk is gone")
+
+
+def test_a_store_that_keeps_no_locks_keeps_nobody_out() -> None:
+    """What interrupted writers left in it is removed all the same, if that works."""
+    store: Any = Plain()
+    with locks(store) as mine, locks(store) as other:
+        for run in (mine, other):
+            run.take(["train"])
+            run.check()
+        assert mine.permits == {}
+    assert store.tidied == 2
+
+
+def test_a_run_that_lost_its_lock_completes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one with --takeover began when the last receipt was stored."""
+    source = draw_tree(tmp_path / "photos", images=8, classes=2, seed=1).root
+    output = f"memory://{secrets.token_hex(6)}"
+    put = MemoryStore.put
+
+    def taken_over(self: MemoryStore, key: str, data: Buffer) -> ObjectInfo:
+        if key.startswith("receipts/"):
+            put(self, KEY, written())
+        return put(self, key, data)
+
+    monkeypatch.setattr(MemoryStore, "put", taken_over)
+    config = dataprep.ShardConfig.model_validate(
+        {"source": str(source), "output": output, "dask": {"processes": False}}
+    )
+    with pytest.raises(LeaseLost, match=f"taken over split 'train' in {output}"):
+        dataprep.shard(config)
+    left = {*objects(MemoryStore(output))}
+    assert not left & {"train.manifest.json", "train.samples.parquet"}
+    monkeypatch.undo()
+    (done,) = dataprep.shard(config, takeover=True)
+    assert done.kept_shards == 1
+
+
+JOB = ({"train": b"plan"}, {"train": b"job"})
+WRITTEN = {"labels.json": b"labels", "train.plan.parquet": b"plan", "train.job.json": b"job"}
+
+
+class Recorded(MemoryStore):
+    """Remembers in which order keys were written."""
+
+    def __init__(self) -> None:
+        super().__init__(f"memory://{secrets.token_hex(6)}")
+        self.written: list[str] = []
+
+    def create(self, key: str, data: Buffer) -> bool:
+        """As its parent."""
+        created = super().create(key, data)
+        if created:
+            self.written.append(key)
+        return created
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """As its parent."""
+        self.written.append(key)
+        return super().put(key, data)
+
+
+@pytest.fixture
+def empty() -> Recorded:
+    """An empty output."""
+    return Recorded()
+
+
+def test_the_job_file_goes_last(empty: Recorded) -> None:
+    """A job file stands for a job that is described in full; the same again does nothing."""
+    for _ in range(2):
+        create_job(empty, b"labels", *JOB)
+    assert empty.written == list(WRITTEN)
+    assert objects(empty) == WRITTEN
+
+
+@pytest.mark.parametrize("differs", ["labels", "plan", "job"])
+def test_who_comes_second_with_another_job_is_told(empty: Recorded, differs: str) -> None:
+    """Another job's objects are never replaced once its job file is there."""
+    create_job(empty, b"labels", *JOB)
+    second = {key: b"other" if key == differs else key.encode() for key in ("labels", "plan")}
+    with pytest.raises(Overtaken):
+        create_job(empty, second["labels"], {"train": second["plan"]}, {"train": b"other"})
+    assert objects(empty) == WRITTEN
+
+
+@pytest.mark.parametrize("labels", [b"labels", b"other"])
+def test_another_split_joins_with_the_same_labels_alone(empty: Recorded, labels: bytes) -> None:
+    """Two splits cannot both decide what the labels are."""
+    create_job(empty, b"labels", *JOB)
+    validation = {"validation": b"p"}, {"validation": b"j"}
+    if labels == b"other":
+        with pytest.raises(Overtaken):
+            create_job(empty, labels, *validation)
+        assert objects(empty) == WRITTEN
+    else:
+        create_job(empty, labels, *validation)
+        assert objects(empty).items() > WRITTEN.items()
+
+
+@pytest.mark.parametrize("beside", [[], ["validation.job.json"]], ids=["alone", "beside"])
+def test_what_was_left_before_a_job_file_is_replaced(empty: Recorded, beside: list[str]) -> None:
+    """Labels and a plan without a job file were left by a run that was killed."""
+    left = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
+    for key in left:
+        MemoryStore.put(empty, key, b"old")
+    create_job(empty, b"labels", *JOB, patience_s=0.0)
+    assert objects(empty).items() >= WRITTEN.items()
+
+
+def test_a_job_that_is_being_written_is_waited_for(
+    empty: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other labels are no leftover while their job file is still on its way."""
+    MemoryStore.put(empty, "labels.json", b"first")
+
+    def sleep(seconds: float) -> None:
+        if seconds:
+            empty.put("train.job.json", b"first")
+
+    monkeypatch.setattr("time.sleep", sleep)
+    with pytest.raises(Overtaken):
+        create_job(empty, b"labels", *JOB)
+    assert objects(empty)["labels.json"] == b"first"
+
+
+def test_many_at_once_write_one_job() -> None:
+    """Of jobs that differ and begin together one is written whole, and the others are told."""
+    store = MemoryStore(f"memory://{secrets.token_hex(6)}")
+    told: list[int] = []
+    start = threading.Barrier(6)
+
+    def begin(number: int) -> None:
+        mine = str(number).encode()
+        start.wait()
+        try:
+            create_job(store, b"labels", {"train": mine}, {"train": mine})
+        except Overtaken:
+            told.append(number)
+
+    threads = [threading.Thread(target=begin, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = {*range(6)} - {*told}
+    assert objects(store) == {
+        "labels.json": b"labels",
+        "train.plan.parquet": str(winner).encode(),
+        "train.job.json": str(winner).encode(),
+    }
