@@ -86,7 +86,7 @@ test-all: check .venv-frameworks/test
 	.venv-frameworks/bin/pytest -q -n 2 -m frameworks
 
 bench: .venv-peers/bench
-	@.venv-peers/bin/python -m iobench.sidebyside $(if $(SOURCE),--source $(SOURCE)) \
+	@.venv-peers/bin/python -m benchmarks $(if $(SOURCE),--source $(SOURCE)) \
 	  $(if $(ONLY),--only $(ONLY)) $(if $(TO),--to $(TO))
 
 clean:

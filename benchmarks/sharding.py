@@ -188,7 +188,7 @@ def simulated(photos: str) -> None:
             memory_limit=0,  # they share this process's
         )
         with cluster:
-            worker.convert = slow  # type: ignore[assignment]
+            worker.convert = slow  # type: ignore[attr-defined]
             config = {
                 "source": str(Path(folder, "photos")),
                 "output": f"{folder}/out",
@@ -208,9 +208,8 @@ def simulated(photos: str) -> None:
 
                     return told
 
-            dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())  # type: ignore[arg-type]
+            dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())
         shards = len(list(Path(folder, "out", "receipts").iterdir()))
-    busy = sleep_s * len(spans) / 2
     seconds = max(end for _, end in spans) - min(start for start, _ in spans)
     busy = sum(end - start for start, end in spans) / (workers * seconds)
     asleep = sleep_s * len(spans) / (workers * seconds)

@@ -26,6 +26,7 @@ from dataprep.errors import (
     ObjectNotFound,
     PermissionRefused,
     RecordError,
+    StoreError,
 )
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.image.rgb import decode_whole
@@ -164,6 +165,9 @@ def _found(
         return store, store.head(name)
     except (ConfigError, ObjectNotFound, PermissionRefused):  # no object, or s3://bucket itself
         return open_store(uri, options), None
+    except StoreError as error:
+        error.exit_code = 2  # the request named what cannot be reached
+        raise
 
 
 def _samples(store: Store, split: str | None, format: str | None) -> _Samples:
@@ -188,9 +192,9 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
         if wanted:
             raise
         return {"split": split, "complete": False, "why": why_missing(store, split)}
-    lengths = [f"{name}_length" for name in manifest.formats]
+    columns = [*_COLUMNS, *(f"{name}_length" for name in manifest.formats)]
     with snapshot.unchanged():
-        table = stored_table(store, manifest).frame([*_COLUMNS, *lengths])
+        table = stored_table(store, manifest).frame(columns)
     written = table[table["status"] == "written"]
     lost = table[table["status"] != "written"]
     formats = [
@@ -413,7 +417,6 @@ def _drawn(records: Sequence[Record], title: str) -> Image.Image:
 def _caption(record: Record) -> tuple[str, str]:
     """Label and class, and the base name of the file. Labels of samples count from 0."""
     line = _line(record)
-    labels = ", ".join(f"{label:g}" for label in line["labels"])
-    label = record.known.get("label", labels)
+    label = record.known.get("label", ", ".join(f"{label:g}" for label in line["labels"]))
     name = str(record.known.get("source", line["filename"]))
     return f"{label}  {record.known.get('synset', line['synset'])}", name.rpartition("/")[2]

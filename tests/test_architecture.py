@@ -64,7 +64,7 @@ ORDER = {
             "selftest",
         ),
         *("commands", "cli"),
-        *("__main__", "demo", "sidebyside", "bench_tars"),
+        *("__main__", "demo", "bench_tars"),
     ),
 }
 PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted"}

@@ -539,6 +539,16 @@ def test_wrong_requests(made: Path, arguments: list[str], message: str) -> None:
     assert message in err
 
 
+def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that does not answer ends with 2, as any target that cannot be reached."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    few = ("--set", "store.max_attempts=1", "--endpoint-url", "http://127.0.0.1:9")
+    code, out, err = run("s3://bucket/out", *few)
+    assert (code, out) == (2, "")
+    assert "http://127.0.0.1:9" in err
+
+
 @pytest.mark.parametrize("more", [[], ["--record", "1"]])
 @pytest.mark.parametrize("option", ["--split", "--format"])
 def test_options_of_an_output(made: Path, option: str, more: list[str]) -> None:

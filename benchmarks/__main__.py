@@ -1,4 +1,4 @@
-"""``python -m iobench.sidebyside``: run the contests and write them down."""
+"""``python -m benchmarks``: run the contests and write down the result."""
 
 from __future__ import annotations
 
@@ -11,24 +11,20 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks.contest import Contest, Rounds, page
+from benchmarks.rounds import run_contest
+from benchmarks.workplace import Workplace
 from iobench.environment import describe
-from iobench.sidebyside.contest import Contest, Rounds
-from iobench.sidebyside.rounds import run_contest
-from iobench.sidebyside.table import page
-from iobench.sidebyside.workplace import Workplace
 
-POINTS = (
-    *("codec", "quality", "whole_job", "records", "packing", "object_store"),
-    *("loading", "footprint", "startup", "probes"),
-)
-"""Modules of this package that have a ``contests(place)``, in the order of the table."""
+POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "memory", "probes")
+"""Modules of this package with a ``contests(place)``, in the order of the page."""
 
 
 def main() -> None:
     """Measure, print the tables, and write them with the raw figures and the machine."""
-    parser = argparse.ArgumentParser(prog="python -m iobench.sidebyside", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--source", type=Path, help="class folders; drawn images without it")
-    parser.add_argument("--images", type=int, default=12_000, help="of the whole jobs")
+    parser.add_argument("--images", type=int, default=12_000, help="of whole jobs")
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--only", default="", help="points or contests, with commas between")
     parser.add_argument("--to", type=Path, help="a folder for table.md and result.json")
@@ -40,21 +36,16 @@ def main() -> None:
         done = []
         for contest in _chosen(place, only):
             done.append((contest, run_contest(contest, options.repeats, _note)))
-            if options.to:
-                # Of an hour's work, what is done is kept.
-                _write(options.to, done, place)
-    print(page(done))  # noqa: T201
-
-
-def _write(folder: Path, done: list[tuple[Contest, Rounds]], place: Workplace) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "table.md").write_text(page(done))
-    (folder / "result.json").write_text(raw(done, place) + "\n")
+            if options.to:  # after each contest: the whole run takes an hour
+                options.to.mkdir(parents=True, exist_ok=True)
+                (options.to / "table.md").write_text(page(done))
+                (options.to / "result.json").write_text(raw(done, place) + "\n")
+    print(page(done))
 
 
 def _chosen(place: Workplace, only: set[str]) -> Iterator[Contest]:
     for point in POINTS:
-        for contest in import_module(f"iobench.sidebyside.{point}").contests(place):
+        for contest in import_module(f"benchmarks.{point}").contests(place):
             if not only or {point, contest.name} & only:
                 yield contest
 
@@ -66,7 +57,7 @@ def _drawn(folder: Path) -> Path:
 
 
 def raw(done: list[tuple[Contest, Rounds]], place: Workplace) -> str:
-    """JSON of the machine and of each contest with every round; no path of this machine."""
+    """JSON of the machine and of each contest with every round, without paths of this machine."""
     content = {
         "machine": describe({}),
         "contests": [
@@ -81,7 +72,7 @@ def raw(done: list[tuple[Contest, Rounds]], place: Workplace) -> str:
 
 
 def _note(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.limited_store import Limits, limited_store, s5cmd_copy, store_share
+from benchmarks.workplace import Workplace
 from iobench.clock import SystemClock
 from iobench.probes import disk
 from iobench.probes.object_store import pool
 from iobench.probes.object_store import probe as objects
-from iobench.sidebyside import s5cmd
-from iobench.sidebyside.contest import Contender, Contest, Goal, Measured
-from iobench.sidebyside.limited_store import Limits, limited_store, store_share
-from iobench.sidebyside.workplace import Workplace
 from iobench.trial import Context, Outcome, Place, TrialSpec
 
 _FIO = "fio"
@@ -60,7 +59,6 @@ def _disk(root: str, operation: str, cache: str, block: str, parallelism: int) -
             Contender("iobench", f"{__name__}:on_disk", arguments),
             Contender(_FIO, f"{__name__}:on_disk", by_fio, (_FIO,)),
         ),
-        goals=(Goal(0.95, _FIO), Goal(1.05, _FIO, bound="at most")),
         cores=_CORES,
     )
 
@@ -79,7 +77,6 @@ def _objects(root: str) -> Contest:
             ),
             Contender(_S5CMD, f"{__name__}:by_s5cmd", {"root": root}, ("s5cmd",)),
         ),
-        goals=(Goal(1.0, _S5CMD),),
         cores=_CORES,
         notes=(
             f"iobench: {_CONNECTIONS} connections, each object once, dropped as it comes. "
@@ -125,7 +122,7 @@ def by_s5cmd(root: str) -> Measured:
             open_store(store.uri, store.options()), pool.to_get(_OBJECT_BYTES, _POOL_BYTES)
         )
         with store_share(store) as share:
-            seconds = s5cmd.copy(store, f"{pool.PREFIX}read/{_OBJECT_BYTES}/*", Path(target))
+            seconds = s5cmd_copy(store, f"{pool.PREFIX}read/{_OBJECT_BYTES}/*", Path(target))
         size = sum(path.stat().st_size for path in Path(target).iterdir())
     return Measured(size / 1e6, seconds, share)
 

@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.workplace import Workplace, photographs
 from dataprep.image import ImagePolicy, convert
-from iobench.sidebyside.contest import Contender, Contest, Goal, Measured
-from iobench.sidebyside.workplace import Workplace, photographs
 
 SIZE = 256
 COPY = "cp -r and sync"
@@ -44,7 +44,6 @@ def contests(place: Workplace) -> Iterator[Contest]:
             contender(COPY, "copy"),
             contender("dataprep shard", "shard", check="decode"),
         ),
-        goals=(Goal(0.80, COPY, figure=STEADY),),
         cores=_WORKERS,
         notes=(
             "MB/s are those of the whole command, its start and its plan included; steady is "
@@ -104,7 +103,7 @@ def copy(files: str, outputs: str) -> Measured:
     output = tempfile.mkdtemp(prefix="copy-", dir=outputs)
     os.sync()
     started_s = time.perf_counter()
-    subprocess.run(["cp", "-r", files, output], check=True)  # noqa: S607
+    subprocess.run(["cp", "-r", files, output], check=True)
     os.sync()
     seconds = time.perf_counter() - started_s
     for path in photographs(Path(output)):

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import dataprep
-from iobench.sidebyside.contest import Contender, Contest, Goal, Measured
-from iobench.sidebyside.epochs import BATCH, CORES, SIZE, steady
-from iobench.sidebyside.workplace import Workplace
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.loading_peers import BATCH, CORES, SIZE, steady
+from benchmarks.workplace import Workplace
 
 _IMAGES = 2_000
-_PEERS = "iobench.sidebyside.loading_peers"
+_PEERS = "benchmarks.loading_peers"
 TF = "tf.data"
 FOLDER = "DataLoader over photographs"
 _NOTES = (
@@ -30,7 +30,6 @@ def contests(place: Workplace) -> Iterator[Contest]:
     """Once pixels as each has them after resizing, once normalised."""
     images = min(place.images, _IMAGES)
     shards, files = str(place.sharded(images)), str(place.repeated(images))
-    small = str(place.small_files(images))
     for normalise in (False, True):
 
         def contender(name: str, run: str, where: str, *needs: str) -> Contender:
@@ -44,14 +43,10 @@ def contests(place: Workplace) -> Iterator[Contest]:
             unit="img",
             contenders=(
                 contender("dataprep.to_torch", f"{__name__}:ours", shards, "torch"),
-                contender("the same in DataLoader", f"{__name__}:by_workers", shards, "torch"),
-                contender("samples in DataLoader", f"{__name__}:by_sample", shards, "torch"),
                 contender(TF, f"{_PEERS}:tf_data", shards, "tensorflow"),
                 contender(FOLDER, f"{_PEERS}:folder", files, "torch", "PIL"),
-                contender("DataLoader over small files", f"{_PEERS}:folder", small, "torch", "PIL"),
                 contender("MXNet ImageRecordIter", f"{_PEERS}:mxnet", shards, "mxnet"),
             ),
-            goals=(Goal(1.2, TF), Goal(2.0, FOLDER)),
             cores=CORES,
             notes=(_given(normalise), *_NOTES),
         )
@@ -64,32 +59,6 @@ def ours(place: str, normalise: bool, images: int) -> Measured:
     def epoch(number: int) -> Iterator[int]:
         batches.set_epoch(number)
         yield from (len(labels) for _, labels in batches)
-
-    return steady(epoch, images)
-
-
-def by_workers(place: str, normalise: bool, images: int) -> Measured:
-    """The same batches from two processes of torch's DataLoader."""
-    return _by_loader(_batches(place, normalise), images, batch_size=None)
-
-
-def by_sample(place: str, normalise: bool, images: int) -> Measured:
-    """Samples of ``to_torch``, which torch's DataLoader puts together in two processes."""
-    dataset = dataprep.open(place)
-    samples = dataprep.to_torch(dataset, transform=_augmentation(normalise), iterable=True)
-    return _by_loader(samples, images, batch_size=BATCH)
-
-
-def _by_loader(dataset: Any, images: int, batch_size: int | None) -> Measured:
-    from torch.utils.data import DataLoader
-
-    loader: Any = DataLoader(
-        dataset, batch_size=batch_size, num_workers=CORES, persistent_workers=True
-    )
-
-    def epoch(number: int) -> Iterator[int]:
-        dataset.set_epoch(number)
-        yield from (len(labels) for _, labels in loader)
 
     return steady(epoch, images)
 

@@ -20,6 +20,7 @@ from dataprep.stores import StoreOptions
 from iobench.faults import Delay, FaultProxy, Match, RateLimit, Rule
 from iobench.faults.bucket import Bucket
 from iobench.lifetime import end_with
+from iobench.programs import required
 from iobench.s3_server import MotoServer
 
 BUCKET = "bench"
@@ -77,7 +78,7 @@ def limited_store(limits: Limits, folder: Path | None = None) -> Iterator[Runnin
         text=True,
     )
     try:
-        assert process.stdout is not None  # noqa: S101
+        assert process.stdout is not None
         url = process.stdout.readline().strip()
         if not url:
             raise RuntimeError(f"the limited store ended with exit code {process.wait()}")
@@ -97,6 +98,21 @@ def store_share(store: RunningStore) -> Iterator[dict[str, float]]:
     found["store_cpu_share"] = (store.cpu_s() - before_s) / taken_s
 
 
+def s5cmd_copy(store: RunningStore, pattern: str, target: Path) -> float:
+    """Copy the objects whose keys match into a folder; the seconds that it took, start included.
+
+    Raises:
+        FileNotFoundError: s5cmd is not installed.
+        CalledProcessError: it failed.
+    """
+    command = [required("s5cmd"), "--endpoint-url", store.url, "cp"]
+    started_s = time.perf_counter()
+    subprocess.run(
+        [*command, f"{store.uri}/{pattern}", f"{target}/"], check=True, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - started_s
+
+
 def main() -> None:
     """Serve until the one who started this ends it."""
     request = json.loads(sys.argv[1])
@@ -105,7 +121,7 @@ def main() -> None:
     if request["folder"]:
         bucket.fill(BUCKET, Path(request["folder"]))
     with FaultProxy(lambda: bucket, Limits(**request["limits"]).rules()) as proxy:
-        print(proxy.url, flush=True)  # noqa: T201
+        print(proxy.url, flush=True)
         sys.stdin.read()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,14 +12,14 @@ import numpy as np
 import simplejpeg
 from PIL import Image
 
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.workplace import Workplace, photographs
 from dataprep.image import ImagePolicy, convert
-from iobench.sidebyside.contest import Contender, Contest, Goal, Measured
-from iobench.sidebyside.workplace import Workplace, photographs
 
 SIZE = 256
 QUALITY = 95
 _MOST = 400
-_TURN = 20
+_WARM_UP = 20
 FLOOR = "codec floor"
 AREA = "OpenCV area"
 PILLOW = "Pillow bilinear"
@@ -31,42 +30,28 @@ Work = Callable[[bytes], object]
 
 def contests(place: Workplace) -> Iterator[Contest]:
     """What ``convert`` takes for one image."""
-    run, arguments = f"{__name__}:in_turns", {"photos": str(place.photos)}
+    run, photos = f"{__name__}:timed", str(place.photos)
     yield Contest(
         name="convert",
         title="One core: short side 256, q95, 4:2:0",
         unit="img",
-        contenders=tuple(Contender(name, run, arguments) for name in WAYS),
-        goals=(Goal(0.90, FLOOR), Goal(1.4, AREA), Goal(1.6, PILLOW)),
+        contenders=tuple(Contender(name, run, {"photos": photos, "way": name}) for name in WAYS),
         notes=(
-            f"{FLOOR}: simplejpeg decodes in full and encodes the resized image, nothing between. "
-            f"In one process, by turns of {_TURN} images.",
+            f"{FLOOR}: simplejpeg decodes in full and encodes the resized image, nothing between. ",
         ),
-        together=True,
     )
 
 
-def in_turns(photos: str) -> dict[str, Measured]:
-    """Every way over the same photographs, a few of them at a time.
-
-    Whole passes would compare the processor's moods: a neighbour on the same machine, or where a
-    process's memory happens to lie, make a second of work a third faster or slower.
-    """
+def timed(photos: str, way: str) -> Measured:
+    """One way over the photographs."""
     found = _read(photos)
-    works = {name: prepare(found) for name, prepare in WAYS.items()}
-    seconds = dict.fromkeys(works, 0.0)
-    for work in works.values():
-        for data in found[:_TURN]:
-            work(data)
-    order = deque(works)
-    for start in range(0, len(found), _TURN):
-        for name in order:
-            begun_s = time.perf_counter()
-            for data in found[start : start + _TURN]:
-                works[name](data)
-            seconds[name] += time.perf_counter() - begun_s
-        order.rotate()
-    return {name: Measured(len(found), seconds[name]) for name in works}
+    work = WAYS[way](found)
+    for data in found[:_WARM_UP]:
+        work(data)
+    started_s = time.perf_counter()
+    for data in found:
+        work(data)
+    return Measured(len(found), time.perf_counter() - started_s)
 
 
 def ours(found: list[bytes]) -> Work:
@@ -115,11 +100,6 @@ def pillow_bilinear(found: list[bytes]) -> Work:
     return lambda data: _by_pillow(data, Image.Resampling.BILINEAR)
 
 
-def pillow_lanczos(found: list[bytes]) -> Work:
-    """Pillow throughout, with its best filter."""
-    return lambda data: _by_pillow(data, Image.Resampling.LANCZOS)
-
-
 def _by_pillow(data: bytes, filter: Image.Resampling) -> None:
     image = Image.open(io.BytesIO(data)).convert("RGB")
     small = image.resize(_target(*image.size), filter)
@@ -146,6 +126,5 @@ WAYS: Mapping[str, Callable[[list[bytes]], Work]] = {
     "linear, aliasing, inexact": linear,
     AREA: area,
     PILLOW: pillow_bilinear,
-    "Pillow Lanczos": pillow_lanczos,
 }
 """Each is given the photographs, and gives what is done to one of them."""

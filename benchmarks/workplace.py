@@ -40,17 +40,6 @@ class Workplace:
             dataprep.shard(dataprep.ShardConfig.model_validate(config))
         return place
 
-    def small_files(self, images: int, size: int = 256) -> Path:
-        """The images of such a data set as files in class folders."""
-        place = self.root / f"small-{images}-{size}"
-        if not place.exists():
-            dataset = dataprep.open(self.sharded(images, size))
-            for number, sample in enumerate(dataset):
-                path = place / f"{sample.label:05}" / f"{number:06}.jpg"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(sample.image)
-        return place
-
 
 def photographs(folder: Path) -> list[Path]:
     """Every file of a folder, in the order of names."""

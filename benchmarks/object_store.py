@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from iobench.sidebyside.contest import Contender, Contest, Goal, Measured
-from iobench.sidebyside.limited_store import Limits, limited_store, store_share
-from iobench.sidebyside.s5cmd import copy
-from iobench.sidebyside.workplace import Workplace, photographs
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.limited_store import Limits, limited_store, s5cmd_copy, store_share
+from benchmarks.workplace import Workplace, photographs
 
 SIZE = 256
 WORKERS = 2
@@ -52,7 +51,6 @@ def _overlap(place: Workplace, times: float, name: str, when: str) -> Contest:
             Contender(_OURS, f"{__name__}:to_store", arguments),
             Contender(_ALONE, f"{__name__}:slower_alone", arguments),
         ),
-        goals=(Goal(1.15, _ALONE, "seconds", "at most"),),
         cores=WORKERS,
         notes=(
             f"{_ALONE}: the same job to the local disk, and putting its shards into the same "
@@ -74,7 +72,6 @@ def _reading(place: Workplace) -> Contest:
             Contender("dataprep.open", f"{__name__}:read", arguments),
             Contender(_S5CMD, f"{__name__}:s5cmd", arguments, ("s5cmd",)),
         ),
-        goals=(Goal(0.9, _S5CMD),),
         cores=WORKERS,
         notes=(
             "dataprep.open: every sample in order, checksums checked, labels and images taken "
@@ -97,7 +94,6 @@ def _small_objects(place: Workplace) -> Contest:
             contender(f"with {LATENCY_S * 1e3:.0f} ms", LATENCY_S),
             contender("without latency", 0.0),
         ),
-        goals=(Goal(0.8, "without latency"),),
         cores=WORKERS,
         notes=(_STORE,),
     )
@@ -156,7 +152,7 @@ def s5cmd(folder: str) -> Measured:
         limited_store(limits, Path(folder)) as store,
         store_share(store) as share,
     ):
-        seconds = copy(store, "tfrecord/*", Path(target))
+        seconds = s5cmd_copy(store, "tfrecord/*", Path(target))
         size = sum(path.stat().st_size for path in photographs(Path(target)))
     return Measured(size / 1e6, seconds, share)
 

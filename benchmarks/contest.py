@@ -1,0 +1,106 @@
+"""What is compared with what, and the result as a Markdown table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iobench.stats import Estimate, estimate, ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way of doing the work of a contest.
+
+    ``run`` is ``module:function``; it is called with ``arguments`` in a process of its own and
+    returns a ``Measured``. Without the modules and programs in ``needs`` it is left out.
+    """
+
+    name: str
+    run: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one process did: an amount in the contest's unit, and the seconds that it took.
+
+    ``others`` are more figures by name, such as peak memory, with the unit in the name.
+    """
+
+    amount: float
+    seconds: float
+    others: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Amount per second."""
+        return self.amount / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Contenders, of which the first is ours.
+
+    ``unit`` is that of ``Measured.amount``. ``cores`` is how many processors a contender may use.
+    ``repeats`` replaces the number of rounds that was asked for. ``notes`` go below the table.
+    """
+
+    name: str
+    title: str
+    unit: str
+    contenders: tuple[Contender, ...]
+    cores: int = 1
+    repeats: int = 0
+    notes: tuple[str, ...] = ()
+
+
+Rounds = Mapping[str, Sequence[Measured]]
+"""By the contender's name; the same position is the same round."""
+
+
+def page(contests: Iterable[tuple[Contest, Rounds]]) -> str:
+    """A section for each contest."""
+    return "\n".join(f"### {one.title}\n\n{table(one, rounds)}\n" for one, rounds in contests)
+
+
+def table(contest: Contest, rounds: Rounds) -> str:
+    """A line for each contender: its rate, ours divided by it, its other figures.
+
+    Medians with intervals, see ``iobench.stats``.
+    """
+    others = sorted({name for runs in rounds.values() for one in runs for name in one.others})
+    head = ["", f"{contest.unit}/s", "ours ÷ it", *(name.replace("_", " ") for name in others)]
+    lines = [_row(head), _row(["---"] * len(head))]
+    ours = [one.rate for one in rounds[contest.contenders[0].name]]
+    for contender in contest.contenders:
+        runs = rounds.get(contender.name, ())
+        if len(runs) != len(ours) or not runs:
+            continue
+        rates = [one.rate for one in runs]
+        beside = "" if contender is contest.contenders[0] else worded(ratio(ours, rates))
+        lines.append(_row([contender.name, worded(estimate(rates)), beside, *_cells(runs, others)]))
+    return "\n".join([*lines, *(f"\n{note}" for note in contest.notes)])
+
+
+def worded(value: Estimate) -> str:
+    """The median and, of several rounds, its interval, in three significant digits."""
+    if value.repeats == 1:
+        return _digits(value.median)
+    return f"{_digits(value.median)} ({_digits(value.low)} to {_digits(value.high)})"
+
+
+def _cells(runs: Sequence[Measured], names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        values = [one.others[name] for one in runs if name in one.others]
+        yield worded(estimate(values)) if values else ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

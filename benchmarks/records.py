@@ -1,0 +1,273 @@
+"""Records of a data set's own shards, written and read by one core, beside TensorFlow and MXNet.
+
+Each pass over all records goes to a new file, in memory unless said. MB are of payload. Peers are
+called from Python as their own documentation has it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dataprep
+from benchmarks.contest import Contender, Contest, Measured
+from benchmarks.workplace import Workplace
+from dataprep.adapters import import_framework
+from dataprep.formats.recordio import mxnet_index, parse_mxnet_index
+
+IMAGES = 3_000
+PASSES = 8
+RAM = Path("/dev/shm")
+_MB = 1e6
+
+
+def contests(place: Workplace) -> Iterator[Contest]:
+    """TFRecord beside TensorFlow, RecordIO beside MXNet's C++."""
+    arguments = {"shards": str(place.sharded(min(place.images, IMAGES)))}
+    disk = {**arguments, "folder": str(place.root)}
+    for name, title, ours, peer, needs, more in (
+        (
+            "write-tfrecord",
+            "TFRecord written",
+            "write_tfrecord",
+            "tf_write",
+            "tensorflow",
+            arguments,
+        ),
+        (
+            "write-tfrecord-disk",
+            "TFRecord written to disk",
+            "write_tfrecord",
+            "tf_write",
+            "tensorflow",
+            disk,
+        ),
+        (
+            "read-tfrecord",
+            "TFRecord read, checksums checked",
+            "read_tfrecord",
+            "tf_read",
+            "tensorflow",
+            arguments,
+        ),
+        (
+            "write-recordio",
+            "RecordIO and its index written",
+            "write_recordio",
+            "mxnet_write",
+            "mxnet",
+            arguments,
+        ),
+        (
+            "read-recordio",
+            "RecordIO read from end to end",
+            "read_recordio",
+            "mxnet_read",
+            "mxnet",
+            arguments,
+        ),
+        (
+            "read-recordio-indexed",
+            "RecordIO read by its index",
+            "read_indexed",
+            "mxnet_read_indexed",
+            "mxnet",
+            arguments,
+        ),
+    ):
+        contenders = (
+            Contender("dataprep", f"{__name__}:{ours}", more),
+            Contender(needs, f"{__name__}:{peer}", more, (needs,)),
+        )
+        yield Contest(name, title, "MB", contenders)
+
+
+def write_tfrecord(shards: str, folder: str | None = None) -> Measured:
+    """``TFRecordWriter`` over a ``RecordFile``."""
+
+    def write(payloads: list[bytes], path: Path) -> None:
+        with dataprep.RecordFile(path) as file:
+            writer = dataprep.TFRecordWriter(file)
+            for payload in payloads:
+                writer.write(payload)
+
+    return _writing(_tfrecords(shards), write, folder)
+
+
+def tf_write(shards: str, folder: str | None = None) -> Measured:
+    """``tf.io.TFRecordWriter``, no compression."""
+    tf: Any = import_framework("tensorflow")
+
+    def write(payloads: list[bytes], path: Path) -> None:
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for payload in payloads:
+                writer.write(payload)
+
+    return _writing(_tfrecords(shards), write, folder)
+
+
+def read_tfrecord(shards: str) -> Measured:
+    """``read_tfrecords`` over a mapped file: views, both checksums checked."""
+
+    def read(path: Path) -> int:
+        with _mapped(path) as view:
+            return sum([len(one.payload) for one in dataprep.read_tfrecords(view)])
+
+    return _reading(_tfrecords(shards), dataprep.TFRecordWriter, read)
+
+
+def tf_read(shards: str) -> Measured:
+    """``TFRecordDataset``, one record at a time to NumPy."""
+    tf: Any = import_framework("tensorflow")
+
+    def read(path: Path) -> int:
+        return sum([len(one) for one in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()])
+
+    return _reading(_tfrecords(shards), dataprep.TFRecordWriter, read)
+
+
+def write_recordio(shards: str) -> Measured:
+    """``RecordIOWriter``, and the index made of the offsets that it returns."""
+    return _writing(_recordio(shards), _write_indexed)
+
+
+def mxnet_write(shards: str) -> Measured:
+    """``MXIndexedRecordIO``."""
+    mxnet: Any = import_framework("mxnet")
+
+    def write(payloads: list[bytes], path: Path) -> None:
+        index = str(path.with_suffix(".idx"))
+        writer = mxnet.recordio.MXIndexedRecordIO(index, str(path), "w")
+        for key, payload in enumerate(payloads):
+            writer.write_idx(key, payload)
+        writer.close()
+
+    return _writing(_recordio(shards), write)
+
+
+def read_recordio(shards: str) -> Measured:
+    """``read_recordio`` over a mapped file: views."""
+
+    def read(path: Path) -> int:
+        with _mapped(path) as view:
+            return sum([len(one.payload) for one in dataprep.read_recordio(view)])
+
+    return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
+
+
+def mxnet_read(shards: str) -> Measured:
+    """``MXRecordIO``."""
+    mxnet: Any = import_framework("mxnet")
+
+    def read(path: Path) -> int:
+        reader = mxnet.recordio.MXRecordIO(str(path), "r")
+        total = 0
+        while (payload := reader.read()) is not None:
+            total += len(payload)
+        reader.close()
+        return total
+
+    return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
+
+
+def read_indexed(shards: str) -> Measured:
+    """Each record of the index by itself, out of a mapped file."""
+
+    def read(path: Path) -> int:
+        offsets = [at for _, at in parse_mxnet_index(path.with_suffix(".idx").read_bytes())]
+        with _mapped(path) as view:
+            return sum([len(next(dataprep.read_recordio(view[at:])).payload) for at in offsets])
+
+    return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
+
+
+def mxnet_read_indexed(shards: str) -> Measured:
+    """``MXIndexedRecordIO``, in the order of its keys."""
+    mxnet: Any = import_framework("mxnet")
+
+    def read(path: Path) -> int:
+        index = str(path.with_suffix(".idx"))
+        reader = mxnet.recordio.MXIndexedRecordIO(index, str(path), "r")
+        total = sum([len(reader.read_idx(key)) for key in reader.keys])
+        reader.close()
+        return total
+
+    return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
+
+
+def _tfrecords(shards: str) -> list[bytes]:
+    files = sorted(Path(shards).glob("tfrecord/*-of-?????"))
+    return [
+        bytes(one.payload) for path in files for one in dataprep.read_tfrecords(path.read_bytes())
+    ]
+
+
+def _recordio(shards: str) -> list[bytes]:
+    files = sorted(Path(shards).glob("recordio/*.rec"))
+    return [
+        bytes(one.payload) for path in files for one in dataprep.read_recordio(path.read_bytes())
+    ]
+
+
+def _write_indexed(payloads: list[bytes], path: Path, kind: Any = dataprep.RecordIOWriter) -> None:
+    with dataprep.RecordFile(path) as file:
+        writer = kind(file)
+        offsets = [writer.write(payload)[0] for payload in payloads]
+    path.with_suffix(".idx").write_bytes(mxnet_index(enumerate(offsets)))
+
+
+def _writing(
+    payloads: list[bytes], write: Callable[[list[bytes], Path], object], folder: str | None = None
+) -> Measured:
+    """The payloads written several times, in memory or below ``folder``."""
+    seconds = 0.0
+    with _folder(folder) as place:
+        write(payloads, place / "warm")  # also so that the system has this much memory at hand
+        (place / "warm").unlink()
+        for number in range(PASSES):
+            path = place / f"{number}.records"
+            started_s = time.perf_counter()
+            write(payloads, path)
+            seconds += time.perf_counter() - started_s
+            path.unlink()
+    return Measured(PASSES * sum(map(len, payloads)) / _MB, seconds)
+
+
+def _reading(payloads: list[bytes], writer: Any, read: Callable[[Path], int]) -> Measured:
+    """The payloads read several times from one file in memory; ``read`` returns their bytes."""
+    total = sum(map(len, payloads))
+    with _folder() as place:
+        path = place / "all.records"
+        _write_indexed(payloads, path, writer)
+        if read(path) != total:
+            raise RuntimeError("not every record was read")
+        started_s = time.perf_counter()
+        for _ in range(PASSES):
+            read(path)
+        seconds = time.perf_counter() - started_s
+    return Measured(PASSES * total / _MB, seconds)
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[memoryview]:
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole,
+        memoryview(whole) as view,
+    ):
+        yield view
+
+
+@contextmanager
+def _folder(below: str | None = None) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(dir=below or (RAM if RAM.is_dir() else None)))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,166 @@
+"""Each contest's contenders do the whole work, on a few drawn images."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from benchmarks import codec, command, memory, object_store, packing, probes, records
+from benchmarks.__main__ import POINTS
+from benchmarks.contest import Measured
+from benchmarks.workplace import Workplace, photographs
+from dataprep.sample import draw_tree
+from iobench.s3_server import MotoServer
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a limited store sets are gone after the test."""
+    for name, value in MotoServer.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """Sixty drawn images."""
+    photos = draw_tree(tmp_path_factory.mktemp("photos") / "drawn", images=60, classes=3).root
+    return Workplace(tmp_path_factory.mktemp("bench"), photos, 60)
+
+
+def test_every_contender_exists(place: Workplace) -> None:
+    """Its function can be imported, and contests have different names."""
+    found = [c for point in POINTS for c in import_module(f"benchmarks.{point}").contests(place)]
+    assert len({contest.name for contest in found}) == len(found) > 20
+    for contender in [one for contest in found for one in contest.contenders]:
+        module, _, name = contender.run.partition(":")
+        assert callable(getattr(import_module(module), name))
+
+
+@pytest.mark.parametrize("way", codec.WAYS)
+def test_codec(way: str, place: Workplace) -> None:
+    """All photographs are converted."""
+    assert codec.timed(str(place.photos), way).amount == 60
+
+
+def test_a_command_of_few_images(place: Workplace) -> None:
+    """The command, and what it takes beyond conversion."""
+    measured = command.ours_small(str(place.repeated()), str(place.root))
+    assert measured.amount == 60
+    assert 0 < measured.others["beyond_conversion_s"] < measured.seconds
+
+
+@pytest.mark.parametrize("name", ["write_tfrecord", "write_recordio"])
+def test_records_written(name: str, place: Workplace) -> None:
+    """The payload of every pass counts."""
+    measured = getattr(records, name)(str(place.sharded(60)))
+    assert measured.amount > 0
+
+
+@pytest.mark.parametrize("name", ["read_tfrecord", "read_recordio", "read_indexed"])
+def test_records_read(name: str, place: Workplace) -> None:
+    """A reader that misses a record is an error."""
+    assert getattr(records, name)(str(place.sharded(60))).amount > 0
+    with pytest.raises(RuntimeError, match="not every record"):
+        records._reading([b"one"], dataprep.TFRecordWriter, lambda path: 2)
+
+
+@pytest.mark.frameworks
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("peer", "framework"),
+    [
+        ("tf_write", "tensorflow"),
+        ("tf_read", "tensorflow"),
+        ("mxnet_write", "mxnet"),
+        ("mxnet_read", "mxnet"),
+        ("mxnet_read_indexed", "mxnet"),
+    ],
+)
+def test_record_peers(peer: str, framework: str, place: Workplace) -> None:
+    """They read and write the same payload as ours."""
+    pytest.importorskip(framework)
+    ours = {"tf": records.write_tfrecord, "mx": records.write_recordio}[peer[:2]]
+    shards = str(place.sharded(60))
+    assert getattr(records, peer)(shards).amount == ours(shards).amount
+
+
+@pytest.mark.parametrize("normalise", [False, True], ids=["pixels", "normalised"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        "loading:ours",
+        "loading_peers:folder",
+        pytest.param("loading_peers:tf_data", marks=pytest.mark.frameworks),
+        pytest.param("loading_peers:mxnet", marks=pytest.mark.frameworks),
+    ],
+)
+@pytest.mark.filterwarnings("default")
+def test_loading(run: str, normalise: bool, place: Workplace) -> None:
+    """At least so many images are counted, in whole batches."""
+    module, _, name = run.partition(":")
+    for framework in {"tf_data": ["tensorflow"], "mxnet": ["mxnet"]}.get(name, ["torch"]):
+        pytest.importorskip(framework)
+    where = place.photos if name == "folder" else place.sharded(60)
+    load: Any = getattr(import_module(f"benchmarks.{module}"), name)
+    assert load(str(where), normalise, 100).amount >= 100
+
+
+@pytest.mark.parametrize("check", ["header", "decode"])
+def test_packing(check: str, place: Workplace) -> None:
+    """Shards and the copy have every file; nothing is left over."""
+    files = packing.packed(place, 9)
+    size = sum(path.stat().st_size for path in photographs(files)) / 1e6
+    for measured in (
+        packing.shard(str(files), str(place.root), check),
+        packing.copy(str(files), str(place.root)),
+    ):
+        assert measured.amount == pytest.approx(size)
+        assert measured.others[packing.STEADY] > 0
+    assert not list(place.root.glob("shards-*"))
+
+
+def test_sharding_to_s3(place: Workplace) -> None:
+    """Both sides make the same images; alone, the slower of encoding and uploading counts."""
+    arguments = (str(place.root), str(place.repeated()), 10**6, 1.0)
+    ours, alone = object_store.to_store(*arguments), object_store.slower_alone(*arguments)
+    assert ours.amount == alone.amount == 60
+    parts = alone.others["encoding_alone_s"], alone.others["uploading_alone_s"]
+    assert alone.seconds == max(parts) > min(parts) > 0
+    assert "store_cpu_share" in ours.others
+
+
+def test_reading_from_s3(place: Workplace) -> None:
+    """Every shard is read; every object of a source becomes a sample."""
+    folder = place.sharded(60)
+    size = sum(path.stat().st_size for path in (folder / "tfrecord").iterdir())
+    assert object_store.read(str(folder)).amount == size / 1e6
+    assert object_store.from_store(str(place.repeated()), 0.001).amount == 60
+
+
+def test_memory(tmp_path: Path) -> None:
+    """Workers are seen, and thirds compared."""
+    measured = memory.workers(str(tmp_path), 400)
+    assert measured.others["worker_peak_MB"] > 20
+    assert memory.thirds([1, 1, 2, 2, 3, 3])["last_third_to_middle_third"] == 1.5
+
+
+def test_disk_probe(tmp_path: Path) -> None:
+    """A trial on a small file."""
+    params = {
+        "target": "here",
+        "operation": "read",
+        "pattern": "sequential",
+        "block_bytes": 2**17,
+        "parallelism": 1,
+        "cache": "warm",
+        "file_bytes": 2**22,
+        "seconds": 0.2,
+    }
+    measured: Measured = probes.on_disk(str(tmp_path), params)
+    assert measured.amount > 0

@@ -1,0 +1,96 @@
+"""Contests run in rounds, as ``python -m benchmarks`` does it, with their table and raw result."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks.contest import Contender, Contest
+from benchmarks.rounds import ContenderFailed, missing, once, run_contest
+from benchmarks.workplace import Workplace
+
+pytestmark = pytest.mark.slow
+HERE = "tests.benchmarks.contenders"
+
+
+def contender(name: str, function: str, **arguments: object) -> Contender:
+    """A function of ``contenders``."""
+    return Contender(name, f"{HERE}:{function}", arguments)
+
+
+A, B = contender("a", "counted", amount=3), contender("b", "counted", amount=6)
+BAD = contender("bad", "failing")
+
+
+def test_rounds_take_turns() -> None:
+    """Every contender runs once a round, another one first each time, each in its own process."""
+    notes: list[str] = []
+    rounds = run_contest(Contest("speed", "Speed", "img", (A, B)), 3, notes.append)
+    assert [note.split(": ")[1] for note in notes] == ["a", "b", "b", "a", "a", "b"]
+    processes = [one.others["process"] for runs in rounds.values() for one in runs]
+    assert len({*processes, os.getpid()}) == 7
+
+
+def test_a_contender_has_the_cores_of_its_contest() -> None:
+    """This process keeps its own."""
+    before = os.sched_getaffinity(0)
+    assert once(A, 1).others["cores"] == 1
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_peer_that_fails_or_is_missing_is_left_out() -> None:
+    """With a note; if ours fails, the contest fails."""
+    needy = Contender("needy", f"{HERE}:failing", needs=("json", "sh", "no_such_module"))
+    assert missing(needy) == ["no_such_module"]
+    notes: list[str] = []
+    assert set(run_contest(Contest("a", "A", "img", (A, BAD, needy)), 2, notes.append)) == {"a"}
+    assert sum("bad left out" in note and "out of paint" in note for note in notes) == 1
+    assert any("no_such_module not installed" in note for note in notes)
+    with pytest.raises(ContenderFailed, match="out of paint"):
+        run_contest(Contest("a", "A", "img", (BAD, A)), 1, notes.append)
+
+
+def contests(place: Workplace) -> Iterator[Contest]:
+    """One that ends, then one that fails."""
+    yield Contest("good", "Good", "img", (A, B))
+    yield Contest("bad", "Bad", "img", (BAD,))
+
+
+def test_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It prints and writes the tables; what was measured before a failure is kept."""
+    monkeypatch.setattr(command, "POINTS", ("these",))
+    monkeypatch.setattr(command, "import_module", lambda _: SimpleNamespace(contests=contests))
+    monkeypatch.chdir(tmp_path)
+    words = ["benchmarks", "--source", str(few), "--repeats", "2", "--to", "result"]
+    monkeypatch.setattr("sys.argv", [*words, "--only", "good"])
+    command.main()
+    text = Path("result/table.md").read_text()
+    assert "| a | 6 (6 to 6) |  |" in text
+    assert "| b | 12 (12 to 12) | 0.5 (0.5 to 0.5) |" in text
+    assert capsys.readouterr().out == f"{text}\n"
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(ContenderFailed, match="out of paint"):
+        command.main()
+    raw = json.loads(Path("result/result.json").read_text())
+    assert raw["machine"]
+    assert [contest["name"] for contest in raw["contests"]] == ["good"]
+    assert [one["amount"] for one in raw["contests"][0]["rounds"]["a"]] == [3, 3]
+
+
+def test_no_path_of_the_machine_is_written(tmp_path: Path) -> None:
+    """Two names replace the folder of work and the source."""
+    place = Workplace(tmp_path / "bench-1", tmp_path / "mine", 10)
+    arguments = {"shards": f"{place.root}/shards", "photos": str(place.photos)}
+    contest = Contest("good", "Good", "img", (Contender("ours", f"{HERE}:counted", arguments),))
+    text = command.raw([(contest, {"ours": []})], place)
+    assert str(tmp_path) not in text
+    (written,) = json.loads(text)["contests"][0]["contenders"]
+    assert written["arguments"] == {"shards": "WORK/shards", "photos": "SOURCE"}
