@@ -21,7 +21,6 @@ from pydantic import (
     field_validator,
 )
 
-from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
@@ -30,7 +29,7 @@ from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
-from dataprep.labelling.options import LabelOptions
+from dataprep.labels.options import BoxOptions, LabelOptions
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 

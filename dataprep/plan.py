@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dataprep.boxes import Annotated, BoxColumns
 from dataprep.config import ShardConfig
 from dataprep.errors import ConfigError, DatasetError
 from dataprep.estimate import Calibration
 from dataprep.formats import get_format
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import Annotated, BoxColumns
 from dataprep.manifest import Row, Samples
 from dataprep.names import CODEC, escape, escape_all, unescape_all
 from dataprep.samples import numbers, read_table, texts

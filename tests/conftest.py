@@ -122,4 +122,5 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A drawn ImageNet-like tree: 120 sound images in 6 classes. Read only."""
     from dataprep.sample import draw_tree
 
-    return draw_tree(tmp_path_factory.mktemp("tree") / "photos", images=120, classes=6, seed=7).root
+    dest = tmp_path_factory.mktemp("tree") / "photos"
+    return draw_tree(dest, images=120, classes=6, seed=12).root

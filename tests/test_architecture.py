@@ -15,10 +15,11 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema"),
-        *("image", "formats", "labels", "versions", "manifest", "estimate"),
+        *("image", "formats", "versions", "manifest", "estimate"),
         "record_file",
         *("stores", "samples", "snapshot"),
-        *("sources", "labelling", "boxes"),
+        "labels",
+        "sources",
         *("config_file", "config", "prices", "plan"),
         *("shard_buffer",),
         *("job", "forked"),
@@ -55,7 +56,7 @@ ORDER = {
         *("__main__", "demo", "bench_tars"),
     ),
 }
-PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted", "labels"}
+PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}

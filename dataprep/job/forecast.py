@@ -28,11 +28,16 @@ from dataprep.estimate import (
     source_requests,
 )
 from dataprep.formats import get_format
-from dataprep.job.box_plans import find_boxes
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import calibrate
-from dataprep.job.request import Request, checked, lack_of_space, preflight_warnings, requested
-from dataprep.job.shared_labels import label_space_for
+from dataprep.job.planning import boxes_for, calibrate
+from dataprep.job.request import (
+    Request,
+    checked,
+    label_space_for,
+    lack_of_space,
+    preflight_warnings,
+    requested,
+)
 from dataprep.job.worker import Outcome as Conversion
 from dataprep.job.worker import ShardTask, convert_items, encoded
 from dataprep.labels import LabelSpace
@@ -134,7 +139,7 @@ def _plans(
     def convert(items: Sequence[Located]) -> Iterable[Conversion]:
         return engine.outcomes(request.source, items, config.image, config.sample_limit)
 
-    boxes = find_boxes(config, listing, label_space, note)
+    boxes = boxes_for(request, label_space, note)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
     return make_plans(listing, label_space, calibration, config, boxes)
 

@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import ImageError, SourceChanged, SourceError
+from dataprep.errors import ConfigError, ImageError, SourceChanged, SourceError, StoreError
 from dataprep.estimate import Calibration, pick, sample_size
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
-from dataprep.job.box_plans import find_boxes
 from dataprep.job.jobfile import JobFile
 from dataprep.job.request import Request, preflight_warnings
 from dataprep.job.resume import content_of_split
 from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
+from dataprep.labels.box_files import find_boxes
+from dataprep.labels.boxes import BoxColumns
 from dataprep.names import to_bytes
-from dataprep.plan import SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
 from dataprep.sources import Listing, Located
 from dataprep.versions import determining
 
@@ -56,7 +57,7 @@ def planned(
     for said in preflight_warnings(request, label_space):
         note(said)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
-    boxes = find_boxes(config, listing, label_space, note)
+    boxes = boxes_for(request, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     labels_json = label_space.to_json()
     encoded = {split: split_plan.to_parquet() for split, split_plan in plans.items()}
@@ -79,6 +80,33 @@ def planned(
         for split, split_plan in plans.items()
     }
     return Planned(plans, jobs, labels_json, encoded)
+
+
+def boxes_for(
+    request: Request, label_space: LabelSpace, note: Callable[[str], None]
+) -> BoxColumns | None:
+    """Read the boxes of each entry of the listing; None where the job has none.
+
+    Raises:
+        ConfigError: no format keeps boxes, no image has any, or a match is ambiguous.
+        SourceError, StoreError: the boxes cannot be read.
+    """
+    config, listing = request.config, request.listing
+    if config.boxes is None:
+        return None
+    if not any(get_format(name).keeps_boxes(config.record_options) for name in config.format):
+        raise ConfigError(
+            "boxes would be lost: no format of this job keeps them. Use tfrecord with layout "
+            "'imagenet', or with a mapping that has bbox/xmin and the others"
+        )
+    names = [None if row in listing.problems else name for row, name in enumerate(listing.names)]
+    labels = labels_of(listing, label_space)
+    stores = config.source_store or config.store
+    try:
+        return find_boxes(config.boxes, stores, names, labels, label_space.index, note)
+    except StoreError as error:
+        error.exit_code = 2  # nothing has been written
+        raise
 
 
 def calibrate(

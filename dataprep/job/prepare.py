@@ -15,7 +15,13 @@ from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
 from dataprep.job.planning import Convert, planned
-from dataprep.job.request import Request, bytes_to_write, lack_of_space, requested
+from dataprep.job.request import (
+    Request,
+    bytes_to_write,
+    label_space_for,
+    lack_of_space,
+    requested,
+)
 from dataprep.job.resume import (
     forget,
     located,
@@ -28,7 +34,6 @@ from dataprep.job.resume import (
     stored_manifest,
     stored_plan,
 )
-from dataprep.job.shared_labels import label_space_for, require_given
 from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
@@ -120,7 +125,7 @@ def _found(
     require_same(config, found, request.listing, label_space, plans, again)
     if set(found) != set(splits):
         return None
-    require_given(request, label_space, note)
+    request.labelling.require_order(label_space, config.split, note)
     if any(again.values()):
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
     if retry_failed:

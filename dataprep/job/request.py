@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import ConfigError, SourceNotFound, StoreFull
+from dataprep.errors import (
+    ConfigError,
+    ObjectNotFound,
+    OutputConflict,
+    SourceNotFound,
+    StoreFull,
+)
 from dataprep.formats import format_names
-from dataprep.labelling import Labelling, load_labelling
-from dataprep.labelling.known import remark
 from dataprep.labels import LabelSpace
+from dataprep.labels.imagenet_synsets import difference
+from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
 from dataprep.plan import VALIDATION, SplitPlan, clamp_target, sample_rows
-from dataprep.sources import Announcing, Listing, Source, open_source
+from dataprep.sources import Announcing, Listing, Problem, Source, open_source
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -65,7 +71,7 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     if isinstance(source, Announcing):
         source.announce_to(note)
     labelling = load_labelling(config.labels, source_store)
-    listing = labelling.applied(source.list(), note)
+    listing = _labelled(source.list(), labelling, note)
     source.concurrency = config.source_concurrency or source.concurrency
     rows = sample_rows(listing).tolist()
     if not rows:
@@ -124,7 +130,7 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         yield f"no file of {counted(len(unread), 'class')} can be read, such as {unread[0]!r}"
     if absent := sorted(label_space.index.keys() - classes):
         yield f"no sample here of {counted(len(absent), 'class')}, such as {absent[0]!r}"
-    if (said := remark([label.synset for label in label_space.labels])) is not None:
+    if (said := difference([label.synset for label in label_space.labels])) is not None:
         yield said
     wanted = int(request.config.shard_size)
     if wanted != (target := clamp_target(wanted)):
@@ -152,3 +158,35 @@ def lack_of_space(
     )
     error.exit_code = 2
     return error
+
+
+def label_space_for(
+    request: Request, store: Store, note: Callable[[str], None], remove: Sequence[str] = ()
+) -> LabelSpace:
+    """Return the output's label space if another split made one, else the source's own.
+
+    Raises:
+        OutputConflict: the source has classes that the output's label space lacks, or asks for
+            other labels; or labels.json is gone.
+    """
+    own = request.own_labels()
+    stored = keys.splits(info.key for info in store.list())
+    if not stored - {*request.splits, *remove}:
+        return own
+    try:
+        shared = LabelSpace.from_json(store.get(keys.LABELS))
+    except ObjectNotFound:
+        raise OutputConflict(
+            f"{keys.LABELS} is gone from {store.uri}, which holds other splits: put it back, or "
+            "run the job again that began this output"
+        ) from None
+    request.labelling.require_order(shared, request.config.split, note)
+    require_known(shared, own.index, request.config.split)
+    return shared
+
+
+def _labelled(listing: Listing, labelling: Labelling, note: Callable[[str], None]) -> Listing:
+    before = Classified(listing.classes, listing.problems, listing.label_space)
+    found = labelling.applied(listing.names, before, note)
+    problems = {row: Problem(*problem) for row, problem in found.problems.items()}
+    return replace(listing, classes=found.classes, problems=problems, label_space=found.space)

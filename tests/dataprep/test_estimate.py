@@ -20,8 +20,7 @@ from dataprep.estimate import (
 )
 from dataprep.image import ImagePolicy, convert
 from dataprep.manifest import Row
-from dataprep.sample.drawing import draw_image
-from dataprep.sample.shots import draw_shot, encode_shot
+from dataprep.sample.drawing import draw_photo
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), max_size=256)
 sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
@@ -89,8 +88,7 @@ def test_held_out_photographs_are_predicted() -> None:
     policy = ImagePolicy(size=128)
     learnt: list[tuple[int, int]] = []
     for seed in range(128):
-        shot = draw_shot(seed)
-        data = encode_shot(draw_image(seed, shot.width, shot.height), shot)
+        data = draw_photo(seed)
         learnt.append((len(data), len(convert(data, policy).data)))
     files = np.array([pair[0] for pair in learnt[1::2]], np.int64)
     predicted = int(Calibration.fit(learnt[::2]).predict(files).sum())

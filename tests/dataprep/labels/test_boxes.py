@@ -1,21 +1,25 @@
-"""Boxes follow their pixels, whatever becomes of these."""
+"""Boxes as columns, and how they follow their pixels."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dataprep.boxes import Annotated, Shown, follow
 from dataprep.formats import Box
-from dataprep.image import ImagePolicy, convert
+from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.image.geometry import Geometry, plan_geometry
+from dataprep.labels.boxes import Annotated, BoxColumns, follow
+from dataprep.labels.options import BoxOptions
 
 WIDTH, HEIGHT = 400, 240
 MARKED = (40, 60, 200, 180)
@@ -58,22 +62,12 @@ def red_part(data: bytes) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
     return (width, height), (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
 
 
-def shown(converted: Any) -> Shown:
-    """What the worker makes of a conversion."""
-    return Shown(
-        converted.source_width,
-        converted.source_height,
-        converted.exif_orientation,
-        converted.orientation_applied,
-        converted.geometry,
-    )
-
-
 def followed(
-    annotated: Annotated, converted: Shown, frame: str = "auto", least: float = 0.1
+    annotated: Annotated, converted: Converted, frame: str = "auto", least: float = 0.1
 ) -> tuple[tuple[Box, ...], tuple[str, ...]]:
     """``follow`` for an image of class 7."""
-    return follow(annotated, converted, 7, frame=frame, least_visible=least)
+    options = {"source": "boxes", "frame": frame, "least_visible": least}
+    return follow(annotated, converted, 7, BoxOptions.model_validate(options))
 
 
 def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
@@ -100,7 +94,7 @@ def test_a_box_lies_where_its_pixels_lie(
     )
     sides, size = (MARKED, (WIDTH, HEIGHT)) if drawn_on == "stored" else turned(orientation)
     annotated = Annotated((box_of(sides, 3),), *size)
-    (box,), _ = followed(annotated, shown(converted), frame=drawn_on)
+    (box,), _ = followed(annotated, converted, frame=drawn_on)
     (width, height), found = red_part(converted.data)
     assert (width, height) == (converted.width, converted.height)
     scaled = (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
@@ -112,16 +106,31 @@ def test_a_box_lies_where_its_pixels_lie(
 @pytest.mark.parametrize("shrunk", [1, 2])
 def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: int) -> None:
     """A box drawn on the displayed image is known by its size, also where that was a small one."""
-    converted = shown(convert(marked(orientation), ImagePolicy(orientation="apply")))
+    converted = convert(marked(orientation), ImagePolicy(orientation="apply"))
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
     annotated = Annotated((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
-    told, kinds = followed(annotated, converted)
-    assert told == followed(annotated, converted, frame="displayed")[0]
-    assert told != followed(annotated, converted, frame="stored")[0]
+    found, kinds = followed(annotated, converted)
+    assert found == followed(annotated, converted, frame="displayed")[0]
+    assert found != followed(annotated, converted, frame="stored")[0]
     assert kinds == (() if shrunk == 1 else ("boxes_rescaled",))
 
 
+def image_of(
+    width: int, height: int, orientation: int, applied: int, geometry: Geometry
+) -> Converted:
+    """A conversion of an image of this stored size."""
+    return replace(
+        CONVERTED,
+        source_width=width,
+        source_height=height,
+        exif_orientation=orientation,
+        orientation_applied=applied,
+        geometry=geometry,
+    )
+
+
+CONVERTED = convert(marked(1), ImagePolicy())
 sides = st.floats(-0.5, 1.5, width=32)
 boxes = st.builds(Box, sides, sides, sides, sides, st.integers(-1, 5))
 policies = st.sampled_from([ImagePolicy.model_validate(mode) for mode in MODES])
@@ -148,7 +157,7 @@ def test_boxes_stay_within_the_image(
     """Whatever was drawn, what is stored lies within 0 and 1, has an area, and a known class."""
     displayed = size[::-1] if apply and orientation >= 5 else size
     geometry = plan_geometry(*displayed, policy)
-    image = Shown(*size, orientation, orientation if apply else 1, geometry)
+    image = image_of(*size, orientation, orientation if apply else 1, geometry)
     found, kinds = followed(Annotated(drawn), image, least=least)
     assert {kind.removeprefix("boxes_") for kind in kinds} <= KINDS
     assert ("boxes_dropped" in kinds) == (len(found) < len(drawn))
@@ -164,16 +173,16 @@ def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) ->
     """Drawn on the displayed image and stored unturned is the reverse of the other way round."""
     whole = Geometry(100, 100, 100, 100)
     there, _ = followed(
-        Annotated((box,)), Shown(100, 100, orientation, orientation, whole), "stored", 0
+        Annotated((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
     )
     assume(there)
-    back, _ = followed(Annotated(there), Shown(100, 100, orientation, 1, whole), "displayed", 0)
-    (first,), _ = followed(Annotated((box,)), Shown(100, 100, 1, 1, whole), "stored", 0)
+    back, _ = followed(Annotated(there), image_of(100, 100, orientation, 1, whole), "displayed", 0)
+    (first,), _ = followed(Annotated((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
     assert back[0][:4] == pytest.approx(first[:4], abs=1e-6)
 
 
-WHOLE = Shown(200, 100, 1, 1, Geometry(200, 100, 200, 100))
-MIDDLE = Shown(200, 100, 1, 1, Geometry(200, 100, 100, 100))
+WHOLE = image_of(200, 100, 1, 1, Geometry(200, 100, 200, 100))
+MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 """The 100 pixels in the middle of 200."""
 
 
@@ -257,3 +266,52 @@ def test_an_annotation_that_could_not_be_read() -> None:
 def test_an_image_without_boxes_stays_without() -> None:
     """And nothing is said about it."""
     assert followed(Annotated(), MIDDLE) == ((), ())
+
+
+float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
+annotated_images = st.builds(
+    Annotated,
+    st.lists(
+        st.builds(Box, float32, float32, float32, float32, st.integers(-1, 999)), max_size=3
+    ).map(tuple),
+    st.integers(-1, 5000),
+    st.integers(-1, 5000),
+)
+
+
+def columns(images: list[Annotated]) -> BoxColumns:
+    """The boxes of images as columns."""
+    boxes = [box for image in images for box in image.boxes]
+    return BoxColumns(
+        np.cumsum([0, *(len(image.boxes) for image in images)]),
+        np.array([box[:4] for box in boxes], np.float32).reshape(-1, 4),
+        np.array([box.label for box in boxes], np.int32),
+        np.array([image.width for image in images], np.int32),
+        np.array([image.height for image in images], np.int32),
+    )
+
+
+@given(images=st.lists(annotated_images, min_size=1, max_size=6), data=st.data())
+def test_rows_are_taken_in_any_order(images: list[Annotated], data: st.DataObject) -> None:
+    """Each row has the boxes of its image, also where it is taken twice."""
+    chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
+    taken = columns(images).take(np.array(chosen, np.int64))
+    assert [taken.of(row) for row in range(len(chosen))] == [images[row] for row in chosen]
+
+
+@given(images=st.lists(annotated_images, max_size=6))
+def test_parquet_keeps_boxes(images: list[Annotated]) -> None:
+    """The columns of the plan hold the same bits."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns(images).to_arrow()), sink)
+    table = pq.read_table(io.BytesIO(sink.getvalue()))
+    assert table.schema.field("box_xmin").type == pa.list_(pa.float32())
+    assert table.schema.field("box_label").type == pa.list_(pa.int32())
+    found = BoxColumns.from_arrow(table)
+    assert found is not None
+    assert [found.of(row) for row in range(len(images))] == images
+
+
+def test_a_plan_without_boxes() -> None:
+    """It has no such columns, and none are read."""
+    assert BoxColumns.from_arrow(pa.table({"source": ["a"]})) is None

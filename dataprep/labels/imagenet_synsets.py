@@ -1,4 +1,4 @@
-"""The 1,000 synsets of ILSVRC2012, as a check that says and does not refuse."""
+"""The 1,000 synsets of ILSVRC2012, and how the classes of a job differ from them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ from functools import cache
 from importlib.resources import files
 
 from dataprep.counted import counted
-from dataprep.labels import is_synset
+from dataprep.labels.space import is_synset
 
 ILSVRC2012 = "ilsvrc2012"
+"""The value of ``labels.classes`` that stands for these synsets."""
 
 
 @cache
-def known_synsets() -> tuple[str, ...]:
-    """The synsets of ILSVRC2012's classification task, 1,000, sorted."""
-    text = files("dataprep.labelling").joinpath("ilsvrc2012.txt").read_text("ascii")
-    return tuple(text.split())
+def imagenet_synsets() -> tuple[str, ...]:
+    """The 1,000 synsets of ILSVRC2012's classification task, sorted."""
+    return tuple(files("dataprep.labels").joinpath("ilsvrc2012.txt").read_text("ascii").split())
 
 
-def remark(classes: Iterable[str]) -> str | None:
-    """How synsets differ from the 1,000 known ones; nothing where they do not, or are none."""
-    found = set(classes)
-    if not found or not all(map(is_synset, found)):
+def difference(classes: Iterable[str]) -> str | None:
+    """Say how synsets differ from the 1,000; None where they do not or are no synsets."""
+    found, known = set(classes), set(imagenet_synsets())
+    if found in (set(), known) or not all(map(is_synset, found)):
         return None
-    known = set(known_synsets())
     strange, missing = sorted(found - known), sorted(known - found)
-    if not strange and not missing:
-        return None
     parts = [f"these are not the 1,000 known synsets: {counted(len(found), 'class')}"]
     if strange:
         parts.append(f"{len(strange):,} that ILSVRC2012 does not have, such as {strange[0]}")
