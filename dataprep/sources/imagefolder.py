@@ -48,7 +48,7 @@ class ImageFolder:
 
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""
-        if isinstance(self._store, LocalStore) and self._store.root.is_file():
+        if isinstance(self._store, LocalStore) and os.path.isfile(self._store.root):  # noqa: PTH113
             raise SourceNotFound(
                 f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc for "
                 "a tar, --kind listing for a table, --kind records for shards"

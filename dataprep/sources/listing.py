@@ -275,8 +275,8 @@ def _positions(names: Sequence[str], name: str, options: ListingOptions) -> list
             shown = ", ".join(map(repr, names[:20]))
             raise SourceError(
                 f"{name} has no column {column!r}: it has {shown}; name the right one with --set "
-                "listing.path or listing.label, the separator with listing.delimiter, or set "
-                "listing.header=false where the first line is no header"
+                "listing.path=NAME or listing.label=NAME, the separator with listing.delimiter, or "
+                "set listing.header=false where the first line is no header"
             )
         positions.append(column)
     return positions

@@ -52,6 +52,7 @@ class Content(NamedTuple):
     text: str = ""
     filename: str = ""
     from_background: bool = False
+    has_boxes: bool = False
 
 
 class Scanned(NamedTuple):
@@ -119,7 +120,10 @@ def content_of(
         texts.append(os.fsdecode(bytes(values[0])) if len(values) == 1 else "")
     synset, text, filename, source = texts
     labels = several if len(several) > 1 else labels
-    return Content(images[0], labels, synset, text, filename or source, fields == _IMAGENET)
+    is_imagenet = fields == _IMAGENET
+    has_boxes = len(_values(features, fields.get("bbox/xmin"), FloatList)) > 0
+    name = filename or source
+    return Content(images[0], labels, synset, text, name, is_imagenet, has_boxes)
 
 
 def _values(features: Mapping[str, Feature], key: str | None, kind: Any) -> Sequence[Any]:

@@ -53,10 +53,6 @@ from dataprep.stores.local import LocalStore
 
 _ROOM_BYTES = 2048
 _SHARDS_AT_ONCE = 8
-_BOXES_STAY = (
-    "its records have bounding boxes, which are not carried over: make the shards from the images "
-    "to have boxes in them"
-)
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
 _NUMBERED = re.compile(r"[-_.](\d{5,})-of-(\d{5,})(?=$|\.)")
 _IN_SET = re.compile(r"(.*[-_.])(\d{5,})-of-(\d{5,})(|\..*)", re.DOTALL)
@@ -179,7 +175,7 @@ class RecordsSource:
             offsets=table[f"{wanted}_offset"].to_numpy().astype(np.int64),
             values=planned_values(self._store.get(keys.plan(split)), names),
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
-            notes=() if manifest.config.get("boxes") is None else (_BOXES_STAY,),
+            notes=_box_notes(manifest.config.get("boxes") is not None),
         )
         snapshot.check()
         self._snapshot = snapshot
@@ -222,6 +218,7 @@ class RecordsSource:
         section = self._section
         given = section.class_names and read_class_names(section.class_names, self._options)
         classes, values = classes_of(records, section.label_offset, given or None, problems)
+        has_boxes = any(record.content.has_boxes for record in records)
         return Listing.sorted(
             sample_names(records, classes.names),
             [record.bytes for record in records],
@@ -231,8 +228,17 @@ class RecordsSource:
             offsets=np.array([record.offset for record in records], dtype=np.int64),
             values=values,
             label_space=classes.space,
-            notes=classes.notes,
+            notes=classes.notes + _box_notes(has_boxes),
         )
+
+
+def _box_notes(has_boxes: bool) -> tuple[str, ...]:
+    if not has_boxes:
+        return ()
+    return (
+        "its records have bounding boxes, which are not carried over: make the shards from the "
+        "images to have boxes in them",
+    )
 
 
 def planned_values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:

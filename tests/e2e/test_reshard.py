@@ -158,8 +158,11 @@ class TestFromListings:
         """A faulty line, an address on the web, a missing column: exit code 2 and one sentence."""
         listing = tmp_path / "list.csv"
         for text, said in (
-            ("path,label\na\n", "list.csv: Row #2: Expected 2 columns, got 1"),
-            ("path,label\nhttp://h/1.jpg,a\n", "copy the images to a disk or to S3 first"),
+            ("path,label\na\n", "list.csv, row 2: 1 columns, the first row has 2"),
+            (
+                "path,label\nhttp://h/1.jpg,a\n",
+                "copy images that are on the web to a disk or to S3 first",
+            ),
             ("name,label\na,b\n", "--set listing.path=NAME"),
         ):
             listing.write_text(text)

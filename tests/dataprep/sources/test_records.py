@@ -557,6 +557,17 @@ def test_names_against_numbers_are_noted(tmp_path: Path) -> None:
     assert any("do not fit each other" in note for note in listing.notes)
 
 
+def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:
+    """One record with a bounding box is enough."""
+    boxed: dict[str, Any] = {**customary(2), "image/object/bbox/xmin": [0.25]}
+    rows: list[dict[str, Any]] = [{**customary(1)}, boxed]
+    for number, noted in ((1, 0), (2, 1)):
+        files = {"train-00000-of-00001": examples(rows[:number])[0]}
+        (tmp_path / str(number)).mkdir()
+        notes = source_of(tmp_path / str(number), files).list().notes
+        assert len([note for note in notes if "bounding boxes" in note]) == noted
+
+
 def test_several_values_are_all_labels(tmp_path: Path) -> None:
     """A layout with values has them for labels, a class and nothing else where there is one."""
     layout = {"i": "encoded", "l": "label", "v": "values"}
