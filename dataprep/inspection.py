@@ -80,12 +80,13 @@ class _Samples:
         self.uri = f"{dataset.split} in {dataset.store.uri}"
         self._first = {shard.key: shard.samples.start for shard in dataset.shards()}
 
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """The number of samples that were written."""
         return len(self._dataset)
 
     def read(self, number: int) -> Record:
         """One record, in one request; raises ConfigError if there is none of this number."""
-        require_number(number, len(self), self.uri)
+        require_number(number, self.count(), self.uri)
         key, offset, length = self._dataset.place(number)
         row = self._dataset.written.iloc[[number]].to_json(orient="records")
         known = {name: value for name, value in json.loads(row)[0].items() if value is not None}
@@ -277,7 +278,7 @@ def _table(shard: Shard) -> Inspection:
         fault, offset = str(error), error.offset
     text = [
         f"{escape(shard.uri)}: {shard.format}, {counted(len(lines), 'record')}, "
-        f"{shard.bytes / 1e6:,.1f} MB; labels as they are stored",
+        f"{len(shard) / 1e6:,.1f} MB; labels as they are stored",
         " record       offset     length  labels    class      image              filename",
     ]
     for line in lines:
@@ -290,7 +291,7 @@ def _table(shard: Shard) -> Inspection:
     content = {
         "uri": shard.uri,
         "format": shard.format,
-        "bytes": shard.bytes,
+        "bytes": len(shard),
         "records": lines,
         "fault": fault,
         "fault_offset": offset,
@@ -374,7 +375,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
     """A picture of records that are evenly spread."""
-    count = len(records)
+    count = records.count()
     wanted = min(count, images)
     numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
     if not numbers:

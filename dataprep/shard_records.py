@@ -14,7 +14,7 @@ from dataprep.counted import counted
 from dataprep.errors import ConfigError, RecordError
 from dataprep.formats import get_format, recordio, tfrecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
-from dataprep.formats.protocol import Buffer, without_place
+from dataprep.formats.protocol import Buffer, Span, without_place
 from dataprep.formats.recordio import unpack_image_record
 from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.image.containers import FORMATS
@@ -82,26 +82,46 @@ class Record:
 
 
 class Shard:
-    """The records of one object, in order or by number. ``len`` reads the headers of all.
+    """The records of one object, in order or by number, and its bytes in blocks, by slices.
 
     Attributes:
         uri: where it is stored.
         format: ``tfrecord`` or ``recordio``, by its first bytes.
-        bytes: its size.
-        fault: why no more records were found by ``len``, if it is damaged.
+        fault: why ``count`` found no more records, if it is damaged.
     """
 
     def __init__(self, store: Store, info: ObjectInfo) -> None:
-        self.uri, self.bytes, self.fault = location(store, info.key), info.bytes, ""
-        self._store, self._key = store, info.key
-        self._window = _Window(store, info)
-        self._spans: list[tuple[int, int]] = []
-        self.format = self._format()
+        self.uri, self.fault = location(store, info.key), ""
+        self._store, self._info = store, info
+        self._start, self._block = 0, b""
+        self._spans: list[Span] = []
+        head = self[: tfrecord.HEADER_BYTES]
+        self.format = "recordio" if head.startswith(recordio.MAGIC) else "tfrecord"
+        crc = int.from_bytes(head[8:], "little")
+        if self.format == "tfrecord" and crc != masked_crc32c(head[:8]):
+            raise ConfigError(
+                f"{self.uri} is neither a TFRecord nor a RecordIO shard, or its first record is "
+                f"damaged: it begins with {head!r}"
+            )
 
     def __len__(self) -> int:
+        """Its size in bytes."""
+        return self._info.bytes
+
+    def __getitem__(self, where: slice) -> bytes:
+        """Bytes, fetched in blocks; slices should rise."""
+        start, stop, _ = where.indices(len(self))
+        if not self._start <= start <= stop <= self._start + len(self._block):
+            wanted = min(max(stop - start, _BLOCK_BYTES), len(self) - start)
+            self._start = start
+            self._block = self._store.get_range(self._info.key, start, wanted)
+        return self._block[start - self._start : stop - self._start]
+
+    def count(self) -> int:
+        """The number of records before damage, by the headers of all."""
         if not self._spans:
             try:
-                for span in self.spans():
+                for span in self._walk():
                     self._spans.append(span)
             except RecordError as error:
                 self.fault = str(error)
@@ -109,9 +129,9 @@ class Shard:
 
     def __iter__(self) -> Iterator[Record]:
         """Every record, also damaged ones. Raises RecordError where the framing is damaged."""
-        for number, (offset, length) in enumerate(self.spans()):
-            data = self._window[offset : offset + length]
-            yield read_record(data, self.uri, self.format, number, offset)
+        for number, span in enumerate(self._walk()):
+            data = self[span.offset : span.end]
+            yield read_record(data, self.uri, self.format, number, span.offset)
 
     def read(self, number: int) -> Record:
         """One record.
@@ -120,54 +140,19 @@ class Shard:
             ConfigError: there is none of this number.
             RecordError: the framing is damaged before it.
         """
-        spans = self._spans or list(islice(self.spans(), max(0, number + 1)))
+        spans = self._spans or list(islice(self._walk(), max(0, number + 1)))
         require_number(number, len(spans), self.uri)
-        offset, length = spans[number]
-        data = self._store.get_range(self._key, offset, length)
+        offset, length = spans[number][:2]
+        data = self._store.get_range(self._info.key, offset, length)
         return read_record(data, self.uri, self.format, number, offset)
 
-    def spans(self) -> Iterator[tuple[int, int]]:
-        """Offset and length of each record, by the headers of the framing.
-
-        Raises:
-            CorruptRecord, TruncatedRecord: the framing is damaged, or the shard is cut short.
-        """
+    def _walk(self) -> Iterator[Span]:
         span_at = tfrecord.span_at if self.format == "tfrecord" else recordio.span_at
         offset = number = 0
-        while offset < self.bytes:
-            span = span_at(self._window, offset, (self.uri, number))
-            yield offset, span.length
+        while offset < len(self):
+            span = span_at(self, offset, (self.uri, number))
+            yield span
             offset, number = span.end, number + 1
-
-    def _format(self) -> str:
-        head = self._window[0 : tfrecord.HEADER_BYTES]
-        if head.startswith(recordio.MAGIC):
-            return "recordio"
-        if int.from_bytes(head[8:], "little") == masked_crc32c(head[:8]):
-            return "tfrecord"
-        raise ConfigError(
-            f"{self.uri} is neither a TFRecord nor a RecordIO shard, or its first record is "
-            f"damaged: it begins with {head!r}"
-        )
-
-
-class _Window:
-    """The bytes of an object by slices that begin ever later, several in one request."""
-
-    def __init__(self, store: Store, info: ObjectInfo) -> None:
-        self._store, self._info = store, info
-        self._start, self._block = 0, b""
-
-    def __len__(self) -> int:
-        return self._info.bytes
-
-    def __getitem__(self, where: slice) -> bytes:
-        begin, length = where.start - self._start, where.stop - where.start
-        if not 0 <= begin <= begin + length <= len(self._block):
-            wanted = min(max(length, _BLOCK_BYTES), len(self) - where.start)
-            self._block = self._store.get_range(self._info.key, where.start, wanted)
-            self._start, begin = where.start, 0
-        return self._block[begin : begin + length]
 
 
 def require_number(number: int, count: int, where: str) -> None:
