@@ -107,7 +107,7 @@ class Cluster:
         The workers stay for the next call, until ``close``.
         """
         client = self.begin().result()
-        if client.dashboard_link:
+        if self.options.dashboard and client.dashboard_link:
             self.announce(f"Dask dashboard: {client.dashboard_link}")
         on_ready()
         _Run(self, client, tasks, on_result).run()
