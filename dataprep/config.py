@@ -21,7 +21,6 @@ from pydantic import (
     field_validator,
 )
 
-from dataprep.boxes.options import BoxOptions
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
@@ -29,8 +28,8 @@ from dataprep.formats import get_format
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
-from dataprep.labelling.options import LabelOptions
-from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.labels.options import BoxOptions, LabelOptions
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 
@@ -143,6 +142,11 @@ class DaskOptions(BaseModel):
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
     """Of a shard after a store error or a lost worker."""
+
+    @property
+    def uses_workers(self) -> bool:
+        """Whether a job runs in worker processes or on a cluster, not in this process."""
+        return bool(self.scheduler or self.cluster or self.processes)
 
     @property
     def worker_count(self) -> int:

@@ -1,4 +1,4 @@
-"""PURE. What every object of an output is called."""
+"""PURE. The objects of an output: their names, and how large shards are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable
 
 LABELS = "labels.json"
+MIN_SHARD_BYTES = 1_000_000
+MAX_SHARD_BYTES = 128_000_000
 _JOB = re.compile(r"([A-Za-z0-9_]+)\.job\.json")
 _OF_A_SPLIT = re.compile(
     r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet|retried\.json)"

@@ -18,7 +18,7 @@ from pydantic import Field, PlainValidator, create_model
 
 from dataprep.errors import CorruptRecord, DatasetError
 from dataprep.formats import RecordOptions
-from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1

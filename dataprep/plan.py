@@ -1,46 +1,272 @@
-"""PURE. Samples to splits, an order, and shards.
+"""Which sample goes into which split and shard, and in which order: ``SPLIT.plan.parquet``.
 
-Order and splits come from keyed BLAKE2b hashes of the names (RFC 7693): they depend on the
-seed and on the names alone, not on a random generator's version. A sample that is added changes
-the relative order of no others, and the split of at most one other, of its own class. Cuts are
-made where the predicted bytes reach equal shares, so that every shard, the last too, has the
-same size but for the error of prediction.
+Order and splits come from keyed BLAKE2b hashes of the names (RFC 7693): they depend on the seed and
+on the names alone, not on a random generator's version. A sample that is added changes the relative
+order of no others, and the split of at most one other, of its own class. Shards are cut where the
+predicted bytes reach equal shares, so that all of them, the last included, have the same size but
+for the error of prediction.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dataprep.names import CODEC
+from dataprep.config import ShardConfig
+from dataprep.errors import ConfigError, DatasetError
+from dataprep.estimate import Calibration
+from dataprep.formats import get_format
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import Annotated, BoxColumns
+from dataprep.manifest import Row, Samples
+from dataprep.names import CODEC, escape, escape_all, unescape_all
+from dataprep.samples import numbers, read_table, texts
+from dataprep.sources import Listing, Located
 
-MIN_SHARD_BYTES = 1_000_000
-MAX_SHARD_BYTES = 128_000_000
+VALIDATION = "validation"
 SMALLEST_TARGET = -(-MIN_SHARD_BYTES * 100 // 85)
 LARGEST_TARGET = MAX_SHARD_BYTES * 100 // 115
+_PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_MOST_PARTS = 999_999
+
+
+class Item(NamedTuple):
+    """One sample of a plan: where its bytes are, its 0-based label, all its labels, its boxes.
+
+    ``values`` is empty where a sample has one label, ``annotated`` None where a job has no boxes.
+    """
+
+    located: Located
+    label: int
+    values: tuple[float, ...] = ()
+    annotated: Annotated | None = None
 
 
 @dataclass(frozen=True)
-class ShardPlan:
-    """Which samples go where.
+class SplitPlan:
+    """The rows of ``SPLIT.plan.parquet``: samples in the order and shard they are written to.
 
-    Attributes:
-        order: int64 rows of the listing, in the order in which they are written.
-        bounds: shard ``i`` holds ``order[bounds[i]:bounds[i + 1]]``.
+    ``shards`` is -1 for entries that are no samples, which come last; ``statuses`` and ``reasons``
+    say why. ``containers`` and ``offsets`` are empty where every sample is a file of its own.
+    ``values``, float32 of shape (rows, k), is None where a sample has one label only, ``boxes``
+    where the job has none.
     """
 
-    order: NDArray[np.int64]
-    bounds: tuple[int, ...]
+    names: Sequence[str]
+    sizes: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    predicted: NDArray[np.int64]
+    shards: NDArray[np.int32]
+    statuses: Sequence[str]
+    reasons: Sequence[str]
+    containers: Sequence[str] = ()
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    values: NDArray[np.float32] | None = None
+    boxes: BoxColumns | None = None
 
-    @property
-    def shards(self) -> int:
+    @cached_property
+    def shard_count(self) -> int:
         """How many shards."""
-        return len(self.bounds) - 1
+        return int(self.shards.max(initial=-1)) + 1
+
+    @cached_property
+    def samples(self) -> int:
+        """How many rows are samples."""
+        return int((self.shards >= 0).sum())
+
+    def rows_of(self, shard: int) -> slice:
+        """The rows of one shard's samples."""
+        start, stop = np.searchsorted(self.shards[: self.samples], [shard, shard + 1])
+        return slice(int(start), int(stop))
+
+    def items(self, rows: slice) -> tuple[Item, ...]:
+        """Some samples, as a worker needs them."""
+        columns = [self.names[rows], self.sizes[rows].tolist()]
+        if self.containers:
+            columns += [self.containers[rows], self.offsets[rows].tolist()]
+        places = [Located(*place) for place in zip(*columns, strict=True)]
+        labels = self.labels[rows].tolist()
+        values: list[tuple[float, ...]] = [()] * len(labels)
+        if self.values is not None:
+            values = [tuple(each) for each in self.values[rows].tolist()]
+        annotated: list[Annotated | None] = [None] * len(labels)
+        if self.boxes is not None:
+            annotated = [self.boxes.of(row) for row in range(rows.start, rows.stop)]
+        return tuple(map(Item, places, labels, values, annotated))
+
+    def others(self, label_space: LabelSpace) -> Samples:
+        """Entries that are in no shard, as rows of the samples table."""
+        rows = []
+        for i in range(self.samples, len(self.names)):
+            label = int(self.labels[i])
+            synset = label_space.labels[label].synset if label >= 0 else ""
+            row = Row(
+                number=-1,
+                source=escape(self.names[i]),
+                label=label,
+                synset=escape(synset),
+                status=self.statuses[i],
+                reason=self.reasons[i],
+                kind="refused",
+                source_bytes=int(self.sizes[i]),
+            )
+            rows.append(row)
+        return Samples.of(rows)
+
+    def to_parquet(self) -> bytes:
+        """As stored; names escaped."""
+        columns = {
+            "source": texts(escape_all(self.names)),
+            "source_bytes": numbers(self.sizes),
+            "label": numbers(self.labels),
+            "predicted_bytes": numbers(self.predicted),
+            "shard": numbers(self.shards),
+            "status": texts(self.statuses),
+            "reason": texts(self.reasons),
+        }
+        if self.containers:
+            columns["container"] = texts(escape_all(self.containers))
+            columns["offset"] = numbers(self.offsets)
+        if self.values is not None:
+            columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
+        if self.boxes is not None:
+            columns |= self.boxes.to_arrow()
+        sink = io.BytesIO()
+        pq.write_table(pa.table(columns), sink, compression="zstd")
+        return sink.getvalue()
+
+    @classmethod
+    def from_parquet(cls, data: bytes, name: str = "the plan") -> SplitPlan:
+        """Read what ``to_parquet`` wrote; ``name`` is what errors call it.
+
+        Raises:
+            DatasetError: no such table, or a damaged one.
+        """
+        try:
+            table = read_table(data)
+            within: dict[str, Any] = {}
+            if "container" in table.column_names:
+                within["containers"] = unescape_all(table["container"].to_pylist())
+                within["offsets"] = table["offset"].to_numpy()
+            if "values" in table.column_names:
+                within["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
+            return cls(
+                names=unescape_all(table["source"].to_pylist()),
+                sizes=table["source_bytes"].to_numpy(),
+                labels=table["label"].to_numpy(),
+                predicted=table["predicted_bytes"].to_numpy(),
+                shards=table["shard"].to_numpy(),
+                statuses=table["status"].to_pylist(),
+                reasons=table["reason"].to_pylist(),
+                boxes=BoxColumns.from_arrow(table),
+                **within,
+            )
+        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            why = " ".join(str(error).split())[:200]
+            raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
+
+
+def make_plans(
+    listing: Listing,
+    label_space: LabelSpace,
+    calibration: Calibration,
+    config: ShardConfig,
+    boxes: BoxColumns | None = None,
+) -> dict[str, SplitPlan]:
+    """Split, order and cut. Entries that are no samples go to the main split's plan.
+
+    ``boxes`` has a row for each of the listing.
+
+    Raises:
+        ConfigError: a split would have no samples.
+    """
+    labels = labels_of(listing, label_space)
+    rows = sample_rows(listing)
+    parts = {config.split: rows}
+    if (share := config.validation_share) is not None:
+        mask = held_out(listing.names, labels, rows, share, config.seed)
+        parts = {config.split: rows[~mask], VALIDATION: rows[mask]}
+    plans = {}
+    for split, part in parts.items():
+        if not len(part):
+            raise ConfigError(
+                f"split {split!r} would have no samples: with a share of {config.validation} "
+                "of each class, no class is large enough; give a larger --validation"
+            )
+        if config.shuffle:
+            order = shuffled(listing.names, part, config.seed)
+        elif listing.order is None:
+            order = part
+        else:
+            order = listing.order[np.isin(listing.order, part)]
+        others = sorted(listing.problems) if split == config.split else []
+        plans[split] = _split_plan(listing, labels, order, others, calibration, config)
+        if boxes is not None:
+            rows_of_split = np.concatenate([order, np.array(others, dtype=np.int64)])
+            plans[split] = replace(plans[split], boxes=boxes.take(rows_of_split))
+    return plans
+
+
+def _split_plan(
+    listing: Listing,
+    labels: NDArray[np.int32],
+    order: NDArray[np.int64],
+    others: Sequence[int],
+    calibration: Calibration,
+    config: ShardConfig,
+) -> SplitPlan:
+    predicted = calibration.predict(listing.sizes[order])
+    bounds = cut(predicted, clamp_target(int(config.shard_size)))
+    shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
+    rows = np.concatenate([order, np.array(others, dtype=np.int64)])
+    problems = [listing.problems[row] for row in others]
+    none = [""] * len(order)
+    return SplitPlan(
+        names=[listing.names[row] for row in rows.tolist()],
+        sizes=listing.sizes[rows],
+        labels=labels[rows],
+        predicted=np.concatenate([predicted, np.zeros(len(others), dtype=np.int64)]),
+        shards=np.concatenate([shards, np.full(len(others), -1, dtype=np.int32)]),
+        statuses=[*none, *(problem.status for problem in problems)],
+        reasons=[*none, *(problem.reason for problem in problems)],
+        containers=[listing.containers[row] for row in rows.tolist()] if listing.containers else (),
+        offsets=listing.offsets[rows] if listing.containers else listing.offsets,
+        values=None if listing.values is None else listing.values[rows],
+    )
+
+
+def labels_of(listing: Listing, label_space: LabelSpace) -> NDArray[np.int32]:
+    """The label of each entry, -1 where it has no class."""
+    return np.array([label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32)
+
+
+def sample_rows(listing: Listing) -> NDArray[np.int64]:
+    """Rows of the listing that are samples."""
+    is_sample = np.ones(len(listing), dtype=np.bool_)
+    is_sample[list(listing.problems)] = False
+    return np.flatnonzero(is_sample).astype(np.int64)
+
+
+def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:
+    """Format name to the offset inside its records: as configured, else the format's own."""
+    layout = config.record_options.layout
+    own = {
+        name: get_format(name).default_label_offset(label_space.are_synsets, layout)
+        for name in config.format
+    }
+    return {name: config.label_offset.get(name, offset) for name, offset in own.items()}
 
 
 def clamp_target(target_bytes: int) -> int:
@@ -111,3 +337,36 @@ def _by_hash(
     ]
     order = sorted(range(len(hashes)), key=hashes.__getitem__)
     return rows[np.array(order, dtype=np.int64)] if len(rows) else rows
+
+
+class Part(NamedTuple):
+    """One of ``count`` machines that share a job; ``number`` counts from 0.
+
+    Shards are dealt out like cards: part I has the shards I, I + N, I + 2N ... so that every
+    part has the same number of them, give or take one.
+    """
+
+    number: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """``0/4`` to ``3/4``.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        match = _PART.fullmatch(text.strip())
+        if not match or not int(match[1]) < int(match[2]):
+            raise ConfigError(
+                f"--part {text!r}: write I/N with I from 0 to N-1 and N at most {_MOST_PARTS:,}, "
+                "as in --part 0/4 for the first of four"
+            )
+        return cls(int(match[1]), int(match[2]))
+
+    def of(self, shards: Iterable[int]) -> list[int]:
+        """Those of ``shards`` that this part makes."""
+        return [shard for shard in shards if shard % self.count == self.number]

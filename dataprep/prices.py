@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
-from dataprep.requests import Requests
 from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
@@ -26,10 +25,9 @@ class Price(BaseModel):
     get_per_1000: Dollars
     gb_month: Dollars
 
-    def of_requests(self, requests: Requests) -> float:
-        """What requests cost; LIST is priced as PUT."""
-        writing = (requests.puts + requests.lists) * self.put_per_1000
-        return (writing + requests.gets * self.get_per_1000) / 1_000
+    def of_requests(self, puts: int, gets: int, lists: int) -> float:
+        """What requests cost; LIST is priced as PUT, HEAD as GET."""
+        return ((puts + lists) * self.put_per_1000 + gets * self.get_per_1000) / 1_000
 
     def of_a_month(self, stored_bytes: int) -> float:
         """What it costs to keep bytes for a month."""

@@ -17,8 +17,8 @@ from crc32c import crc32c
 
 from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
+from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.manifest import StoredFile, StoredShard
-from dataprep.plan import MAX_SHARD_BYTES
 from dataprep.stores import Buffer, PutHashed, Store
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23

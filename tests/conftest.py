@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dataprep.config import DaskOptions
 from iobench.s3_server import MotoServer
 from tests.servers.radosgw import RadosGateway, missing
 
@@ -50,7 +51,12 @@ def _signals_as_they_were() -> Iterator[None]:
 def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small jobs need no worker processes, but in tests that are marked ``process``."""
     if request.node.get_closest_marker("process") is None:
-        monkeypatch.setattr("dataprep.job.engine.AUTO", False)
+        workers = property(_asks_for_workers)
+        monkeypatch.setattr("dataprep.config.DaskOptions.uses_workers", workers)
+
+
+def _asks_for_workers(options: DaskOptions) -> bool:
+    return bool(options.scheduler or options.cluster or options.processes is True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -116,4 +122,5 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A drawn ImageNet-like tree: 120 sound images in 6 classes. Read only."""
     from dataprep.sample import draw_tree
 
-    return draw_tree(tmp_path_factory.mktemp("tree") / "photos", images=120, classes=6, seed=7).root
+    dest = tmp_path_factory.mktemp("tree") / "photos"
+    return draw_tree(dest, images=120, classes=6, seed=12).root

@@ -15,12 +15,12 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema"),
-        *("image", "formats", "labels", "plan", "estimate", "versions", "manifest"),
+        *("image", "formats", "versions", "manifest", "estimate"),
         "record_file",
-        *("requests", "forecast"),
         *("stores", "samples", "snapshot"),
-        *("sources", "labelling", "boxes"),
-        *("config_file", "config", "prices"),
+        "labels",
+        "sources",
+        *("config_file", "config", "prices", "plan"),
         *("shard_buffer",),
         *("job", "forked"),
         *("assign", "dataset", "verification", "shard_records"),
@@ -37,7 +37,7 @@ ORDER = {
         *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "limits", "planning", "config"),
-        *("others", "plan", "result", "references", "forecast"),
+        *("requests", "others", "plan", "result", "references", "forecast"),
         *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
         *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "standstill", "isolation", "s3_server", "places"),
@@ -56,8 +56,8 @@ ORDER = {
         *("__main__", "demo", "bench_tars"),
     ),
 }
-PURE = {"image", "assign", "formats", "plan", "estimate", "keys", "names", "counted", "labels"}
-PURE |= {"schema", "credentials", "manifest", "requests", "forecast"}
+PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted"}
+PURE |= {"schema", "credentials", "manifest"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
 PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}

@@ -30,7 +30,7 @@ def finalize(
     from dataprep.cli.output import Terminal, show, split_text, splits_json
     from dataprep.dataset import splits_in
     from dataprep.errors import DataprepError, DatasetError, JobError
-    from dataprep.job.finalizing import finalize as run
+    from dataprep.job.finish import finalize as run
     from dataprep.stores import open_store
 
     options = store_options(endpoint_url, set_)

@@ -55,8 +55,8 @@ def shard(
     from dataprep.cli.output import Terminal, show_splits
     from dataprep.config import dump
     from dataprep.errors import ConfigError
-    from dataprep.job.parts import Part
     from dataprep.job.run import each_part, each_split
+    from dataprep.plan import Part
 
     if print_config:
         typer.echo(dump(config), nl=False)

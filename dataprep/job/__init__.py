@@ -1,8 +1,8 @@
 """A whole job: plan, Dask, receipts, manifest; resume, parts, retries and progress."""
 
-from dataprep.job.finalizing import finalize
-from dataprep.job.parts import Part
+from dataprep.job.finish import finalize
 from dataprep.job.report import PartSummary, Summary
 from dataprep.job.run import shard, shard_part
+from dataprep.plan import Part
 
 __all__ = ["Part", "PartSummary", "Summary", "finalize", "shard", "shard_part"]

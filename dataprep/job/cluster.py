@@ -1,71 +1,74 @@
-"""A Dask cluster: worker processes started here, a configured class, or one that runs already."""
+"""Make shards on a Dask cluster: worker processes started here, a configured class, or a running
+scheduler.
+
+Worker processes are forks of a server process (multiprocessing's forkserver) that imports once
+what every worker needs, while the driver still plans.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import importlib
 import itertools
 import logging
 import math
+import multiprocessing
 import os
+import resource
 import secrets
+import signal
+import sys
 import threading
+import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from multiprocessing import util
-from typing import Any
+from multiprocessing import forkserver, process, resource_tracker, util
+from typing import Any, TypeAlias
 
-from dataprep.config import DaskOptions, SampleLimit
-from dataprep.errors import ConfigError
+from dataprep.config import DaskOptions, SampleLimit, ShardConfig
+from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
 from dataprep.image import ImagePolicy
-from dataprep.job import dask_tasks
-from dataprep.job.custom_cluster import cluster_class, started
-from dataprep.job.forgetting import forget_schedulers
-from dataprep.job.forking import (
-    MALLOC,
-    begin_imports,
-    interrupts_held,
-    started_processes,
-)
-from dataprep.job.in_process import OnResult, Tally, nothing
+from dataprep.job.in_process import InProcess, OnResult, Tally, nothing
 from dataprep.job.isolate import isolated_outcomes
-from dataprep.job.open_files import allow_open_files
-from dataprep.job.replacing import replacing
-from dataprep.job.worker import Outcome, Progress, Report, ShardTask, chunks
+from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks
 from dataprep.sources import Located, Source
 from dataprep.versions import determining
 
+WITHOUT_WORKERS_S = 60.0
+"""A job ends when its cluster has had no worker for so long."""
+
 _CHUNKS_A_WORKER = 12
 _CALIBRATED_AT_ONCE = 16
-_FEWEST_SAMPLES = 32  # of a chunk: Dask takes milliseconds for each
+_FEWEST_SAMPLES = 32  # of a chunk: each task takes Dask some milliseconds
 _ANSWER_TIMEOUT_S = 15
-# Whose client is gone before its last event is told by Dask as critical, with a traceback.
-_SILENT = logging.CRITICAL + 1
+_LOOK_EVERY_S = 2.0
+_SILENT = logging.CRITICAL + 1  # Dask logs the end of a client as critical, with a traceback
 
-# Its statistical profiler takes the interpreter from the task a hundred times a second, its
-# ticks and monitors several times that: on two cores, a twentieth of all there is.
-_LEAN_WORKERS = {
+# Dask's profiler, ticks and monitors take a twentieth of two cores with their usual periods.
+_DASK = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "2s",
     "distributed.worker.memory.monitor-interval": "500ms",
     "distributed.worker.multiprocessing-method": "forkserver",
-    "distributed.scheduler.allowed-failures": 1,  # the second death over a task is told
-    # Where this program has such a server already, or has imported Dask and has it spawn.
-    **{f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MALLOC.items()},
+    "distributed.scheduler.allowed-failures": 1,  # the second death over a task ends it
+    "distributed.nanny.pre-spawn-environ": {},  # see dataprep.forked
+    # Otherwise every connection keeps its last 1,000 messages in the driver's memory.
+    "distributed.admin.low-level-log-length": 10,
 }
-
-# Every connection keeps its last 1,000 messages for Dask's developers: the tasks of a whole job,
-# with all that these name, in the driver's memory.
-_SHORT_LOGS = {"distributed.admin.low-level-log-length": 10}
+_GUARD = (
+    "in a script, put what starts a job under if __name__ == '__main__':, since worker processes "
+    "import it; or set dask.processes: false"
+)
 
 
 class Cluster:
-    """A Dask cluster: started here, made by a configured class, or already running.
+    """A Dask cluster that makes shards.
 
-    Worker processes started here have ``modules`` imported when they begin.
+    Worker processes that are started here have ``modules`` imported when they begin.
     """
 
     def __init__(
@@ -80,20 +83,17 @@ class Cluster:
         self.name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
         self.tally = Tally(report)
         self._client: Future[Any] | None = None
-        self._refusal: BaseException | None = None
-        self._open = contextlib.ExitStack()
+        self._open = ExitStack()
         if not (options.scheduler or options.cluster):
-            allow_open_files(options.worker_count)
-            begin_imports(modules)  # takes a second; meanwhile the caller lists the source
+            _begin_imports(modules)  # takes a second; meanwhile the caller lists the source
 
     def begin(self) -> Future[Any]:
-        """Start, or connect, while the caller does something else: the client that will be."""
+        """Start or connect in the background; the future Dask client."""
         if self._client is None:
             self._open.enter_context(_quiet())
-            client: Future[Any] = Future()
-            with interrupts_held():
-                threading.Thread(target=self._start, args=(client,), daemon=True).start()
-                self._client = client  # which is waited for, so that it has to begin before
+            starter = self._open.enter_context(ThreadPoolExecutor(1))
+            with _interrupts_blocked():  # for this thread and the processes that it starts
+                self._client = starter.submit(self._start)
         return self._client
 
     def run(
@@ -104,10 +104,10 @@ class Cluster:
     ) -> None:
         """Make all shards; each task is built when its turn comes.
 
-        What was started serves the next call as well, until ``close``.
+        The workers stay for the next call, until ``close``.
         """
         client = self.begin().result()
-        if client.dashboard_link:
+        if self.options.dashboard and client.dashboard_link:
             self.announce(f"Dask dashboard: {client.dashboard_link}")
         on_ready()
         _Run(self, client, tasks, on_result).run()
@@ -116,17 +116,18 @@ class Cluster:
         self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
+        client = self.begin().result()
         from distributed import KilledWorker
 
-        client = self.begin().result()
-        versions = determining(same_everywhere=policy.same_everywhere)
+        from dataprep.job import tasks
+
         parts = list(chunks(items, _CALIBRATED_AT_ONCE))
         futures = client.map(
-            dask_tasks.outcomes,
+            tasks.outcomes,
             parts,
             source=source,
             policy=policy,
-            versions=versions,
+            versions=determining(same_everywhere=policy.same_everywhere),
             limit=limit,
             pure=False,
         )
@@ -140,74 +141,57 @@ class Cluster:
             client.cancel(futures, force=True)
 
     def close(self) -> None:
-        """End what was started; a cluster that ran before runs on."""
+        """End what was started; a cluster that was running before continues."""
         if self._client is not None:
-            self._client.exception()  # what has begun to start is waited for
+            self._client.exception()  # wait until the start has ended
         self._open.close()
-        forget_schedulers()
-
-    def _start(self, client: Future[Any]) -> None:
-        try:
-            connected = self._open.enter_context(self._connection())
-            connected.subscribe_topic(self.name, self.receive)
-            client.set_result(connected)
-        except BaseException as error:  # noqa: BLE001  raised where it is waited for
-            client.set_exception(error)
 
     def receive(self, event: tuple[float, tuple[str, int, tuple[int, int, int]]]) -> None:
-        """Runs in Dask's event loop, which an interrupt would end and other errors not reach."""
-        try:
-            shard, number, totals = event[1]
-            self.tally.add((shard, number), Progress(*totals))
-        except BaseException as error:  # noqa: BLE001  raised where the job runs
-            self._refusal = self._refusal or error
+        """Take a progress event, in Dask's event loop."""
+        shard, number, totals = event[1]
+        self.tally.add((shard, number), Progress(*totals))
 
-    def require_heard(self) -> None:
-        """Raise what the caller's progress callback raised."""
-        if self._refusal is not None:
-            raise self._refusal
-
-    @contextlib.contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _start(self) -> Any:
         import dask
-        from distributed import Client  # its own options must be there before any is set
+        from distributed import Client
 
-        with contextlib.ExitStack() as opened:
-            # For as long as it lasts: a scheduler here reads it whenever a worker joins.
-            opened.enter_context(dask.config.set(_SHORT_LOGS))
-            if self.options.scheduler:
-                yield opened.enter_context(_connected(self.options.scheduler))
-                return
-            cluster = opened.enter_context(contextlib.closing(self._cluster()))
-            client = opened.enter_context(contextlib.closing(Client(cluster)))
-            if not self.options.cluster:
-                opened.enter_context(replacing(cluster, self.options.worker_count))
-            yield client
+        # In force as long as the cluster: a scheduler reads some whenever a worker joins.
+        self._open.enter_context(dask.config.set(_DASK))
+        if self.options.scheduler:
+            client = _connected(self.options.scheduler)
+        else:
+            cluster = self._open.enter_context(closing(self._cluster()))
+            client = Client(cluster)
+        self._open.enter_context(closing(client))
+        client.subscribe_topic(self.name, self.receive)
+        return client
 
     def _cluster(self) -> Any:
         import dask
         import distributed.utils
 
         if self.options.cluster:
-            return started(self.options, self.options.cluster)
-        # Workers keep what they keep on a disk in a folder that the next run removes, if need be.
+            return _custom(self.options, self.options.cluster)
         disk = dask.config.get("temporary-directory", None) or util.get_temp_dir()
-        options = {**_LEAN_WORKERS, "temporary-directory": disk}
-        with dask.config.set(options), started_processes():
-            from distributed import LocalCluster
-
-            # Otherwise it imports pandas to have it in a server that runs already.
+        with dask.config.set({"temporary-directory": disk}):
+            # Otherwise Dask makes a running fork server import pandas.
             distributed.utils._forkserver_preload_set = True
-            return LocalCluster(
-                n_workers=self.options.worker_count,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                memory_limit=int(self.options.memory_limit),
-                dashboard_address=self.options.dashboard,
-                silence_logs=_SILENT,
-                env=dict(os.environ),  # what they are forks of may be of an earlier job
-            )
+            try:
+                return distributed.LocalCluster(
+                    n_workers=self.options.worker_count,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    memory_limit=int(self.options.memory_limit),
+                    dashboard_address=self.options.dashboard,
+                    silence_logs=_SILENT,
+                    env=dict(os.environ),  # the fork server has that of an earlier job
+                )
+            except RuntimeError as error:
+                raise JobError(
+                    f"worker processes did not start ({error}): allow more of them (ulimit -u) and "
+                    f"memory; {_GUARD}"
+                ) from error
 
 
 class _Run:
@@ -227,17 +211,18 @@ class _Run:
     ) -> None:
         self._cluster, self._client, self._on_result = cluster, client, on_result
         self._uploads = cluster.options.max_concurrent_uploads
-        known = client.scheduler_info(n_workers=-1)["workers"].values()
-        self._workers = max(sum(worker["nthreads"] for worker in known), 1)
+        self._workers = max(sum(each["nthreads"] for each in self._known().values()), 1)
         split = shards_to_split(len(tasks), self._workers)
-        whole = len(tasks) - split
         # With fewer chunks some workers are idle at the end; each chunk costs Dask some time.
         self._chunks_a_shard = _CHUNKS_A_WORKER * self._workers / max(split, 1)
+        whole = len(tasks) - split
         self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
         self._shards: dict[str, ShardTask] = {}
         self._isolated: set[str] = set()
         self._chunks: set[str] = set()
         self._numbers = itertools.count()
+        self._over = threading.Event()
+        self._lost = False
 
     def run(self) -> None:
         """Submit, wait for results, and submit again."""
@@ -245,9 +230,11 @@ class _Run:
 
         slots = Semaphore(max_leases=self._uploads, name=self._cluster.name)
         running = as_completed(self._next())
+        watch = threading.Thread(target=self._watch, args=(running,), daemon=True)
+        watch.start()
         try:
             for future in running:
-                self._cluster.require_heard()
+                self._require_workers()
                 if future.key in self._chunks:
                     self._chunks.remove(future.key)
                 else:
@@ -257,8 +244,35 @@ class _Run:
         except BaseException:
             self._client.cancel([*running.futures], force=True)
             raise
+        finally:
+            self._over.set()
+            watch.join()
         slots.close()
-        self._cluster.require_heard()
+
+    def _known(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    def _watch(self, running: Any) -> None:
+        """Cancel everything when there has been no worker for too long.
+
+        A configured cluster may wait in a queue for its first worker.
+        """
+        seen_s = math.inf if self._cluster.options.cluster else time.monotonic()
+        while not self._over.wait(_LOOK_EVERY_S):
+            if self._known():
+                seen_s = time.monotonic()
+            elif time.monotonic() - seen_s > WITHOUT_WORKERS_S:
+                self._lost = True
+                self._client.cancel([*running.futures], force=True)
+                return
+
+    def _require_workers(self) -> None:
+        if self._lost:
+            raise WorkerLost(
+                f"the cluster has had no worker for {WITHOUT_WORKERS_S:.0f} s. What is stored is "
+                "kept: start workers and run the same command again to resume"
+            )
 
     def _next(self) -> list[Any]:
         """Whole shards while there are any: one stored, one converted and one waiting a worker."""
@@ -273,24 +287,23 @@ class _Run:
         return futures
 
     def _submit_whole(self, task: ShardTask) -> Any:
-        return self._submit(task, dask_tasks.whole_shard)
+        from dataprep.job import tasks
+
+        return self._submit(task, tasks.whole_shard)
 
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
+        from dataprep.job import tasks
+
         samples = max(_FEWEST_SAMPLES, math.ceil(len(task.items) / self._chunks_a_shard))
         starts = range(0, len(task.items), samples)
-        parts = [
-            dask_tasks.packed(
-                replace(
-                    task,
-                    items=task.items[start : start + samples],
-                    first_number=task.first_number + start,
-                )
-            )
-            for start in starts
-        ]
+        parts = []
+        for start in starts:
+            items = task.items[start : start + samples]
+            part = replace(task, items=items, first_number=task.first_number + start)
+            parts.append(tasks.packed(part))
         futures = self._client.map(
-            dask_tasks.chunks,
+            tasks.chunks,
             parts,
             starts,
             topic=self._cluster.name,
@@ -300,14 +313,16 @@ class _Run:
             retries=self._cluster.options.retries,
         )
         self._chunks.update(future.key for future in futures)
-        return [*futures, self._submit(task, dask_tasks.assembled_shard, futures)]
+        return [*futures, self._submit(task, tasks.assembled_shard, futures)]
 
     def _submit(self, task: ShardTask, work: Callable[..., Any], parts: Sequence[Any] = ()) -> Any:
+        from dataprep.job import tasks
+
         key = self._key(work.__name__, task.name)
         self._shards[key] = task
         return self._client.submit(
             work,
-            dask_tasks.packed(replace(task, items=()) if parts else task),
+            tasks.packed(replace(task, items=()) if parts else task),
             self._uploads,
             self._cluster.name,
             *parts,
@@ -329,18 +344,38 @@ class _Run:
         """Pass the result on, or submit the shard again if workers died over it."""
         from distributed import KilledWorker
 
+        from dataprep.job import tasks
+
         task = self._shards.pop(future.key)
         died = isinstance(future.exception(), KilledWorker)
         if not died or task.name in self._isolated:
-            self._on_result(dask_tasks.result_of(future, task.name))
+            self._on_result(_result(future, task.name))
             return []
         self._cluster.announce(
-            f"workers died over {task.name}: its images are converted each in a process of its "
-            "own, where one that crashes fails alone"
+            f"workers died over {task.name}: each of its images is now converted in a process of "
+            "its own, so that one that crashes fails alone"
         )
         self._cluster.tally.forget(task.name)
         self._isolated.add(task.name)
-        return [self._submit(task, dask_tasks.isolated_shard)]
+        return [self._submit(task, tasks.isolated_shard)]
+
+
+def _result(future: Any, name: str) -> ShardResult:
+    """The result of a finished shard task; raises what ended it, as an error of this package."""
+    from distributed import KilledWorker
+
+    try:
+        result: ShardResult = future.result()
+    except KilledWorker:
+        raise WorkerLost(
+            f"workers died again and again over {name}: out of memory (see --set "
+            "dask.memory_limit) or killed from outside. What is stored is kept; run again to resume"
+        ) from None
+    except (DataprepError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
+    return result
 
 
 def shards_to_split(shards: int, workers: int) -> int:
@@ -358,30 +393,96 @@ def require_reachable(options: DaskOptions) -> None:
     """Find out before anything is written whether there is such a scheduler or class.
 
     Raises:
-        ConfigError: there is not.
+        ConfigError: there is none.
     """
     if options.scheduler:
-        with _quiet(), _connected(options.scheduler):
-            pass
+        with _quiet():
+            _connected(options.scheduler).close()
     elif options.cluster:
-        cluster_class(options.cluster)
+        _cluster_class(options.cluster)
 
 
-@contextlib.contextmanager
-def _connected(address: str) -> Iterator[Any]:
+def _connected(address: str) -> Any:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=_ANSWER_TIMEOUT_S)
+        return Client(address, timeout=_ANSWER_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
-    with contextlib.closing(client):  # its own context ends in the thread alone that began it
-        yield client
 
 
-@contextlib.contextmanager
+def _custom(options: DaskOptions, path: str) -> Any:
+    """A cluster of a configured class, scaled to the workers that are asked for."""
+    made = _cluster_class(path)
+    try:
+        cluster = made(**options.cluster_args)
+        if options.workers:
+            cluster.scale(options.workers)
+    except Exception as error:
+        raise ConfigError(
+            f"dask.cluster: {path!r} did not start with these dask.cluster_args "
+            f"({', '.join(options.cluster_args)}): {type(error).__name__}: {error}"
+        ) from error
+    return cluster
+
+
+def _cluster_class(path: str) -> Callable[..., Any]:
+    """The class or function at ``package.module.NameCluster``."""
+    module, _, name = path.rpartition(".")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"dask.cluster: cannot import {path!r} ({error}): install the package that has it"
+        ) from None
+    if not name.endswith("Cluster"):  # a config must not call whatever is installed
+        raise ConfigError(f"dask.cluster: {path!r}: give a class or function named ...Cluster")
+    return found
+
+
+Engine: TypeAlias = Cluster | InProcess
+
+
+def engine_of(config: ShardConfig, report: Report, announce: Callable[[str], None]) -> Engine:
+    """What makes the shards of a job: a cluster or this process.
+
+    Raises:
+        ConfigError: this process is a worker that imports a script without a guard.
+    """
+    if getattr(process.current_process(), "_inheriting", False):
+        raise ConfigError(_GUARD)
+    if not config.dask.uses_workers:
+        return InProcess(config.dask, report)
+    on_s3 = "s3://" in config.source or "s3://" in config.output
+    return Cluster(config.dask, report, announce, ["boto3"] if on_s3 else [])
+
+
+def _begin_imports(modules: Sequence[str]) -> None:
+    """Start the fork server in the background, unless this process has one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Dask opens several for each worker
+    main = sys.modules["__main__"]
+    if getattr(main, "__file__", None) == "<stdin>":
+        del main.__file__  # workers would import it
+    multiprocessing.set_forkserver_preload(["dataprep.forked", *modules])
+    resource_tracker.ensure_running()  # up to Python 3.12 its start lets interrupts through
+    with _interrupts_blocked():
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Threads and processes that begin here never see Ctrl-C: the driver ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's warnings of a taken port and its log lines on shutdown help nobody here."""
+    """Silence Dask's warnings of a taken port and its log lines on shutdown."""
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio", "bokeh")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -1,75 +1,45 @@
-"""From stored receipts to the table of samples and the manifest, which goes last."""
+"""From stored receipts to the table of samples and the manifest, which is written last."""
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dataprep import keys, manifest
 from dataprep.config import allowed_failures
 from dataprep.counted import counted
-from dataprep.errors import CorruptRecord, JobError, ObjectNotFound, TooManyFailures
-from dataprep.formats import get_format
+from dataprep.errors import (
+    CorruptRecord,
+    JobError,
+    ManifestMissing,
+    ShardsMissing,
+    TooManyFailures,
+)
 from dataprep.job.jobfile import JobFile
-from dataprep.job.split_plan import SplitPlan
+from dataprep.job.lock import Locks
+from dataprep.job.report import Summary
+from dataprep.job.resume import (
+    stored_job,
+    stored_labels,
+    stored_manifest,
+    stored_plan,
+    stored_shards,
+)
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, StoredFile, TableEntry, stored_files
+from dataprep.manifest import Manifest, Receipt, TableEntry
 from dataprep.ordered import in_order
+from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
-from dataprep.stores import ObjectInfo, Store
+from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.versions import informing
 
 _EXAMPLES = 3
+_SHOWN = 10
 _STORE_THREADS = 16
-
-
-def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
-    """The shards of which everything is in the store, with the sizes and ETags of its receipt.
-
-    One listing, which may lag behind; so of what it shows each receipt is read, and each object
-    asked for. No shard is read.
-    """
-    listed = {info.key: info for info in store.list()}
-
-    def whole(shard: int) -> bool:
-        key = keys.receipt(job.split, shard, job.shards)
-        wanted = {*keys_of_shard(job, shard)}
-        if not listed.keys() >= {key, *wanted}:
-            return False
-        try:
-            files = stored_files(store.get(key), key)
-        except (ObjectNotFound, CorruptRecord):
-            return False
-        return {file.key for file in files} == wanted and all(
-            _is_as_told(listed[file.key], file) and _is_there(store, file) for file in files
-        )
-
-    shards = range(job.shards) if among is None else among
-    found = in_order(lambda shard: (shard, whole(shard)), shards, _STORE_THREADS)
-    return [shard for shard, is_whole in found if is_whole]
-
-
-def _is_there(store: Store, file: StoredFile) -> bool:
-    try:
-        return _is_as_told(store.head(file.key), file)
-    except ObjectNotFound:
-        return False
-
-
-def _is_as_told(info: ObjectInfo, file: StoredFile) -> bool:
-    return info.bytes == file.bytes and not (info.etag and file.etag and info.etag != file.etag)
-
-
-def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
-    """What a finished shard leaves in the store, besides its receipt."""
-    place = (job.split, shard, job.shards)
-    for name in job.label_offsets:
-        record_format = get_format(name)
-        yield keys.data(name, record_format.extension, *place)
-        for extension in record_format.indexes([]):
-            yield keys.index(name, extension, *place)
 
 
 def read_back(
@@ -154,6 +124,93 @@ def finish(
     check()
     store.put(keys.manifest(job.split), finished.to_json())
     return finished
+
+
+def finalize(
+    output: str | os.PathLike[str],
+    split: str,
+    *,
+    max_failures: int | str = "1%",
+    parts: int | None = None,
+    options: StoreOptions | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Summary:
+    """Build the table of samples and the manifest from the receipts that are stored.
+
+    No source is needed. A split that is complete already is left as it is.
+
+    Args:
+        output: a path or URI.
+        split: which one.
+        max_failures: how many samples of the whole split may have failed.
+        parts: in how many parts it was made, to name those whose shards lack.
+        options: endpoint, profile and the like.
+        note: told what is worth a line.
+
+    Raises:
+        ManifestMissing: there is no job of this split.
+        OutputConflict: a part is under way.
+        ShardsMissing: shards lack; they are named.
+        TooManyFailures: more samples failed than allowed; no manifest.
+    """
+    started_s = time.monotonic()
+    store = open_store(output, options)
+    job = stored_job(store, split)
+    if job is None:
+        raise ManifestMissing(
+            f"no {keys.job(split)} in {store.uri!r}: no part has begun, or it lies elsewhere"
+        )
+    kept = stored_shards(store, job)
+    lacking = sorted(set(range(job.shards)) - set(kept))
+    if lacking:
+        raise _missing(store, job, lacking, parts)
+    complete = stored_manifest(store, split, job)
+    if complete is not None:
+        if note:
+            note(f"{split}: complete already, nothing to do ({store.uri})")
+        seconds = time.monotonic() - started_s
+        return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
+    with Locks(store, None, note or (lambda line: None)) as locks:
+        locks.take([split])
+        finished, table = _finished(store, job, max_failures, options, started_s, locks.check)
+    seconds = time.monotonic() - started_s
+    failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
+    return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
+
+
+def _finished(
+    store: Store,
+    job: JobFile,
+    max_failures: int | str,
+    options: StoreOptions | None,
+    started_s: float,
+    check: Callable[[], None],
+) -> tuple[Manifest, SampleTable]:
+    label_space = stored_labels(store, {job.split: job})
+    receipts, table = read_back(store, job, stored_plan(store, job.split, job), label_space)
+    run = {
+        "output": store.uri,
+        "endpoint_url": options.endpoint_url if options else None,
+        "finalized": True,
+        "seconds": round(time.monotonic() - started_s, 3),
+    }
+    return finish(store, job, receipts, table, max_failures, run, check), table
+
+
+def _missing(
+    store: Store, job: JobFile, lacking: Sequence[int], parts: int | None
+) -> ShardsMissing:
+    shown = ", ".join(str(shard) for shard in lacking[:_SHOWN])
+    more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
+    owners = ""
+    if parts:
+        numbers = sorted({shard % parts for shard in lacking})[:_SHOWN]
+        owners = f" (parts {', '.join(f'{number}/{parts}' for number in numbers)})"
+    return ShardsMissing(
+        f"{job.split}: {len(lacking):,} of {counted(job.shards, 'shard')} are missing in "
+        f"{store.uri}: number {shown}{more}{owners}. Wait for these parts, or run them again: "
+        "complete shards are kept"
+    )
 
 
 def too_many(

@@ -7,10 +7,14 @@ the kernel where memory ran out, and proves nothing about the image: the job sto
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import json
 import os
+import pickle
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -19,16 +23,19 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import Outcome, Progress, Report, read_one
+from dataprep.job.worker import Outcome, Progress, Report, outcome_of, read_one
 from dataprep.names import escape
 from dataprep.sources import Located, Source
 
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_FIRST_TO_BE_KILLED = "1000"  # proc(5), oom_score_adj
 _TRIES = 2
 _START_S = 600.0
 _MOST_STDERR_BYTES = 2**20
@@ -36,7 +43,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 # As multiprocessing's spawn does it, but without importing the main script again.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from dataprep.job.isolated_child import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
+    "from dataprep.job.isolate import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _FAULTS = {
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL),
@@ -207,3 +214,33 @@ class _Process:
     def _said(self) -> str:
         self._stderr.seek(0)
         return self._stderr.read(_MOST_STDERR_BYTES).decode("utf-8", "replace")
+
+
+def serve(descriptor: int, parent: int) -> None:
+    """Convert what arrives until the other end of the pipe is closed."""
+    with contextlib.suppress(AttributeError, OSError):  # systems without it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before we asked
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):  # where memory runs out, this process goes first
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_BE_KILLED)
+    connection: Connection[Any, Any] = Connection(descriptor)
+    with contextlib.suppress(EOFError, OSError):
+        policy: ImagePolicy = connection.recv()
+        connection.send("ready")
+        while True:
+            data, name = connection.recv()
+            connection.send(_answer(data, policy, name))
+
+
+def _answer(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Any:
+    """The outcome, or the error to raise in the process that asked."""
+    try:
+        return outcome_of(data, policy, name)
+    except Exception as error:  # noqa: BLE001  raised by the process that asked
+        try:
+            pickle.loads(pickle.dumps(error))  # noqa: S301  our own
+        except Exception:  # noqa: BLE001  the error cannot be pickled
+            return JobError(f"a worker failed: {type(error).__name__}: {error}")
+        return error

@@ -33,8 +33,8 @@ from dataprep.errors import (
     OutputConflict,
     PermissionRefused,
 )
-from dataprep.job.parts import Part
 from dataprep.names import escape
+from dataprep.plan import Part
 from dataprep.schema import MISSHAPEN, typed
 from dataprep.stores import Store
 from dataprep.stores.protocol import KeepsLocks

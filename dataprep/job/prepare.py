@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,22 +10,25 @@ from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import OutputConflict, StoreError
-from dataprep.job.calibration import Convert
-from dataprep.job.engine import Engine
+from dataprep.formats import format_names
+from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
-from dataprep.job.parts import Part
-from dataprep.job.planning import planned
-from dataprep.job.remarks import bytes_to_write, lack_of_space
-from dataprep.job.removal import note_removal, remove_split, splits_to_remove
-from dataprep.job.request import Request, requested
-from dataprep.job.retry import forget, located, require_limit, retries
-from dataprep.job.shared_labels import label_space_for, require_given
-from dataprep.job.split_plan import SplitPlan
-from dataprep.job.stored import (
-    lost_plans,
+from dataprep.job.planning import Convert, planned
+from dataprep.job.request import (
+    Request,
+    bytes_to_write,
+    label_space_for,
+    lack_of_space,
+    requested,
+)
+from dataprep.job.resume import (
+    forget,
+    located,
     refuse_leftovers,
+    require_limit,
     require_same,
+    retries,
     stored_job,
     stored_labels,
     stored_manifest,
@@ -35,6 +37,7 @@ from dataprep.job.stored import (
 from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
+from dataprep.plan import VALIDATION, Part, SplitPlan
 from dataprep.sources import Located, Source
 from dataprep.stores import Store, open_store
 
@@ -113,18 +116,16 @@ def _found(
         )
     if not found:
         return None
-    if lost := lost_plans(store, found):
-        _put_back(request, store, found, lost, note, engine)
     label_space = stored_labels(store, found)
     plans = {split: stored_plan(store, split, found[split]) for split in found}
     again = {
         split: retries(store, job, plans[split], failed=retry_failed)
         for split, job in found.items()
     }
-    require_same(store, config, found, request.listing, label_space, plans, again)
+    require_same(config, found, request.listing, label_space, plans, again)
     if set(found) != set(splits):
         return None
-    require_given(request, label_space, note)
+    request.labelling.require_order(label_space, config.split, note)
     if any(again.values()):
         plans = {split: located(plan, request.listing) for split, plan in plans.items()}
     if retry_failed:
@@ -162,7 +163,7 @@ def _new(
     engine: Engine,
 ) -> Prepared:
     """Plan, remove what is to be overwritten, then write labels, plans and job files."""
-    remove = splits_to_remove(store, request.splits) if overwrite else []
+    remove = _splits_to_remove(store, request.splits) if overwrite else []
     locks.take(remove)
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
@@ -172,11 +173,11 @@ def _new(
     made = planned(request, label_space, note, _converting(request, engine))
     _require_space(store, made.plans, request.config, note)
     if remove:
-        note_removal(store, request.splits, remove, note)
+        _note_removal(store, request.splits, remove, note)
     locks.check()
     try:
         for split in remove:
-            remove_split(store, split)
+            _remove_split(store, split)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
         create_job(store, made.labels, made.encoded, job_files, patience_s)
@@ -185,31 +186,6 @@ def _new(
         raise
     jobs, plans = made.jobs, made.plans
     return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, locks)
-
-
-def _put_back(
-    request: Request,
-    store: Store,
-    found: Mapping[str, JobFile],
-    lost: Sequence[str],
-    note: Note,
-    engine: Engine,
-) -> None:
-    """Write labels and plans again that are gone, if they come out as the jobs know them."""
-    note(f"gone from {store.uri}: {' and '.join(lost)}; planning again, to put that back")
-    own = keys.LABELS in lost
-    label_space = request.own_labels() if own else label_space_for(request, store, note)
-    made = planned(request, label_space, note, _converting(request, engine))
-    for split, job in found.items():
-        digests = [hashlib.sha256(d).hexdigest() for d in (made.labels, made.encoded[split])]
-        if digests != [job.labels_sha256, job.plan_sha256]:
-            raise OutputConflict(
-                f"gone from {store.uri}: {' and '.join(lost)}. This source and config give "
-                "another: put the old one back, or start anew with --overwrite"
-            )
-    contents = {keys.LABELS: made.labels, **{keys.plan(s): d for s, d in made.encoded.items()}}
-    for key in lost:
-        store.create(key, contents[key])
 
 
 def _require_space(
@@ -224,3 +200,43 @@ def _require_space(
         f"plan: {counted(shards, 'shard')} a format, about {each / 1e6:,.1f} MB each, "
         f"{needed / 1e6:,.0f} MB in all"
     )
+
+
+def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
+    """The splits to overwrite, and a validation split that was taken from one of them.
+
+    If it stayed, its samples would be in both. A job file that cannot be read says nothing.
+    """
+    taken = []
+    for split in splits:
+        try:
+            job, other = stored_job(store, split), stored_job(store, VALIDATION)
+        except OutputConflict:
+            continue
+        if job and other and job.config.get("validation") and job.source == other.source:
+            taken.append(VALIDATION)
+    return list(dict.fromkeys([*splits, *taken]))
+
+
+def _note_removal(
+    store: Store, asked: Sequence[str], removed: Sequence[str], note: Callable[[str], None]
+) -> None:
+    """Say which splits an overwriting removes, and why one that was not asked for."""
+    there = keys.splits(info.key for info in store.list())
+    gone = [split for split in removed if split in there]
+    for split in gone:
+        taken = "" if split in asked else ", which was taken from the same source: it would overlap"
+        note(f"--overwrite removes split {split!r} of {store.uri}{taken}")
+
+
+def _remove_split(store: Store, split: str) -> None:
+    """Remove a split, the manifest first: a reader never meets half of it.
+
+    The job file goes last: a removal cut short is no new output, but one to go on removing.
+    """
+    store.delete(keys.manifest(split))
+    found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
+    ranks = {"receipts": 0, "": 2}
+    for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
+        store.delete(key)
+    store.delete(keys.job(split))

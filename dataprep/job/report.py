@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dataprep import manifest
-from dataprep.job.parts import Part
 from dataprep.job.worker import Progress
 from dataprep.manifest import Manifest
+from dataprep.plan import Part
 
 
 class Display:

@@ -10,16 +10,15 @@ from functools import cached_property, partial
 from typing import Any
 
 from dataprep.config import ShardConfig, allowed_failures
-from dataprep.job.cluster import require_reachable
-from dataprep.job.engine import Engine, engine_of
-from dataprep.job.finish import finish, read_back, stored_shards, too_many
-from dataprep.job.parts import Part
+from dataprep.job.cluster import Engine, engine_of, require_reachable
+from dataprep.job.finish import finish, read_back, too_many
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.request import checked
-from dataprep.job.split_plan import SplitPlan
+from dataprep.job.resume import stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
+from dataprep.plan import Part, SplitPlan
 
 
 def shard(

@@ -17,7 +17,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from dataprep import keys
-from dataprep.boxes import Annotated, BoxOptions, Shown, follow
 from dataprep.config import USUAL_LIMIT, SampleLimit
 from dataprep.errors import (
     ImageError,
@@ -29,11 +28,14 @@ from dataprep.errors import (
 )
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import follow
+from dataprep.labels.options import BoxOptions
 from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
 from dataprep.names import CODEC, escape_all
 from dataprep.ordered import in_order
-from dataprep.plan import MAX_SHARD_BYTES
+from dataprep.plan import Item
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.classes import promises_image
@@ -49,18 +51,6 @@ CHUNK_SAMPLES, CHUNK_BYTES = 64, 32_000_000
 _REPORT_EVERY_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
 _EXAMPLES = 3
-
-
-class Item(NamedTuple):
-    """One sample of the plan: where its bytes are, its 0-based label, all its labels, its boxes.
-
-    ``values`` is empty where a sample has one label, ``annotated`` None where a job has no boxes.
-    """
-
-    located: Located
-    label: int
-    values: tuple[float, ...] = ()
-    annotated: Annotated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +346,8 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             boxes: tuple[Box, ...] = ()
             notes = converted.notes
             if task.boxes is not None and item.annotated is not None:
-                boxes, notes = _boxes(task.boxes, item.annotated, item.label, converted)
+                boxes, changes = follow(item.annotated, converted, item.label, task.boxes)
+                notes = (*notes, *changes)
             group = groups[item.label]
             samples.append(_sample(converted, number, item, group, boxes))
             rows.append(_row(number, item, name, group[0], converted, digest, notes, len(boxes)))
@@ -476,22 +467,6 @@ def _status(error: ImageError, name: str, source: Source) -> str:
         return "skipped"
     claims = promises_image(name) or getattr(source, "only_images", False)
     return "skipped" if isinstance(error, NotAnImage) and not claims else "failed"
-
-
-def _boxes(
-    options: BoxOptions, annotated: Annotated, label: int, found: Converted
-) -> tuple[tuple[Box, ...], tuple[str, ...]]:
-    shown = Shown(
-        width=found.source_width,
-        height=found.source_height,
-        orientation=found.exif_orientation,
-        applied=found.orientation_applied,
-        geometry=found.geometry,
-    )
-    boxes, notes = follow(
-        annotated, shown, label, frame=options.frame, least_visible=options.least_visible
-    )
-    return boxes, (*found.notes, *notes)
 
 
 def _sample(

@@ -18,14 +18,13 @@ from dataprep.errors import (
     SchemaTooNew,
 )
 from dataprep.formats import format_names
-from dataprep.job.finish import keys_of_shard
 from dataprep.job.jobfile import JobFile
-from dataprep.job.retry import noted
-from dataprep.job.split_plan import SplitPlan
+from dataprep.job.resume import keys_of_shard, noted
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Row, StoredFile, format_entries
 from dataprep.names import escape, escape_all
 from dataprep.ordered import in_order
+from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, open_store

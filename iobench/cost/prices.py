@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataprep.prices import Price
-from dataprep.requests import Requests
 from iobench.result import Result
 
 HOURS_A_MONTH = 365 * 24 / 12
@@ -41,7 +40,7 @@ class Known:
             return 0.0
         if self.store is None:
             return None
-        return self.store.of_requests(Requests(puts=round(puts), gets=round(gets)))
+        return self.store.of_requests(round(puts), round(gets), 0)
 
     def stored(self, side: str, stored_bytes: float, hours: float) -> float | None:
         """Bytes kept for so many hours, at the store or on a disk."""

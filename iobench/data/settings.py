@@ -11,7 +11,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, mo
 from dataprep.config import check_split
 from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
-from dataprep.plan import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
 
 LOCAL = "local"

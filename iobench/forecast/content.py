@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataprep.requests import Requests
 from iobench.forecast.bounds import Bounds
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.whole import Forecast, StoreTotal
+from iobench.requests import Requests
 
 
 def content(forecast: Forecast) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dataprep.requests import Requests, listing
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import AS_FILES, split_name
 from iobench.forecast.bounds import UNKNOWN, Bounds, up_to
@@ -14,6 +13,7 @@ from iobench.forecast.rates import rates_of
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders.own import BY_SAMPLE, SYNTHETIC
 from iobench.loaders.rungs import MOST_THREADS
+from iobench.requests import Requests, listing
 from iobench.trial import Params
 
 START_S = {"null": 0.5, "mock": 0.5, "raw": 1.0, "tf-data": 5.0, "mxnet-record": 4.0}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from dataprep.requests import Requests, listing
 from iobench.data.settings import DataSettings, sized, split_name
 from iobench.forecast.bounds import UNKNOWN, Bounds, exactly, up_to
 from iobench.forecast.facts import DataFacts, Facts, Photographs
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.stores import RULE
+from iobench.requests import Requests, listing
 
 DRAWN_BYTES = 110_000
 """Mean size of a photograph that is drawn; an image differs from it by less than 3 times."""

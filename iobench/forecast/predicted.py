@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dataprep.requests import Requests
 from iobench.forecast.bounds import NOTHING, Bounds, total
+from iobench.requests import Requests
 
 _MOVED = ("disk_read", "disk_written", "store_read", "store_written")
 

@@ -7,13 +7,13 @@ their number is up.
 
 from __future__ import annotations
 
-from dataprep.requests import PutRule, Requests
 from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
 from iobench.forecast.bounds import Bounds, up_to
 from iobench.forecast.facts import Facts
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.rates import rates_of
 from iobench.probes.object_store import pool
+from iobench.requests import PutRule, Requests
 from iobench.trial import Params
 
 START_S = 1.0

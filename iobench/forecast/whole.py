@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from dataprep.requests import Requests
 from iobench.config import BenchConfig
 from iobench.forecast import disks, loops, stores
 from iobench.forecast.bounds import Bounds
@@ -16,6 +15,7 @@ from iobench.forecast.making import Making, steps
 from iobench.forecast.predicted import Predicted, moved, requests_of
 from iobench.plan import places_of
 from iobench.probes.object_store.pool import Objects
+from iobench.requests import Requests
 from iobench.trial import Params, Trial, TrialSpec
 
 Forecaster: TypeAlias = Callable[[Params, Facts, float], Predicted]
@@ -149,8 +149,8 @@ def usd(requests: tuple[Requests, Requests | None], store: StoreFacts) -> Bounds
     if store.price is None:
         return None
     low, high = requests
-    most = None if high is None else store.price.of_requests(high)
-    return Bounds(store.price.of_requests(low), most)
+    most = None if high is None else store.price.of_requests(high.puts, high.gets, high.lists)
+    return Bounds(store.price.of_requests(low.puts, low.gets, low.lists), most)
 
 
 def _data(config: BenchConfig, specs: Sequence[TrialSpec], facts: Facts) -> Iterator[Making]:

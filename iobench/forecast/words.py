@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from dataprep.counted import counted
 from dataprep.names import escape
-from dataprep.requests import Requests
 from iobench.forecast.bounds import Bounds
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.whole import Forecast, StoreTotal, usd
+from iobench.requests import Requests
 from iobench.words import point_words
 
 UNKNOWN = "unknown"

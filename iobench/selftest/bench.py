@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ByteSize
 
-from dataprep.plan import MIN_SHARD_BYTES
+from dataprep.keys import MIN_SHARD_BYTES
 from dataprep.stores import StoreOptions
 from iobench.clock import Clock
 from iobench.consumers.protocol import Consumer

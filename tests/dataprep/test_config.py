@@ -24,7 +24,7 @@ from dataprep.config import (
 )
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
-from dataprep.labelling import LabelOptions
+from dataprep.labels.options import LabelOptions
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies

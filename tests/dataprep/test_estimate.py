@@ -7,10 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.estimate import Calibration, pick, sample_size
+from dataprep.estimate import (
+    Calibration,
+    Cost,
+    Estimate,
+    Requests,
+    SplitEstimate,
+    outcome,
+    pick,
+    sample_size,
+    seconds_of,
+)
 from dataprep.image import ImagePolicy, convert
-from dataprep.sample.drawing import draw_image
-from dataprep.sample.shots import draw_shot, encode_shot
+from dataprep.manifest import Row
+from dataprep.sample.drawing import draw_photo
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), max_size=256)
 sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
@@ -78,11 +88,76 @@ def test_held_out_photographs_are_predicted() -> None:
     policy = ImagePolicy(size=128)
     learnt: list[tuple[int, int]] = []
     for seed in range(128):
-        shot = draw_shot(seed)
-        data = encode_shot(draw_image(seed, shot.width, shot.height), shot)
+        data = draw_photo(seed)
         learnt.append((len(data), len(convert(data, policy).data)))
     files = np.array([pair[0] for pair in learnt[1::2]], np.int64)
     predicted = int(Calibration.fit(learnt[::2]).predict(files).sum())
     truth = sum(pair[1] for pair in learnt[1::2])
     assert predicted == pytest.approx(truth, rel=0.1)
     assert int(files.sum()) != pytest.approx(truth, rel=0.5)
+
+
+ROWS = [
+    Row(0, "a", 0, "n", "written", action="passthrough"),
+    Row(1, "b", 0, "n", "written", action="reencoded", notes="cmyk_converted,icc_dropped"),
+    Row(2, "c", 0, "n", "failed", kind="corrupt"),
+    Row(3, "d", 0, "n", "skipped", notes="too_small"),
+]
+
+
+def test_a_trial_stands_for_all_samples() -> None:
+    """Bytes and counts are multiplied, shares kept; a failure counts under its kind."""
+    found = outcome(ROWS, {"tfrecord": 1_000}, 400)
+    assert found.bytes_by_format == {"tfrecord": 100_000}
+    assert (found.passthrough, found.reencoded) == (0.25, 0.25)
+    assert (found.failed, found.skipped) == (100, 100)
+    assert found.met == {
+        "cmyk_converted": 100,
+        "failed_corrupt": 100,
+        "icc_dropped": 100,
+        "too_small": 100,
+    }
+
+
+@pytest.mark.parametrize(
+    ("shards", "workers", "seconds"), [(100, 4, 25.0), (1, 4, 25.0), (1, 10**6, 100 / 32)]
+)
+def test_workers_share_the_work(shards: int, workers: int, seconds: float) -> None:
+    """Also that of fewer shards than workers, as far as a shard can be shared."""
+    assert seconds_of(100.0, shards, workers) == seconds
+
+
+def test_an_estimate_in_words() -> None:
+    """Each figure has its unit; warnings come last."""
+    found = outcome(ROWS, {"tfrecord": 1_000_000}, 400)
+    split = SplitEstimate("train", 400, 4, found.bytes_by_format, 401, 101, 4)
+    text = Estimate(
+        source="s3://b/photos",
+        output="s3://b/out",
+        entries=401,
+        refused={"failed: broken symlink": 1},
+        classes=1,
+        splits=(split,),
+        label_offsets={"tfrecord": 1},
+        outcome=found,
+        workers=64,
+        duration={"listing": 1.0, "planning": 0.0, "converting": 7_000.0},
+        memory_bytes=10**9,
+        machine_bytes=25 * 10**9,
+        requests={"output": Requests(20, 30, 3)},
+        cost=Cost(0.5, 2.0, "USD", "example prices"),
+        warnings=("look",),
+    ).to_text()
+    assert text.splitlines() == [
+        "train: 400 photos would become 4 shards per format in s3://b/out (about 101 of 401 fail)",
+        "  tfrecord   100.0 MB, 25.0 MB each; labels from 1",
+        "  time       about 1 h 57 min with 64 workers (listing 1.0 s, converting 7,000.0 s)",
+        "  memory     about 1.0 GB of 25 GB",
+        "  images     25% re-encoded, 25% stored unchanged (from 4 conversions)",
+        "  quirks     cmyk_converted 100, failed_corrupt 100, icc_dropped 100, too_small 100",
+        "  refused    failed: broken symlink: 1",
+        "  requests   output: 20 PUT, 30 GET and HEAD, 3 LIST",
+        "  cost       0.5 USD for requests, 2 USD a month for storage (example prices)",
+        "warning: look",
+        "Nothing was written.",
+    ]

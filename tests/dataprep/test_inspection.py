@@ -116,7 +116,7 @@ class TestOutput:
         code, out, err = run(made)
         count = len(dataprep.open(made))
         assert (code, err) == (0, "")
-        assert out.startswith(f"train: {count:,} of {count + 1:,} samples in 2 shards")
+        assert out.startswith(f"train: {count:,} of {count + 1:,} samples in 3 shards")
         for part in ("labels in records from 1", "classes: 6 of ", "failed: ", "\nvalidation: "):
             assert part in out
 
@@ -146,7 +146,7 @@ class TestOutput:
         min(folder.glob("receipts/train-*")).unlink()
         train, validation = dataprep.inspect(folder).content["splits"]
         assert (train["complete"], validation["complete"]) == (False, True)
-        assert "1 of 2 shards are finished; run the same dataprep shard again" in train["why"]
+        assert "2 of 3 shards are finished; run the same dataprep shard again" in train["why"]
         assert f"train: not complete: {train['why']}" in run(folder)[1]
         assert run(folder, "--split", "train")[0] == 2
 

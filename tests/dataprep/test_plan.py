@@ -13,13 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.names import to_bytes
 from dataprep.plan import (
     LARGEST_TARGET,
-    MAX_SHARD_BYTES,
-    MIN_SHARD_BYTES,
     SMALLEST_TARGET,
-    ShardPlan,
     clamp_target,
     cut,
     held_out,
@@ -140,7 +138,6 @@ def test_every_sample_lies_in_one_shard(predicted: NDArray[np.int64], target: in
     bounds = cut(predicted, clamp_target(target))
     assert (bounds[0], bounds[-1]) == (0, len(predicted))
     assert all(start < stop for start, stop in pairwise(bounds))
-    assert ShardPlan(rows([""] * len(predicted)), bounds).shards == len(bounds) - 1
 
 
 def shard_bytes(sizes: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np.int64]:

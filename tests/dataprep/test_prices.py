@@ -8,7 +8,6 @@ import pytest
 
 from dataprep.errors import ConfigError
 from dataprep.prices import Price, price_at, read_prices
-from dataprep.requests import Requests
 from dataprep.stores import StoreOptions
 
 
@@ -35,7 +34,7 @@ def test_hours_of_machines_have_a_date_of_their_own() -> None:
 def test_a_sum() -> None:
     """LIST costs what PUT does, HEAD what GET does, a GB of storage is 2^30 bytes."""
     price = Price(put_per_1000=5.0, get_per_1000=0.4, gb_month=2.0)
-    assert price.of_requests(Requests(puts=1_500, gets=10_000, lists=500)) == 10.0 + 4.0
+    assert price.of_requests(puts=1_500, gets=10_000, lists=500) == 10.0 + 4.0
     assert price.of_a_month(3 * 2**30) == 6.0
 
 

@@ -16,9 +16,10 @@ from dataprep.config import DaskOptions
 from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
-from dataprep.job.worker import Item, Progress, ShardTask, make_shard
+from dataprep.job.worker import Progress, ShardTask, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Receipt
+from dataprep.plan import Item
 from dataprep.samples import SampleTable
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo

@@ -17,7 +17,7 @@ from dataprep import keys, stores
 from dataprep.cli.main import app
 from dataprep.errors import OutputConflict
 from dataprep.job import prepare
-from dataprep.job.forecasting import forecast
+from dataprep.job.forecast import forecast
 from dataprep.job.report import Display
 from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore

@@ -9,7 +9,7 @@ import pytest
 
 import dataprep
 from dataprep.errors import ConfigError, TooManyFailures
-from tests.dataprep.labelling.devkits import meta_mat, tarball
+from tests.dataprep.labels.devkits import meta_mat, tarball
 
 pytestmark = pytest.mark.slow
 

@@ -82,11 +82,11 @@ def test_killed_and_resumed(
     early = commandline.dataprep("finalize", output, "--split", "train", "--parts", "2")
     assert early.code == 1
     (line,) = early.complaints
-    assert "3 of 11 shards are not stored" in line
+    assert "3 of 11 shards are missing" in line
     missing = [
         i for i in range(11) if not (output / f"receipts/train-{i:05}-of-00011.json").exists()
     ]
-    assert f"number {', '.join(map(str, missing))}, of part 1/2" in line
+    assert f"number {', '.join(map(str, missing))} (parts 1/2)" in line
     assert not (output / "train.manifest.json").exists()
     resumed = commandline.dataprep(*part(tree, output, "1/2", "--json"))
     assert resumed.code == 0, resumed.err

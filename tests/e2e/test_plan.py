@@ -86,7 +86,7 @@ def test_what_policies_meet_is_exact_for_few(tmp_path: Path) -> None:
     job = ("--size", "128", "--max-failures", "100%")
     said = planned(tree.root, tmp_path / "out", *job)
     (made,) = run("shard", tree.root, tmp_path / "out", *job, "--json").one_object["splits"]
-    met = {kind: found["expected"] for kind, found in said["outcome"]["met"].items()}
+    met = said["outcome"]["met"]
     warned = {k: n for k, n in made["warnings"].items() if k != "shards_out_of_bounds"}
     refused = sum(n for reason, n in said["refused"].items() if reason.startswith("failed"))
     warned["failed_refused"] -= refused
@@ -95,24 +95,21 @@ def test_what_policies_meet_is_exact_for_few(tmp_path: Path) -> None:
     share = counts["passthrough"] / said["outcome"]["samples"]
     assert said["outcome"]["passthrough"] == pytest.approx(share)
     text = run("plan", tree.root, tmp_path / "other", *job).out
-    assert "all samples were converted" in text
+    assert f"(from {said['outcome']['samples']} conversions)" in text
     assert "failed: broken symlink: 1" in text
 
 
 def test_in_words(tree: Path, tmp_path: Path) -> None:
-    """A person reads samples, shards, time, policies, what was assumed, and that it is a plan."""
+    """A person reads samples, shards, time, policies, and that nothing was written."""
     done = run("plan", tree, tmp_path / "out", *JOB, "--readers", "64")
     assert done.code == 0, done.err
-    assert "train: 120 samples" in done.out
-    assert "  tfrecord: 11 shards, about " in done.out
-    assert "labels in records from 1" in done.out
-    assert "labels in records from 0" in done.out
-    assert "time: about " in done.out
+    assert f"train: 120 photos would become 11 shards per format in {tmp_path / 'out'}" in done.out
+    assert "labels from 1" in done.out
+    assert "labels from 0" in done.out
     assert "with 2 workers" in done.out
-    assert "100.0% pass through" in done.out
-    assert "assumed: every worker is as fast as one alone" in done.out
-    assert "warning: train: 11 shards for 64 readers, of which 53 would have none" in done.out
-    assert done.out.endswith(f"nothing was written to {tmp_path / 'out'}\n")
+    assert "100% stored unchanged" in done.out
+    assert "warning: train: 11 shards for 64 readers are too few" in done.out
+    assert done.out.endswith("Nothing was written.\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -131,10 +128,11 @@ def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.Monk
         "shard", tree, tmp_path / "made", *job, "--max-failures", "100%", "--json"
     ).one_object["splits"]
     failed, written = made["samples"]["failed"], made["samples"]["written"]
-    assert f", {written} of them written\n" in text
-    assert f"  {failed} of {made['samples']['total']} files fail: 3 as listed, " in text
+    assert written > 0
+    assert f"({failed} of {made['samples']['total']} fail)" in text
     (warning,) = [line for line in warnings if "shard would stop" in line]
-    assert warning.endswith(f"--max-failures 1% allows 0; give --max-failures {failed}")
+    share = 100 * failed // made["samples"]["total"] + 1
+    assert warning.endswith(f"--max-failures 1% allows 0; give --max-failures {share}%")
     limit = ("--max-failures", str(failed))
     assert "would stop" not in run("plan", tree, tmp_path / "none", *job, *limit).out
     assert run("shard", tree, tmp_path / "enough", *job, *limit).code == 0
@@ -194,7 +192,7 @@ class TestOnS3:
         counts: Counter[tuple[str, str]],
         job: tuple[str, ...],
     ) -> None:
-        """Every PUT, GET, HEAD and LIST of source and output is foreseen."""
+        """Requests to source and output are those of the estimate within a tenth and a few."""
         store = S3Store(f"s3://{bucket}/photos", StoreOptions(endpoint_url=s3_server.url))
         for path in sorted(tree.rglob("*.JPEG")):
             store.put(str(path.relative_to(tree)), path.read_bytes())
@@ -205,28 +203,14 @@ class TestOnS3:
         counts.clear()
         assert run("shard", *place).code == 0
         for where in ("source", "output"):
-            assert said["requests"][where] == {
+            sent = {
                 "puts": counts[where, "PUT"],
                 "gets": counts[where, "GET"] + counts[where, "HEAD"],
                 "lists": counts[where, "LIST"],
             }
+            for kind, count in said["requests"][where].items():
+                assert count == pytest.approx(sent[kind], rel=0.1, abs=12), (where, kind)
         assert said["cost"] is None
-        assert any("is not Amazon's S3" in line for line in said["assumptions"])
-
-    @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
-    def test_another_server_of_the_environment(
-        self,
-        tree: Path,
-        bucket: str,
-        s3_server: MotoServer,
-        monkeypatch: pytest.MonkeyPatch,
-        name: str,
-    ) -> None:
-        """boto3 goes where the environment says, and nobody knows what that costs."""
-        monkeypatch.setenv(name, s3_server.url)
-        said = planned(tree, f"s3://{bucket}/out")
-        assert said["cost"] is None
-        assert f"no cost: {s3_server.url} is not Amazon's S3" in said["assumptions"]
 
     def test_cost(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """On Amazon's own endpoint requests and storage are priced, with the source's name."""
@@ -245,10 +229,3 @@ class TestOnS3:
         assert "https://aws.amazon.com/s3/pricing/ as of" in run("plan", *place).out
         other = planned(*place, "--set", "store.storage_class=GLACIER")
         assert other["cost"] is None
-        assert any("--prices" in line for line in other["assumptions"])
-
-    def test_no_bucket(self, tree: Path, bucket: str, s3_server: MotoServer) -> None:
-        """An output that is not there yet is remarked, and planned for all the same."""
-        done = run("plan", tree, f"s3://{bucket}x/out", "--endpoint-url", s3_server.url)
-        assert done.code == 0, done.err
-        assert "warning: the output" in done.out

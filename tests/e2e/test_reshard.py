@@ -141,7 +141,7 @@ class TestFromListings:
 
     def test_several_labels_reach_plan_and_worker(self, tree: Path, tmp_path: Path) -> None:
         """All labels of a sample stand in the plan, and in the items that workers are given."""
-        from dataprep.job.split_plan import SplitPlan
+        from dataprep.plan import SplitPlan
 
         names = sorted(files(tree))[:9]
         rows = [f"{i}\t{i % 3}\t{i / 4}\t{name}\n" for i, name in enumerate(names)]

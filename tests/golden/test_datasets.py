@@ -13,7 +13,7 @@ import pytest
 import dataprep
 from dataprep.errors import DatasetError, OutputConflict, RecordError, SchemaTooNew
 from dataprep.inspection import inspect
-from dataprep.job.finalizing import finalize
+from dataprep.job.finish import finalize
 from dataprep.names import to_bytes
 from dataprep.verification import verify
 from tests.golden.make_datasets import CLASSES, CONFIGS, source, unpack
@@ -129,7 +129,7 @@ def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.Mo
         assert same_everywhere
         return tuple(versions.items())
 
-    for module in ("stored", "prepare"):
+    for module in ("resume", "prepare"):
         monkeypatch.setattr(f"dataprep.job.{module}.determining", then, raising=False)
     filters = json.loads((golden / "output/train.job.json").read_bytes())["config"]["image"]
     if filters.get("filter", "bicubic") != "bicubic":
@@ -167,7 +167,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "train.job.json": lambda output: finalize(output, "train"),
     "labels.json": lambda output: dataprep.open(output).label_space,
     "receipts/train-00000-of-00001.json": lambda output: without_manifest(output),
-    "train.retried.json": lambda output: dataprep.job.retry.noted(
+    "train.retried.json": lambda output: dataprep.job.resume.noted(
         dataprep.stores.open_store(output),
         dataprep.job.jobfile.JobFile.from_json((output / "train.job.json").read_bytes(), "job"),
     ),

@@ -11,8 +11,8 @@ import pytest
 
 from dataprep.config import ShardConfig
 from dataprep.estimate import Calibration
-from dataprep.job.plans import make_plans
 from dataprep.labels import LabelSpace
+from dataprep.plan import make_plans
 from dataprep.sources import Listing, Problem
 
 CALIBRATION = Calibration(((20_000, 15_000), (90_000, 38_000), (400_000, 70_000)))

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from dataprep.image import ImagePolicy, convert
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 from tests.dataprep.image import profiles
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]

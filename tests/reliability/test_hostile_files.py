@@ -25,9 +25,9 @@ from dataprep.formats.example import decode_example
 from dataprep.formats.recordio import read_recordio, unpack_image_record
 from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.jobfile import JobFile
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, stored_files
+from dataprep.plan import SplitPlan
 from dataprep.sources.listing import parse
 from dataprep.sources.options import ListingOptions
 from iobench.errors import IobenchError

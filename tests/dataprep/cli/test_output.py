@@ -11,10 +11,10 @@ import pytest
 
 from dataprep.cli.output import Terminal, show, show_splits, split_text, splits_json
 from dataprep.errors import ConfigError, DataprepError, StoreError, TooManyFailures
-from dataprep.job.parts import Part
 from dataprep.job.report import PartSummary, Summary
 from dataprep.job.worker import Progress
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
+from dataprep.plan import Part
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))
 MANIFEST = Manifest(

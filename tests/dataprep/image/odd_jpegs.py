@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels
+from tests import encodings as enc
 
 
 def unusual(image: Pixels) -> bytes:

@@ -25,8 +25,8 @@ from dataprep.errors import (
 from dataprep.image import convert
 from dataprep.image.containers import Opened, name_notes, open_image
 from dataprep.image.policy import ImagePolicy
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 
 IMAGE = draw_image(2, 120, 90, detail=0.2)
 GREY, RGB, GREY_ALPHA, RGBA = 0, 2, 4, 6

@@ -26,8 +26,8 @@ from dataprep.errors import (
 )
 from dataprep.image import Converted, ImagePolicy, Mode, check, convert
 from dataprep.image.policy import Filter, Note
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import Pixels, draw_image
+from tests import encodings as enc
 from tests.dataprep.image.odd_jpegs import unusual
 from tests.dataprep.image.profiles import ink_profile, swapped_profile
 from tests.strategies import cut, mutated, trait_policies

@@ -12,8 +12,8 @@ from PIL import Image
 
 from dataprep.image import ImagePolicy, convert
 from dataprep.image.geometry import Pixels
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 
 PHOTO = draw_image(5, 160, 120, detail=0.3)
 GREY = PHOTO[:, :, :1]

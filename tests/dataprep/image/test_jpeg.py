@@ -18,8 +18,8 @@ from dataprep.errors import CorruptImage, ImageError, ImageTooLarge, Unsupported
 from dataprep.image import Converted, ImagePolicy, check, convert
 from dataprep.image.geometry import Pixels
 from dataprep.image.jpeg import read_header
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs
 from tests.dataprep.image.profiles import rgb_profile
 from tests.strategies import mutated

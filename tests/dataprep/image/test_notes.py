@@ -15,8 +15,8 @@ from PIL import Image
 from dataprep import errors
 from dataprep.image import ImagePolicy, convert
 from dataprep.image.policy import Note, Refusal
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs, profiles
 
 ROOT = Path(__file__).parents[3]

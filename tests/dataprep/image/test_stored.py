@@ -12,8 +12,8 @@ from PIL import Image
 from dataprep.errors import CorruptImage, ImageTooSmall, NotAnImage
 from dataprep.image import Converted, ImagePolicy, check, convert
 from dataprep.image.geometry import Geometry
-from dataprep.sample import encodings as enc
 from dataprep.sample.drawing import draw_image
+from tests import encodings as enc
 from tests.dataprep.image import profiles
 
 IMAGE = draw_image(11, 160, 120, detail=0.2)

@@ -18,9 +18,8 @@ import numpy as np
 
 from dataprep.config import ShardConfig
 from dataprep.estimate import Calibration
-from dataprep.job.plans import make_plans
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.plan import SplitPlan, make_plans
 from dataprep.sources import Listing
 
 CLASSES = 1_000

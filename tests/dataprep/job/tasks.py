@@ -13,8 +13,9 @@ from distributed import LocalCluster
 
 from dataprep.errors import PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import Item, ShardTask
+from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
+from dataprep.plan import Item
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.local import LocalStore

@@ -10,11 +10,11 @@ import pytest
 
 from dataprep.config import ShardConfig
 from dataprep.errors import SourceError
-from dataprep.job.calibration import calibrate
 from dataprep.job.in_process import InProcess
-from dataprep.job.plans import sample_rows
+from dataprep.job.planning import calibrate
 from dataprep.job.request import Request, requested
 from dataprep.job.worker import Outcome
+from dataprep.plan import sample_rows
 from dataprep.sources import Located
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from dataprep import keys
-from dataprep.job.finish import stored_shards
 from dataprep.job.jobfile import JobFile
+from dataprep.job.resume import stored_shards
 from dataprep.stores import ObjectInfo
 from dataprep.stores.memory import MemoryStore
 

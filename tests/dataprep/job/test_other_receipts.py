@@ -10,7 +10,7 @@ from dataprep import keys
 from dataprep.errors import JobError
 from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
-from dataprep.job.stored import stored_labels, stored_plan
+from dataprep.job.resume import stored_labels, stored_plan
 from dataprep.manifest import Receipt
 from dataprep.stores.memory import MemoryStore
 

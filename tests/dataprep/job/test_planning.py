@@ -6,12 +6,11 @@ import hashlib
 from pathlib import Path
 
 from dataprep.config import ShardConfig
-from dataprep.job.calibration import Convert
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import Planned, planned
+from dataprep.job.planning import Convert, Planned, planned
 from dataprep.job.request import Request, requested
-from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.plan import SplitPlan
 
 
 def converting(request: Request) -> Convert:

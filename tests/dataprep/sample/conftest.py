@@ -11,7 +11,7 @@ from dataprep.sample import SampleTree, draw_tree
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
-    """300 sound images and every defect."""
+    """300 sound images and every defect. Read only."""
     dest: Path = tmp_path_factory.mktemp("sample")
     return draw_tree(dest, images=300, classes=10, seed=0, defects=True)
 

@@ -1,20 +1,17 @@
-"""Tests of dataprep.sample.ilsvrc."""
+"""The sample in the layout in which ILSVRC2012 is downloaded."""
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
 import tarfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dataprep.errors import ConfigError
-from dataprep.labelling.devkit import GROUND_TRUTH, META, parse_meta, unpack_devkit
+from dataprep.labels.class_files import read_rows
+from dataprep.labels.devkit import GROUND_TRUTH, META, ground_truth, unpacked
 from dataprep.sample import draw_ilsvrc, draw_tree
-from dataprep.sample.devkit import FIELDS
 from dataprep.sample.ilsvrc import DEVKIT, TRAIN, VALIDATION
 
 
@@ -26,8 +23,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return dest
 
 
-def test_the_training_tar_holds_the_drawn_tree(drawn: Path, tmp_path: Path) -> None:
-    """Unpacked twice, the training tar is what the other layout draws, links and all."""
+def test_the_training_tar_has_the_drawn_tree(drawn: Path, tmp_path: Path) -> None:
+    """Unpacked twice, the training tar is what the other layout draws, with its links."""
     tree = draw_tree(tmp_path / "tree", images=30, classes=5, seed=3, defects=True).root
     with tarfile.open(drawn / TRAIN) as outer:
         inner = [outer.getmember(name) for name in outer.getnames()]
@@ -45,13 +42,13 @@ def test_the_training_tar_holds_the_drawn_tree(drawn: Path, tmp_path: Path) -> N
                         assert file.read() == path.read_bytes()
 
 
-def test_nothing_else_is_left(drawn: Path) -> None:
+def test_nothing_else_is_there(drawn: Path) -> None:
     """Two tars and the devkit, as downloaded."""
     assert {path.name for path in drawn.iterdir()} == {TRAIN, VALIDATION, DEVKIT}
 
 
 def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
-    """Validation images are numbered from 1 without gaps, and do not stand in that order."""
+    """Validation images are numbered from 1 without gaps, and are not in that order."""
     with tarfile.open(drawn / VALIDATION) as tar:
         names = tar.getnames()
         assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG", name) for name in names)
@@ -62,48 +59,35 @@ def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
     assert names != sorted(names)
 
 
-def test_the_devkit_tells_their_classes(drawn: Path) -> None:
-    """The ground truth is of all classes, through ids that are in no alphabetical order."""
-    files = unpack_devkit((drawn / DEVKIT).read_bytes(), "devkit")
-    meta = parse_meta(files[META], "meta.mat")
-    truth = [meta.synset_of_id[int(line)] for line in files[GROUND_TRUTH].split()]
+def test_the_devkit_has_their_classes(drawn: Path) -> None:
+    """The ground truth is of all classes, through IDs that are in no alphabetical order."""
+    kit = (drawn / DEVKIT).read_bytes()
+    meta = read_rows(unpacked(kit, META, "devkit"), "meta.mat")
+    rows = read_rows(unpacked(kit, GROUND_TRUTH, "devkit"), "truth")
+    truth = ground_truth(rows, "truth", meta).values()
     with tarfile.open(drawn / TRAIN) as outer:
         synsets = sorted(name.removesuffix(".tar") for name in outer.getnames())
     assert sorted(truth) == synsets
-    assert sorted(meta.synset_of_id.values()) == synsets
-    assert [meta.synset_of_id[i + 1] for i in range(5)] != synsets
-
-
-def test_meta_mat_is_shaped_as_the_real_one(drawn: Path) -> None:
-    """A struct array with the devkit's fields; synsets above the classes have them as children."""
-    from scipy.io import loadmat
-
-    files = unpack_devkit((drawn / DEVKIT).read_bytes(), "devkit")
-    synsets = loadmat(io.BytesIO(files[META]), squeeze_me=True)["synsets"]
-    assert synsets.dtype.names == FIELDS
-    leaves = [row for row in synsets if row["num_children"] == 0]
-    groups = [row for row in synsets if row["num_children"]]
-    assert len(leaves) == 5
-    assert groups
-    children = [int(child) for row in groups for child in np.atleast_1d(row["children"])]
-    assert sorted(children) == list(range(1, len(synsets)))  # all but the root
-    assert [int(row["ILSVRC2012_ID"]) for row in synsets] == list(range(1, len(synsets) + 1))
+    by_id = [synset for _, (_, synset, _) in sorted(meta, key=lambda row: row.cells[0])]
+    assert sorted(by_id) == synsets
+    assert by_id != synsets
 
 
 def test_the_same_seed_makes_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
-    """Archives hold no time and no user of the moment at which they were made."""
+    """Archives have neither the time at which they were made nor their maker."""
     draw_ilsvrc(tmp_path / "again", images=30, classes=5, seed=3, defects=True)
     for name in (TRAIN, VALIDATION, DEVKIT):
         assert (tmp_path / "again" / name).read_bytes() == (drawn / name).read_bytes()
+    with tarfile.open(drawn / TRAIN) as tar:
+        assert {(info.mtime, info.uid, info.uname) for info in tar} == {(0, 0, "")}
+    assert b"Created on" not in unpacked((drawn / DEVKIT).read_bytes(), META, "devkit")
     draw_ilsvrc(tmp_path / "other", images=30, classes=5, seed=4)
     assert (tmp_path / "other" / VALIDATION).read_bytes() != (drawn / VALIDATION).read_bytes()
-    content = gzip.decompress((drawn / DEVKIT).read_bytes())
-    assert b"Created on" not in content
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    """Nothing is drawn over what lies there."""
+    """Nothing is drawn over files that exist."""
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="not empty"):
+    with pytest.raises(ConfigError, match="not an empty folder"):
         draw_ilsvrc(tmp_path, images=5, classes=5)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,25 +1,42 @@
-"""Tests of the tree on disk."""
+"""The drawn image folder, and its odd and broken files."""
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
+import warnings
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
-from dataprep.errors import ConfigError, PermissionRefused, StoreError, StoreFull
+from dataprep.errors import ConfigError
 from dataprep.sample import SampleTree, draw_tree
-from dataprep.sample.tree import synset_ids
 
 pytestmark = pytest.mark.slow
 
+# What Pillow finds in files that are not JPEG of three channels, by the end of the name.
+OPENED = {
+    "cmyk.JPEG": ("JPEG", "CMYK"),
+    "grey.JPEG": ("JPEG", "L"),
+    "palette.png": ("PNG", "P"),
+    "rgba.png": ("PNG", "RGBA"),
+    "rgb16.png": ("PNG", "RGB"),
+    "bits.png": ("PNG", "1"),
+    "png.JPEG": ("PNG", "RGB"),
+    "gif.JPEG": ("GIF", "P"),
+    "webp.jpg": ("WEBP", "RGB"),
+    "bmp.bmp": ("BMP", "RGB"),
+    "tiff.tiff": ("TIFF", "RGB"),
+}
+SIZES = {"dot.JPEG": (1, 1), "wide.JPEG": (2880, 8)}
 
-def _contents(root: Path) -> dict[str, bytes | str]:
+
+def contents(root: Path) -> dict[str, bytes | str]:
+    """Every file by its path, and the target of every link."""
     return {
         str(path.relative_to(root)): str(path.readlink())
         if path.is_symlink()
@@ -28,167 +45,130 @@ def _contents(root: Path) -> dict[str, bytes | str]:
     }
 
 
+def expecting(tree: SampleTree, expected: str) -> list[Path]:
+    """The odd files that a job writes, fails or skips."""
+    return [tree.root / path for path, odd in tree.defects.items() if odd.expected == expected]
+
+
 def test_one_seed_gives_one_tree(tmp_path: Path) -> None:
-    """The same seed gives the same names and bytes, defects included."""
-    for name in ("first", "second"):
-        draw_tree(tmp_path / name, images=12, classes=3, seed=7, defects=True)
-    assert _contents(tmp_path / "first") == _contents(tmp_path / "second")
+    """The same seed gives the same names and bytes, defects included; another gives others."""
+    for name, seed in (("first", 7), ("second", 7), ("other", 8)):
+        draw_tree(tmp_path / name, images=12, classes=3, seed=seed, defects=True)
+    first = contents(tmp_path / "first")
+    assert contents(tmp_path / "second") == first
+    draw_tree(tmp_path / "plain", images=12, classes=3, seed=7)
+    plain = contents(tmp_path / "plain")
+    assert len(plain) == 12
+    assert plain.items() <= first.items()
+    assert not {*plain.values()} & {*contents(tmp_path / "other").values()}
 
 
-def test_another_seed_gives_other_images(tmp_path: Path) -> None:
-    """No image of one seed is found under another."""
-    for seed in (1, 2):
-        draw_tree(tmp_path / str(seed), images=12, classes=3, seed=seed)
-    first, second = (set(_contents(tmp_path / str(seed)).values()) for seed in (1, 2))
-    assert len(first) == len(second) == 12
-    assert not first & second
-
-
-def test_defects_leave_the_images_alone(tmp_path: Path) -> None:
-    """The sound images are the same with and without defects."""
-    draw_tree(tmp_path / "plain", images=6, classes=2)
-    draw_tree(tmp_path / "mixed", images=6, classes=2, defects=True)
-    assert _contents(tmp_path / "plain").items() <= _contents(tmp_path / "mixed").items()
-
-
-def test_summary_counts_what_is_there(tree: SampleTree, sound: list[Path]) -> None:
-    """The summary has the number of sound images, their bytes and the classes."""
+def test_layout_is_an_image_folder(tree: SampleTree, sound: list[Path]) -> None:
+    """Each image is in the folder of its synset and named after it, evenly spread."""
     assert tree.images == len(sound) == 300
     assert tree.bytes == sum(path.stat().st_size for path in sound)
     assert tree.classes == len(list(tree.root.iterdir())) == 10
-
-
-def test_layout_is_an_image_folder(sound: list[Path]) -> None:
-    """Each image lies in the folder of its synset and is called after it, evenly spread."""
     for path in sound:
         synset, number = path.stem.split("_")
-        assert path.parent.name == synset
+        assert (path.parent.name, path.suffix) == (synset, ".JPEG")
         assert number.isdigit()
-        assert path.suffix == ".JPEG"
     assert set(Counter(path.parent for path in sound).values()) == {30}
 
 
-def test_bytes_a_pixel_are_as_in_imagenet(sound: list[Path]) -> None:
-    """Bytes a pixel have about ImageNet's mean of 0.58 and vary as in photographs."""
-    ratios, sizes = [], []
-    for path in sound:
-        with Image.open(path) as opened:
-            ratios.append(path.stat().st_size / (opened.width * opened.height))
-        sizes.append(path.stat().st_size)
-    assert np.mean(ratios) == pytest.approx(0.58, abs=0.06)
-    assert 0.33 < np.std(ratios) / np.mean(ratios) < 0.47
-    assert np.mean(sizes) == pytest.approx(109_600, rel=0.15)
-
-
-def test_progress_counts_to_the_end(tmp_path: Path) -> None:
-    """The callback hears of each image once, counted from 1."""
-    heard: list[int] = []
-    draw_tree(tmp_path, images=5, classes=2, on_image=heard.append)
-    assert heard == [1, 2, 3, 4, 5]
-
-
-def test_summary_is_frozen(tree: SampleTree) -> None:
-    """Neither the summary nor its defects can be changed."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        tree.images = 0  # type: ignore[misc]
-    with pytest.raises(TypeError, match="assignment"):
-        tree.defects["x"] = next(iter(tree.defects.values()))  # type: ignore[index]
-
-
-def test_synsets_look_like_wordnets() -> None:
-    """Synset ids are n and eight digits, each once, in rising order."""
-    ids = synset_ids(1000)
-    assert ids[:2] == ["n01440764", "n01443537"]
-    assert ids == sorted(set(ids))
-    assert all(len(name) == 9 and name[0] == "n" and name[1:].isdigit() for name in ids)
+def test_photos_are_as_in_imagenet(sound: list[Path]) -> None:
+    """Sizes, bytes a pixel and settings are distributed as in ImageNet."""
+    headers = [simplejpeg.decode_jpeg_header(path.read_bytes()) for path in sound]
+    height, width = np.array([header[:2] for header in headers]).T
+    sizes = np.array([path.stat().st_size for path in sound])
+    ratios = sizes / (width * height)
+    assert (np.median(width), np.median(height)) == (500, 375)
+    assert width.mean() == pytest.approx(468, rel=0.08)
+    assert height.mean() == pytest.approx(401, rel=0.08)
+    assert (height > width).mean() == pytest.approx(0.255, abs=0.1)
+    assert (np.minimum(width, height) < 256).mean() == pytest.approx(0.097, abs=0.06)
+    assert ratios.mean() == pytest.approx(0.58, abs=0.06)
+    assert 0.33 < ratios.std() / ratios.mean() < 0.47
+    assert sizes.mean() == pytest.approx(109_600, rel=0.15)
+    full_colour = [header[3] for header in headers].count("444")
+    assert full_colour / len(headers) == pytest.approx(0.26, abs=0.1)
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"images": 0}, "images is 0; ask for 1 or more"),
-        ({"classes": 0}, "classes is 0; ask for 1"),
-        ({"images": 3, "classes": 4}, "3 images cannot fill 4 classes; ask for more images"),
-        ({"images": 200_000, "classes": 200_000}, "ask for 1 to 100000"),
-        ({"seed": -1}, "seed is -1; take 0 or more"),
-    ],
+    "request_", [{"images": 0}, {"classes": 0}, {"images": 3, "classes": 4}, {"seed": -1}]
 )
-def test_impossible_requests_are_refused(
-    tmp_path: Path, options: dict[str, int], words: str
-) -> None:
-    """A request that cannot be is refused with what to ask instead, and nothing is written."""
-    with pytest.raises(ConfigError, match=words):
-        draw_tree(tmp_path / "new", **options)  # type: ignore[arg-type]
+def test_impossible_requests_are_refused(tmp_path: Path, request_: dict[str, int]) -> None:
+    """A request out of range is refused with the range, and nothing is written."""
+    with pytest.raises(ConfigError, match="expected 1 to 1,000 classes"):
+        draw_tree(tmp_path / "new", **request_)  # type: ignore[arg-type]
     assert not (tmp_path / "new").exists()
 
 
 def test_a_used_destination_is_refused(tmp_path: Path) -> None:
-    """A folder that holds something is refused and left as it is, a file too."""
+    """A folder that has something in it is refused and left as it is, a file too."""
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is not empty; name a new or empty folder"):
-        draw_tree(tmp_path, images=2, classes=1)
+    for dest in (tmp_path, tmp_path / "mine.txt"):
+        with pytest.raises(ConfigError, match="is not an empty folder: name a new"):
+            draw_tree(dest, images=2, classes=1)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    with pytest.raises(ConfigError, match="is a file; name a new or empty folder"):
-        draw_tree(tmp_path / "mine.txt", images=2, classes=1)
 
 
-def test_a_destination_below_a_file_is_refused(tmp_path: Path) -> None:
-    """A destination that cannot be made is a StoreError that says what to do."""
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="name another folder"):
-        draw_tree(tmp_path / "file" / "below", images=2, classes=1)
+def test_quirks_open_as_described(tree: SampleTree) -> None:
+    """Pillow opens each file to be written, and finds the format, mode and size of its name."""
+    seen = set()
+    for path in expecting(tree, "written"):
+        end = path.name.rpartition("_")[2]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            with Image.open(path) as opened:
+                opened.load()
+        assert (opened.format, opened.mode) == OPENED.get(end, ("JPEG", "RGB")), path
+        assert opened.size == SIZES.get(end, (360, 270)), path
+        assert opened.getexif().get(0x0112) == (6 if end == "turned.JPEG" else None)
+        assert ("progressive" in opened.info) == (end == "progressive.JPEG")
+        assert ("icc_profile" in opened.info) == (end == "icc.JPEG")
+        seen.add(end)
+    assert seen >= OPENED.keys() | SIZES.keys()
 
 
-@pytest.mark.parametrize(
-    ("code", "kind", "words"),
-    [
-        (errno.ENOSPC, StoreFull, "no space left for .*; free some"),
-        (errno.EACCES, PermissionRefused, "no right to write in .*; name another folder"),
-        (errno.EIO, StoreError, "cannot write in .*; name another folder"),
-    ],
-)
-def test_failed_writes_are_translated(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    code: int,
-    kind: type[StoreError],
-    words: str,
-) -> None:
-    """What the file system refuses becomes the error of the tree that says what to do."""
-
-    def refuse(path: Path, data: bytes) -> int:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(Path, "write_bytes", refuse)
-    for defects in (False, True):
-        with pytest.raises(kind, match=words) as refused:
-            draw_tree(tmp_path / str(defects), images=1, classes=1, defects=defects)
-        assert refused.value.exit_code == (2 if code == errno.EACCES else 1)
+def test_broken_files_cannot_be_opened(tree: SampleTree) -> None:
+    """Pillow refuses each file that is to fail; three are links that lead nowhere useful."""
+    broken = expecting(tree, "failed")
+    for path in broken:
+        with pytest.raises((OSError, Image.DecompressionBombError)), Image.open(path) as opened:
+            opened.load()
+    links = {os.fspath(path.readlink()) for path in broken if path.is_symlink()}
+    assert (len(broken), links) == (10, {"/etc/passwd", "missing.JPEG", ".."})
+    assert {path.name for path in expecting(tree, "skipped")} == {
+        *(".DS_Store", "Thumbs.db", "README.txt")
+    }
 
 
-def test_errors_of_the_callback_pass(tmp_path: Path) -> None:
-    """An error that the callback raises reaches the caller as it is."""
-
-    def hang_up(done: int) -> None:
-        raise BrokenPipeError
-
-    with pytest.raises(BrokenPipeError):
-        draw_tree(tmp_path, images=2, classes=1, on_image=hang_up)
+def test_names_are_hard_to_handle(tree: SampleTree) -> None:
+    """Names have spaces, accents, ideographs, control characters, HTML and odd bytes."""
+    names = " ".join(tree.defects)
+    for part in ("with some spaces", "é", "漢字", "\n", "\t", "\\", "<script>", ".jpeg", ".jpg"):
+        assert part in names
+    assert b"\xff\xfe" in os.fsencode(names)
 
 
-def test_names_that_the_file_system_refuses_are_noted(
+def test_names_that_the_file_system_refuses_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A defect whose name the file system does not take is left out, with the reason."""
+    """A name that a file system cannot have is left out; other errors are raised."""
     write = Path.write_bytes
 
-    def picky(path: Path, data: bytes) -> int:
+    def refuse(path: Path, data: bytes) -> int:
         if b"\xff" in os.fsencode(path):
             raise OSError(errno.EILSEQ, "Illegal byte sequence")
         return write(path, data)
 
-    monkeypatch.setattr(Path, "write_bytes", picky)
-    tree = draw_tree(tmp_path, images=1, classes=1, defects=True)
-    assert list(tree.left_out) == ["n01440764/n01440764_bytes-\udcff\udcfe.JPEG"]
-    assert "Illegal byte sequence" in next(iter(tree.left_out.values()))
-    assert not tree.left_out.keys() & tree.defects.keys()
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    tree = draw_tree(tmp_path / "picky", images=1, classes=1, defects=True)
+    assert not any("\udcff" in path for path in tree.defects)
+
+    def fill(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    with pytest.raises(OSError, match="No space left"):
+        draw_tree(tmp_path / "full", images=1, classes=1, defects=True)

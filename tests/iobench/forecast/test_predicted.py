@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataprep.requests import Requests
 from iobench.forecast import Predicted
 from iobench.forecast.bounds import Bounds, exactly, up_to
 from iobench.forecast.predicted import moved, requests_of
+from iobench.requests import Requests
 
 
 def test_bytes_are_summed_each_way() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dataprep.requests import Requests
 from iobench.forecast import Facts
 from iobench.forecast.stores import objects, put, to_be_read
 from iobench.probes.object_store.pool import Objects
+from iobench.requests import Requests
 from tests.iobench.forecast.made import AMAZON, OTHER
 
 PARAMS = {

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
 
-from dataprep.requests import Requests
 from iobench.child import KINDS as RUN
 from iobench.config import BenchConfig
 from iobench.forecast import Facts, StoreFacts, forecast
 from iobench.forecast.bounds import Bounds
 from iobench.forecast.whole import KINDS, predicted, usd
 from iobench.plan import trials
+from iobench.requests import Requests
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.forecast.made import AMAZON, OTHER, PRICE, data, forecast_of
 
@@ -75,7 +75,7 @@ def test_stores_are_priced_apart() -> None:
     total = found.stores["store/s3"]
     assert total.requests[1] == Requests(puts=2 * 50, gets=2 * 2, lists=2 * 2)
     assert total.usd is not None
-    assert total.usd.high == pytest.approx(PRICE.of_requests(total.requests[1]))
+    assert total.usd.high == pytest.approx(PRICE.of_requests(*astuple(total.requests[1])))
     assert found.usd == total.usd
     elsewhere = forecast_of(Facts(stores={"store/s3": OTHER}), object_store=STORE)
     assert elsewhere.usd == Bounds()

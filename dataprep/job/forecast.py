@@ -1,0 +1,258 @@
+"""forecast(config): what a job will make, take and cost; nothing is written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+import psutil
+
+from dataprep import keys
+from dataprep.config import ShardConfig, allowed_failures
+from dataprep.counted import counted
+from dataprep.errors import ObjectNotFound, StoreError
+from dataprep.estimate import (
+    Cost,
+    Estimate,
+    Outcome,
+    Requests,
+    SplitEstimate,
+    outcome,
+    output_requests,
+    pick,
+    sample_size,
+    seconds_of,
+    source_requests,
+)
+from dataprep.formats import get_format
+from dataprep.job.in_process import InProcess
+from dataprep.job.planning import boxes_for, calibrate
+from dataprep.job.request import (
+    Request,
+    checked,
+    label_space_for,
+    lack_of_space,
+    preflight_warnings,
+    requested,
+)
+from dataprep.job.worker import Outcome as Conversion
+from dataprep.job.worker import ShardTask, convert_items, encoded
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Row
+from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.prices import Prices, price_at, read_prices
+from dataprep.sources import Located
+from dataprep.stores import open_store
+from dataprep.stores.memory import MemoryStore
+from dataprep.versions import determining
+
+TRIAL_SAMPLES = 200
+START_S = 1.5
+S3_BYTES_PER_S = 85e6
+"""Of one connection: Amazon S3's performance guidelines reckon with 85 to 90 MB/s."""
+
+_WORKER_BYTES = 150_000_000
+_FEW_SHARDS = 8
+
+
+def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> Estimate:
+    """Say what ``shard`` would do with this config, from a few conversions.
+
+    Raises:
+        ConfigError, SourceError: as ``shard`` would.
+        OutputConflict: the classes do not fit the output's.
+        StoreError: the source cannot be read.
+    """
+    prices = read_prices(checked(config).plan.prices)
+    begun_s = time.perf_counter()
+    request = requested(config, note or _ignore)
+    duration = {"listing": time.perf_counter() - begun_s}
+    warnings: list[str] = []
+    label_space, there = _output(request, warnings)
+    begun_s = time.perf_counter()
+    plans = _plans(request, label_space, note or _ignore)
+    duration["planning"] = time.perf_counter() - begun_s
+    samples = sum(plan.samples for plan in plans.values())
+    found, each_s = _trial(request, label_space, plans, samples)
+    splits = tuple(_split(split, plan, found, config) for split, plan in plans.items())
+    stored = sum(found.bytes_by_format.values())
+    shards = sum(one.shards for one in splits)
+    workers = config.dask.worker_count
+    machine = workers if config.dask.scheduler else min(workers, os.cpu_count() or 1)
+    duration["starting"] = START_S if config.dask.uses_workers else 0.0
+    duration["converting"] = seconds_of(each_s * samples, shards, machine)
+    duration["storing"] = seconds_of(stored / _upload_rate(config), shards, workers)
+    requests = _requests(request, plans, there)
+    warnings += preflight_warnings(request, label_space)
+    warnings += _obstacles(config, plans, splits)
+    problems = request.listing.problems.values()
+    return Estimate(
+        source=request.source.uri,
+        output=open_store(config.output, config.store).uri,
+        entries=len(request.listing),
+        refused=dict(Counter(f"{problem.status}: {problem.reason}" for problem in problems)),
+        classes=len(label_space.labels),
+        splits=splits,
+        label_offsets=label_offsets(config, label_space),
+        outcome=found,
+        workers=workers,
+        duration=duration,
+        memory_bytes=workers * (_WORKER_BYTES + 2 * stored // max(shards, 1)),
+        machine_bytes=psutil.virtual_memory().total,
+        requests=requests,
+        cost=_cost(config, requests, stored, prices),
+        warnings=tuple(warnings),
+    )
+
+
+def _output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
+    """The labels that the output would have, and how many keys it has."""
+    config = request.config
+    store = open_store(config.output, config.store)
+    try:
+        stored = [info.key for info in store.list()]
+        taken = sorted(keys.splits(stored) & {*request.splits})
+        label_space = label_space_for(request, store, warnings.append)
+    except ObjectNotFound:
+        return request.own_labels(), 0  # there is no output yet
+    except StoreError as error:
+        warnings.append(f"the output cannot be read: {error}")
+        return request.own_labels(), 0
+    if taken:
+        warnings.append(
+            f"the output holds a job of {', '.join(taken)} already: shard would resume or refuse "
+            "it; the figures are those of a new one"
+        )
+    return label_space, len(stored)
+
+
+def _plans(
+    request: Request, label_space: LabelSpace, note: Callable[[str], None]
+) -> dict[str, SplitPlan]:
+    """The plans that ``shard`` would store."""
+    listing, config = request.listing, request.config
+    engine = InProcess(config.dask, lambda progress: None)
+
+    def convert(items: Sequence[Located]) -> Iterable[Conversion]:
+        return engine.outcomes(request.source, items, config.image, config.sample_limit)
+
+    boxes = boxes_for(request, label_space, note)
+    calibration = calibrate(listing, sample_rows(listing), config, convert)
+    return make_plans(listing, label_space, calibration, config, boxes)
+
+
+def _trial(
+    request: Request, label_space: LabelSpace, plans: Mapping[str, SplitPlan], samples: int
+) -> tuple[Outcome, float]:
+    """Convert samples of every size to records in memory; what all become, and seconds of one."""
+    config = request.config
+    rows: list[Row] = []
+    sizes = dict.fromkeys(config.format, 0)
+    begun_s = time.perf_counter()
+    for plan in plans.values():
+        count = min(plan.samples, max(1, TRIAL_SAMPLES * plan.samples // samples))
+        chosen = sorted(pick(plan.sizes[: plan.samples], count).tolist())
+        items = chain.from_iterable(plan.items(slice(row, row + 1)) for row in chosen)
+        task = ShardTask(
+            fingerprint="",
+            versions=determining(same_everywhere=config.image.same_everywhere),
+            split=config.split,
+            shard=0,
+            shards=1,
+            first_number=0,
+            items=tuple(items),
+            label_space=label_space,
+            policy=config.image,
+            label_offsets=tuple(label_offsets(config, label_space).items()),
+            source=request.source,
+            store=MemoryStore("memory://trial"),
+            layout=config.record_options.layout,
+            boxes=config.boxes,
+        )
+        located = [item.located for item in task.items]
+        for chunk in encoded(task, convert_items(task.source, located, task.policy)):
+            rows += chunk.rows
+            for name, records in chunk.records.items():
+                sizes[name] += sum(records.lengths)
+    each_s = (time.perf_counter() - begun_s) / len(rows)
+    return outcome(rows, sizes, samples), each_s
+
+
+def _split(split: str, plan: SplitPlan, found: Outcome, config: ShardConfig) -> SplitEstimate:
+    share = plan.samples / found.samples
+    refused = sum(status == "failed" for status in plan.statuses)
+    return SplitEstimate(
+        split=split,
+        samples=plan.samples,
+        shards=plan.shard_count,
+        bytes_by_format={name: int(size * share) for name, size in found.bytes_by_format.items()},
+        entries=len(plan.names),
+        failures=refused + round(found.failed * share),
+        allowed=allowed_failures(config.max_failures, len(plan.names)),
+    )
+
+
+def _obstacles(
+    config: ShardConfig, plans: Mapping[str, SplitPlan], splits: Sequence[SplitEstimate]
+) -> Iterator[str]:
+    """What ``shard`` or the readers of its shards would meet."""
+    lacking = lack_of_space(open_store(config.output, config.store), plans, config)
+    if lacking is not None:
+        yield f"shard would refuse: {lacking}"
+    for one in splits:
+        if one.failures > one.allowed:
+            yield (
+                f"{one.split}: shard would stop: {one.failures:,} of {one.entries:,} fail, "
+                f"--max-failures {config.max_failures} allows {one.allowed:,}; give --max-failures "
+                f"{100 * one.failures // one.entries + 1}%"
+            )
+        readers = config.plan.readers or _FEW_SHARDS
+        largest = max(one.bytes_by_format.values())
+        too_few = f"{one.split}: {counted(one.shards, 'shard')} for {readers} readers are too few"
+        if one.shards < readers and largest >= readers * SMALLEST_TARGET:
+            yield f"{too_few}; --shard-size {largest // readers // 100_000 / 10:g}MB gives enough"
+        elif one.shards < readers and config.plan.readers:
+            yield f"{too_few}; so few photos make at most {largest // SMALLEST_TARGET + 1}"
+
+
+def _upload_rate(config: ShardConfig) -> float:
+    """Bytes a second at which one worker stores; storing elsewhere than on S3 takes no time."""
+    if config.plan.upload_mb_per_s:
+        return config.plan.upload_mb_per_s * 1e6
+    return S3_BYTES_PER_S if config.output.startswith("s3://") else float("inf")
+
+
+def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> dict[str, Requests]:
+    config, found = request.config, {}
+    if request.source.uri.startswith("s3://"):
+        samples = sum(plan.samples for plan in plans.values())
+        listed = config.kind in ("imagefolder", "flat")
+        reads = samples + sample_size(samples)
+        found["source"] = source_requests(len(request.listing), reads, listed=listed)
+    if config.output.startswith("s3://"):
+        indexes = sum(len(get_format(name).indexes([])) for name in config.format)
+        objects = 1 + len(config.format) + indexes
+        shards = [plan.shard_count for plan in plans.values()]
+        found["output"] = output_requests(shards, objects, there)
+    return found
+
+
+def _cost(
+    config: ShardConfig, requests: Mapping[str, Requests], stored: int, prices: Prices
+) -> Cost | None:
+    """What the requests and a month of keeping the shards cost on Amazon's S3."""
+    elsewhere = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
+    price, origin = price_at(prices, config.store)
+    if not requests or elsewhere or price is None:
+        return None
+    month = price.of_a_month(stored) if "output" in requests else 0.0
+    paid = sum(price.of_requests(*one) for one in requests.values())
+    name = str(config.plan.prices) if config.plan.prices else "example prices"
+    return Cost(paid, month, prices.currency, f"{name}: {origin}")
+
+
+def _ignore(line: str) -> None:
+    """Nobody listens."""

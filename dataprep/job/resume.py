@@ -1,0 +1,428 @@
+"""What an output holds already: which job, which of its shards a run skips, and which it repeats.
+
+A shard is skipped if its receipt is stored and every object that the receipt lists is in the store
+with the same size and ETag. All other shards are made. A job is resumed only with the config,
+source and library versions that it was planned with.
+
+``--retry-failed`` makes the shards again in which samples failed, from the stored plan. Their files
+may have another size than the plan says, so ``SPLIT.retried.json`` notes the new sizes. The note is
+written first, then the manifest is removed, then the receipts: killed at any point, the split is
+resumed and never taken for complete.
+
+Schema history of the note: 1, the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dataprep import keys
+from dataprep.config import ShardConfig, allowed_failures
+from dataprep.counted import counted
+from dataprep.errors import (
+    CorruptRecord,
+    DatasetError,
+    ObjectNotFound,
+    OutputConflict,
+    SchemaTooNew,
+    TooManyFailures,
+)
+from dataprep.formats import format_names, get_format
+from dataprep.job.jobfile import JobFile, differences
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest, Receipt, Row, StoredFile, require_sums, stored_files
+from dataprep.names import escape, unescape
+from dataprep.ordered import in_order
+from dataprep.plan import SplitPlan
+from dataprep.schema import malformed_as, parse, typed
+from dataprep.sources import Listing
+from dataprep.stores import ObjectInfo, Store
+from dataprep.versions import determining, other_resizer
+
+SCHEMA = 1
+_RESIZED = "of another size"
+_MOST_SHOWN = 8
+_STORE_THREADS = 16
+
+
+def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
+    """Return the shards that are stored whole, of ``among`` or of all; a run skips these.
+
+    A listing may lag behind the store, so each receipt that it shows is read, and the store is
+    asked for each object of it. No shard is read.
+    """
+    listed = {info.key for info in store.list()}
+
+    def is_whole(shard: int) -> bool:
+        key = keys.receipt(job.split, shard, job.shards)
+        wanted = {*keys_of_shard(job, shard)}
+        if not listed >= {key, *wanted}:
+            return False
+        try:
+            files = stored_files(store.get(key), key)
+            heads = [store.head(file.key) for file in files]
+        except (ObjectNotFound, CorruptRecord):
+            return False
+        return {file.key for file in files} == wanted and all(map(_agrees, heads, files))
+
+    shards = range(job.shards) if among is None else among
+    found = in_order(lambda shard: (shard, is_whole(shard)), shards, _STORE_THREADS)
+    return [shard for shard, whole in found if whole]
+
+
+def _agrees(info: ObjectInfo, file: StoredFile) -> bool:
+    return info.bytes == file.bytes and not (info.etag and file.etag and info.etag != file.etag)
+
+
+def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
+    """Yield the keys of a finished shard's data and indexes, without its receipt."""
+    place = (job.split, shard, job.shards)
+    for name in job.label_offsets:
+        record_format = get_format(name)
+        yield keys.data(name, record_format.extension, *place)
+        for extension in record_format.indexes([]):
+            yield keys.index(name, extension, *place)
+
+
+def stored_job(store: Store, split: str) -> JobFile | None:
+    """Return the job file of a split, if there is one.
+
+    Raises:
+        OutputConflict: it is damaged.
+        SchemaTooNew: a newer version wrote it.
+    """
+    key = keys.job(split)
+    try:
+        return JobFile.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None
+    except SchemaTooNew:
+        raise
+    except DatasetError as error:
+        raise OutputConflict(
+            f"{error}: nobody can tell what the shards in {store.uri} belong to. Put {key} back, "
+            "use another --output, or --overwrite to start anew"
+        ) from None
+
+
+def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
+    """Return the manifest of this very job, if it is complete and its samples table is stored.
+
+    One that cannot be read counts as missing: it is made again from the receipts.
+    """
+    key = keys.manifest(split)
+    try:
+        found = require_sums(Manifest.from_json(store.get(key), key), key)
+        table = store.head(keys.samples(split))
+    except SchemaTooNew:
+        raise
+    except (ObjectNotFound, DatasetError):
+        return None
+    if found.fingerprint != job.fingerprint or (found.table and found.table.bytes != table.bytes):
+        return None
+    return found
+
+
+def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
+    """Return the labels that the jobs were planned with. Raises OutputConflict."""
+    digests = {job.labels_sha256 for job in jobs.values()}
+    return LabelSpace.from_json(_unchanged(store, keys.LABELS, digests))
+
+
+def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
+    """Return the plan that the job was written with. Raises OutputConflict."""
+    key = keys.plan(split)
+    return SplitPlan.from_parquet(_unchanged(store, key, {job.plan_sha256}), key)
+
+
+def _unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
+    try:
+        data = store.get(key)
+    except ObjectNotFound:
+        data = b""
+    if digests != {hashlib.sha256(data).hexdigest()}:
+        what = "is not the one that the job was planned with" if data else "is missing"
+        raise OutputConflict(
+            f"{key} in {store.uri} {what}: put it back, use another --output, or --overwrite to "
+            "start anew"
+        )
+    return data
+
+
+@dataclass(frozen=True)
+class Retries:
+    """Samples of one split that earlier runs tried again, and those that this run does.
+
+    Attributes:
+        sizes: by name, the bytes that files had when an earlier run tried them again.
+        shards: to be made again.
+        names: of the failed samples in these shards, and of entries that were refused.
+        refused: how many entries were refused in planning; no shard has a place for them.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    shards: tuple[int, ...] = ()
+    names: frozenset[str] = frozenset()
+    refused: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.sizes or self.names)
+
+
+def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Retries:
+    """Return what the note of a split lists, and with ``failed`` what its receipts list as failed.
+
+    Raises:
+        DatasetError: the note cannot be read.
+    """
+    sizes = noted(store, job)
+    if not failed:
+        return Retries(sizes)
+    shards = []
+    names = {
+        plan.names[i] for i in range(plan.samples, len(plan.names)) if plan.statuses[i] == "failed"
+    }
+    refused = len(names)
+
+    def failed_of(shard: int) -> list[Row]:
+        key = keys.receipt(job.split, shard, job.shards)
+        try:
+            rows = Receipt.from_json(store.get(key), key).rows
+        except (ObjectNotFound, CorruptRecord):  # that shard is made again anyway
+            return []
+        return [row for row in rows if row.status == "failed"]
+
+    for shard, rows in enumerate(in_order(failed_of, range(job.shards), _STORE_THREADS)):
+        if rows:
+            shards.append(shard)
+            names.update(unescape(row.source) for row in rows)
+    return Retries(sizes, tuple(shards), frozenset(names), refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    fingerprint: str
+    samples: Mapping[str, int]
+
+
+def noted(store: Store, job: JobFile) -> dict[str, int]:
+    """Return samples that were tried again, by name, with the bytes that their files had then.
+
+    Raises:
+        DatasetError: the note cannot be read.
+    """
+    key = keys.retried(job.split)
+    try:
+        data = store.get(key)
+    except ObjectNotFound:
+        return {}
+    with malformed_as(DatasetError, f"{key}: not a note of retried samples"):
+        note = typed(_Note, parse(data, key, SCHEMA))
+    if note.fingerprint != job.fingerprint:
+        return {}
+    return {unescape(name): size for name, size in note.samples.items()}
+
+
+def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) -> None:
+    """Refuse to retry in a complete split that would be incomplete if its samples failed again.
+
+    Raises:
+        TooManyFailures: more samples failed than ``limit`` allows; nothing was changed.
+    """
+    for split, again in found.items():
+        try:
+            counts = Manifest.from_json(store.get(keys.manifest(split)), split).samples
+        except (ObjectNotFound, DatasetError):
+            continue
+        allowed = allowed_failures(limit, counts.total)
+        if again.shards and counts.failed > allowed:
+            error = TooManyFailures(
+                f"{split} is complete with {counted(counts.failed, 'failed sample')}, and "
+                f"--max-failures {limit} allows {allowed:,}: if they failed again, it would no "
+                f"longer be complete. Nothing was changed; give --max-failures {counts.failed}"
+            )
+            error.exit_code = 2
+            raise error
+
+
+def forget(
+    store: Store, job: JobFile, found: Retries, listing: Listing, note: Callable[[str], None]
+) -> None:
+    """Note what is tried again, then remove the manifest and the receipts of its shards."""
+    split = job.split
+    if found.refused:
+        note(
+            f"{split}: {counted(found.refused, 'entry was')} refused when the job was planned and "
+            "have no place in a shard: only --overwrite can take them in"
+        )
+    if not found.shards:
+        note(f"{split}: no sample of a stored shard failed, nothing to retry")
+        return
+    now = zip(listing.names, listing.sizes.tolist(), strict=True)
+    sizes = {**found.sizes, **{name: size for name, size in now if name in found.names}}
+    samples = {escape(name): size for name, size in sorted(sizes.items())}
+    content = {"schema": SCHEMA, "fingerprint": job.fingerprint, "samples": samples}
+    store.put(keys.retried(split), json.dumps(content, indent=1).encode() + b"\n")
+    store.delete(keys.manifest(split))
+    for shard in found.shards:
+        store.delete(keys.receipt(split, shard, job.shards))
+    lost = counted(len(found.names) - found.refused, "sample")
+    note(f"{split}: {lost} to try again in {counted(len(found.shards), 'shard')}")
+
+
+def located(plan: SplitPlan, listing: Listing) -> SplitPlan:
+    """Return the plan with the sizes and places that its samples have now."""
+    rows_by_name = {name: row for row, name in enumerate(listing.names)}
+    rows = np.array([rows_by_name[name] for name in plan.names[: plan.samples]], dtype=np.int64)
+    sizes = np.concatenate([listing.sizes[rows], plan.sizes[plan.samples :]])
+    if not plan.containers:
+        return replace(plan, sizes=sizes)
+    return replace(
+        plan,
+        sizes=sizes,
+        containers=[
+            *(listing.containers[row] for row in rows.tolist()),
+            *plan.containers[plan.samples :],
+        ],
+        offsets=np.concatenate([listing.offsets[rows], plan.offsets[plan.samples :]]),
+    )
+
+
+def require_same(
+    config: ShardConfig,
+    jobs: Mapping[str, JobFile],
+    listing: Listing,
+    label_space: LabelSpace,
+    plans: Mapping[str, SplitPlan],
+    again: Mapping[str, Retries],
+) -> None:
+    """Refuse to go on with jobs that were planned from another config, source or resizer.
+
+    Samples that are tried again may have other sizes, and all samples other places in archives.
+
+    Raises:
+        OutputConflict: it names what differs.
+    """
+    digest = listing.digest()
+    for split, job in jobs.items():
+        if other := other_resizer(job.versions):
+            raise OutputConflict(
+                f"{config.output}: its job for split {split!r} was {other}, or start anew with "
+                "another --output or with --overwrite"
+            )
+        found = differences(with_defaults(job.config), content_of_split(config, split))
+        here = dict(determining(same_everywhere=config.image.same_everywhere))
+        # Jobs of earlier versions do not name their resizer.
+        found += differences({"resizer": here.get("resizer"), **job.versions}, here)
+        if job.source["sha256"] != digest:
+            groups = _source_differences(listing, label_space, plans, again)
+            found += [
+                f"source: {counted(len(names), 'file')} {what}, such as {min(names)!r}"
+                for what, names in groups.items()
+            ]
+            if not groups and not again[split]:
+                found.append("source: other classes, labels or places")
+            if groups.keys() == {_RESIZED}:
+                found[-1] += " (if these files failed before, --retry-failed takes them in)"
+        if found:
+            left = len(found) - _MOST_SHOWN
+            more = [f"and {left} more"] if left > 0 else []
+            lines = "".join(f"\n  {line}" for line in [*found[:_MOST_SHOWN], *more])
+            raise OutputConflict(
+                f"{config.output} already holds split {split} with other settings:{lines}\n"
+                "Take these back to resume it, use another --output, or --overwrite to replace it"
+            )
+
+
+def _source_differences(
+    listing: Listing,
+    label_space: LabelSpace,
+    plans: Mapping[str, SplitPlan],
+    again: Mapping[str, Retries],
+) -> dict[str, set[str]]:
+    """Group the names of files by what changed."""
+    before: dict[str, int] = {}
+    labels: dict[str, int] = {}
+    mended: set[str] = set()
+    for split, stored in plans.items():
+        before |= zip(stored.names, stored.sizes.tolist(), strict=True)
+        labels |= zip(stored.names[: stored.samples], stored.labels.tolist(), strict=False)
+        before |= again[split].sizes
+        mended |= again[split].names
+    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    classes = dict(zip(listing.names, listing.classes, strict=True))
+    both = now.keys() & before.keys()
+    groups = {
+        "new": now.keys() - before.keys(),
+        "gone": before.keys() - now.keys(),
+        _RESIZED: {n for n in both if now[n] != before[n]} - mended,
+        "of another class": {
+            n for n in both & labels.keys() if label_space.index.get(classes[n], -1) != labels[n]
+        },
+    }
+    return {what: names for what, names in groups.items() if names}
+
+
+def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
+    """Return the content part of ``config`` for one of its splits."""
+    return {**config.content(), "split": split}
+
+
+def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored content part with today's defaults for keys that came later.
+
+    The default of such a key does what earlier versions did.
+    """
+    return _filled(stored, ShardConfig(source="-", output="-").content())
+
+
+def _filled(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    filled = {**defaults, **values}
+    for key, default in defaults.items():
+        if isinstance(default, Mapping) and isinstance(value := filled[key], Mapping):
+            filled[key] = _filled(value, default)
+    return filled
+
+
+def refuse_leftovers(store: Store, split: str) -> None:
+    """Refuse files in the split's places that belong to no job file.
+
+    Readable labels, and a plan, are what a run leaves that is killed before its job file.
+
+    Raises:
+        OutputConflict: it names some of the files.
+    """
+    found = {info.key for info in store.list()}
+    strange = {key for key in found if keys.belongs_to(split, key, format_names())}
+    strange.discard(keys.plan(split))
+    if keys.LABELS in found and not _are_labels(store):
+        strange.add(keys.LABELS)
+    # Asked last: another part may have written its job, and shards, since the listing.
+    if strange and stored_job(store, split) is None:
+        shown = sorted(strange, key=_tables_first)[:3]
+        more = f" and {len(strange) - 3:,} more" if len(strange) > 3 else ""
+        raise OutputConflict(
+            f"{store.uri} holds {', '.join(shown)}{more}, but no {keys.job(split)} that they "
+            "belong to: put this file back, use another --output, or --overwrite to remove split "
+            f"{split!r} and start anew"
+        )
+
+
+def _tables_first(key: str) -> tuple[bool, str]:
+    return key.startswith(("index/", "receipts/")), key
+
+
+def _are_labels(store: Store) -> bool:
+    try:
+        LabelSpace.from_json(store.get(keys.LABELS))
+    except ObjectNotFound:  # removed meanwhile
+        return True
+    except (DatasetError, ValueError, LookupError, TypeError, AttributeError):
+        return False
+    return True

@@ -1,0 +1,185 @@
+"""What Dask workers run: whole shards, chunks of shards, and shards assembled from chunks.
+
+A worker process that hangs in native code cannot be interrupted, so a kernel timer ends it
+(setitimer(2), whose signal needs no Python to run). Each progress report sets the timer anew.
+Dask gives the task to another worker; after the second death the driver asks for the shard with
+each image converted in a process of its own.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+from typing import Any, cast
+
+from distributed import Semaphore, get_worker, secede
+from distributed.protocol.pickle import dumps, loads
+
+from dataprep.config import SampleLimit
+from dataprep.image import ImagePolicy
+from dataprep.job.isolate import isolated_outcomes
+from dataprep.job.worker import (
+    Chunk,
+    Outcome,
+    Progress,
+    Report,
+    ShardResult,
+    ShardTask,
+    assemble,
+    convert_items,
+    encoded,
+    make_shard,
+)
+from dataprep.plan import Item
+from dataprep.sources import Located, Source
+from dataprep.versions import require_versions
+
+WHOLE = -1
+"""Stands for the number of a chunk in progress reports of a whole shard."""
+
+_BETWEEN_REPORTS_S = 1.0
+_SHORTEST_S = 1e-6
+
+
+def packed(task: ShardTask) -> bytes:
+    """Pickle a task once; Dask itself would pickle it twice in the driver.
+
+    Its items become plain tuples, for which no Python code runs.
+    """
+    items = [(tuple(located), *rest) for located, *rest in task.items]
+    return cast(bytes, dumps((replace(task, items=()), items)))
+
+
+def _unpacked(pickled: bytes) -> ShardTask:
+    task, items = loads(pickled)
+    items = [Item(Located(*located), *rest) for located, *rest in items]
+    return cast(ShardTask, replace(task, items=items))
+
+
+def whole_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
+    """Make a shard, a ``packed`` task. Upload slots and progress events are named ``topic``."""
+    worker, task = get_worker(), _unpacked(shard)
+    with _watchdog(worker, task.limit) as alive, _storing(worker, topic, uploads) as storing:
+        return make_shard(task, _report(worker, topic, (task.name, WHOLE), alive), storing)
+
+
+def chunks(part: bytes, number: int, topic: str) -> list[Chunk]:
+    """Convert the samples of a part of a shard, a ``packed`` task; ``number`` identifies it."""
+    worker, task = get_worker(), _unpacked(part)
+    require_versions(task.versions)
+    items = [item.located for item in task.items]
+    with _watchdog(worker, task.limit) as alive:
+        report = _report(worker, topic, (task.name, number), alive)
+        return [*encoded(task, convert_items(task.source, items, task.policy, report))]
+
+
+def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chunk]) -> ShardResult:
+    """Make a shard from its chunks."""
+    task = _unpacked(shard)
+    require_versions(task.versions)
+    with _storing(get_worker(), topic, uploads) as storing:
+        return assemble(task, chain.from_iterable(parts), storing)
+
+
+def isolated_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
+    """Make a shard, each image converted in a process of its own."""
+    worker, task = get_worker(), _unpacked(shard)
+    report = _report(worker, topic, (task.name, WHOLE), lambda: None)
+    items = [item.located for item in task.items]
+    found = isolated_outcomes(task.source, items, task.policy, task.limit, report)
+    with _storing(worker, topic, uploads) as storing:
+        return make_shard(task, report, storing, outcomes=found)
+
+
+def outcomes(
+    items: Sequence[Located],
+    *,
+    source: Source,
+    policy: ImagePolicy,
+    versions: tuple[tuple[str, str], ...],
+    limit: SampleLimit,
+) -> list[Outcome]:
+    """Convert samples that are in no shard yet."""
+    require_versions(versions)
+    with _watchdog(get_worker(), limit) as alive:
+        return list(convert_items(source, items, policy, lambda progress: alive()))
+
+
+def _report(worker: Any, topic: str, key: tuple[str, int], alive: Callable[[], None]) -> Report:
+    def report(progress: Progress) -> None:
+        alive()
+        totals = (progress.samples, progress.source_bytes, progress.failed)
+        worker.log_event(topic, (*key, totals))
+
+    return report
+
+
+_deadlines_s: dict[int, float] = {}
+_lock = threading.Lock()
+
+
+@contextmanager
+def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
+    """End this process unless the yielded function is called every ``limit.seconds``.
+
+    Not in a worker without a nanny, which nobody would start again.
+    """
+    thread = threading.get_ident()
+    seconds = limit.seconds + _BETWEEN_REPORTS_S
+
+    def alive() -> None:
+        if worker.nanny:
+            _set_deadline(thread, time.monotonic() + seconds)
+
+    alive()
+    try:
+        yield alive
+    finally:
+        _set_deadline(thread, None)
+
+
+def _set_deadline(thread: int, deadline_s: float | None) -> None:
+    """Set the process's timer to the first deadline of all threads."""
+    with _lock:
+        if deadline_s is None:
+            _deadlines_s.pop(thread, None)
+        else:
+            _deadlines_s[thread] = deadline_s
+        left_s = min(_deadlines_s.values(), default=0.0) - time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, max(left_s, _SHORTEST_S) if _deadlines_s else 0.0)
+
+
+@contextmanager
+def _storing(worker: Any, name: str, uploads: int) -> Iterator[AbstractContextManager[None]]:
+    """The context in which to store a shard, while the worker's thread begins the next task.
+
+    A worker stores as many shards at a time as it has threads. All workers together store
+    ``uploads``, which Dask's semaphore of that name counts.
+    """
+    slots = Semaphore(max_leases=uploads, name=name)
+
+    @contextmanager
+    def storing() -> Iterator[None]:
+        _set_deadline(threading.get_ident(), None)
+        with _stored_at_once(worker.address, worker.state.nthreads):
+            secede()
+            with slots:
+                yield
+
+    try:
+        yield storing()
+    finally:
+        # Otherwise the event loop refreshes the semaphore's leases for ever.
+        worker.loop.add_callback(slots.refresh_callback.stop)
+
+
+@lru_cache(maxsize=64)
+def _stored_at_once(address: str, threads: int) -> threading.BoundedSemaphore:
+    """One for each worker of this process."""
+    return threading.BoundedSemaphore(threads)

@@ -1,0 +1,200 @@
+"""PURE. Read small files about classes, recognised by their content: tables, JSON, ``meta.mat``.
+
+A table has one or two columns, separated by tabs, else by commas, else, where every line begins
+with a synset, by the first space. The first line is a header where both cells are in ``HEADS``, or
+where a single cell is in ``HEADS_OF_ONE``. Empty lines are ignored, and comments: lines that are
+``#`` or begin with ``#`` and a space.
+
+JSON is a list of classes, ``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hugging Face's
+``{"0": "cat"}``, Keras' ``{"0": ["n01440764", "tench"]}``, or a ``labels.json``.
+
+``meta.mat`` of ILSVRC2012's devkit is a MATLAB file with one array of structs, ``synsets``. The
+1,000 classes are those without children; the others are above them in WordNet.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
+from typing import NamedTuple
+
+import numpy as np
+
+from dataprep.counted import counted
+from dataprep.errors import ConfigError
+from dataprep.labels.space import LabelSpace, is_synset
+
+HEADS_OF_ONE = frozenset({"class", "label", "synset", "wnid"})
+HEADS = HEADS_OF_ONE | {
+    *("name", "file", "filename", "path", "image", "sample", "id", "index", "idx"),
+    *("category", "prediction", "text", "words", "description", "old", "new", "from", "to"),
+}
+"""Words of a header, in any case of letters."""
+
+
+class Row(NamedTuple):
+    """One row: its file and place in that, for errors, and one to three cells.
+
+    Three cells are number, class and text. Whole numbers of JSON and ``meta.mat`` are ``int``.
+    """
+
+    place: str
+    cells: tuple[str | int, ...]
+
+
+def read_rows(data: bytes, name: str) -> list[Row]:
+    """Read a file; errors call it ``name``.
+
+    Raises:
+        ConfigError: the file is not UTF-8, or a line or entry has another form.
+    """
+    if data.startswith(b"MATLAB"):
+        return _rows_of_matlab(data, name)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{name} is not text in UTF-8 (byte {error.start:,}): save it as UTF-8"
+        ) from None
+    is_json = text.lstrip().startswith(("{", "["))
+    return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name)
+
+
+def two_columns(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the first column to the second; of three cells class to text.
+
+    Raises:
+        ConfigError: a row has one cell, or a key has two values.
+    """
+    values: dict[str, str] = {}
+    for place, cells in rows:
+        if len(cells) == 1:
+            raise ConfigError(f"{place}: {cells[0]!r} has no second column")
+        key, value = map(str, cells[-2:])
+        if values.setdefault(key, value) != value:
+            raise ConfigError(f"{place}: {key!r} is {value!r} here and {values[key]!r} before")
+    return values
+
+
+def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the classes in the order of their labels, and the texts of some of them.
+
+    Numbers beside the classes are their labels; without numbers the place in the file is.
+
+    Raises:
+        ConfigError: there is no class, one is repeated, or labels are not 0 to K-1, each once.
+    """
+    if not rows:
+        raise ConfigError(f"{name} names no class")
+    columns = list(zip_longest(*(row.cells for row in rows)))
+    first, last = columns[0], columns[-1]
+    labels: Iterable[str | int] = range(len(rows))
+    names, texts = first, columns[1:]
+    if len(columns) == 2 and _are_numbers(last):
+        if _are_numbers(first) and first != last and {*map(type, last)} != {int}:
+            raise ConfigError(
+                f"{name}: both columns are numbers, and either could be the labels: write the "
+                "classes alone, one a line, in the order of their labels"
+            )
+        names, labels, texts = first, last, []
+    elif len(columns) > 1 and _are_numbers(first):
+        labels, names, texts = first, columns[1], columns[2:]
+    if None in names:
+        raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
+    order = dict(zip(map(int, labels), map(str, names), strict=True))
+    missing = sorted(set(range(len(rows))) - order.keys())
+    if missing:
+        raise ConfigError(
+            f"{name}: the labels of {counted(len(rows), 'class')} must be 0 to {len(rows) - 1}, "
+            f"each once, but {missing[0]} is missing; without numbers the order of the file counts"
+        )
+    repeated, times = Counter(order.values()).most_common(1)[0]
+    if times > 1:
+        raise ConfigError(f"{name} names the class {repeated!r} more than once")
+    named = zip(names, chain(*texts), strict=False)
+    return (
+        tuple(order[label] for label in range(len(rows))),
+        {str(group): str(text) for group, text in named if text},
+    )
+
+
+def _are_numbers(column: Iterable[str | int]) -> bool:
+    return all(_is_number(cell) for cell in column)
+
+
+def _is_number(cell: str | int) -> bool:
+    text = str(cell)
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
+    """Return the ILSVRC2012_ID, synset and words of each class."""
+    from scipy.io import loadmat  # takes a third of a second
+
+    try:
+        content = loadmat(io.BytesIO(data), variable_names=["synsets"], squeeze_me=True)
+        rows = []
+        for one in np.atleast_1d(content["synsets"]):
+            if not one["num_children"]:
+                cells = (int(one["ILSVRC2012_ID"]), str(one["WNID"]), str(one["words"]))
+                rows.append(Row(name, cells))
+    except Exception as error:  # noqa: BLE001  SciPy raises many kinds for damaged files
+        raise ConfigError(f"{name} is not the devkit's meta.mat: {error}") from None
+    return rows
+
+
+def _rows_of_json(text: str, name: str) -> list[Row]:
+    try:
+        content = json.loads(text)
+        if isinstance(content, dict) and {"schema", "classes"} <= content.keys():
+            labels = LabelSpace.from_json(text.encode()).labels
+            return [Row(name, (one.index, one.synset, one.text)) for one in labels]
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name} is not JSON of classes: {error}") from None
+    entries = content.items() if isinstance(content, dict) else zip(content)
+    rows = []
+    for number, (*keys, value) in enumerate(entries, start=1):
+        cells = (*keys, *value) if isinstance(value, list) else (*keys, value)
+        is_sound = {*map(type, cells)} <= {str, int} and 1 <= len(cells) <= 3
+        if not is_sound or (len(cells) == 3 and not _is_number(cells[0])):
+            raise ConfigError(
+                f"{name}, entry {number}: {json.dumps(cells)[:60]} is no class and its text"
+            )
+        rows.append(Row(f"{name}, entry {number}", cells))
+    return rows
+
+
+def _rows_of_lines(text: str, name: str) -> list[Row]:
+    lines = [
+        (f"{name}, line {number}", line)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and line.rstrip() != "#" and not line.startswith("# ")
+    ]
+    if all(is_synset(line.partition(" ")[0]) for _, line in lines):
+        # Texts hold commas, as in "n01440764 tench, Tinca tinca".
+        lines = [(place, line.replace(" ", "\t", 1)) for place, line in lines]
+    has_tabs = any("\t" in line for _, line in lines)
+    rows = []
+    for place, line in lines:
+        try:
+            found = line.split("\t") if has_tabs else next(csv.reader([line], strict=True))
+        except csv.Error as error:
+            raise ConfigError(f"{place}: {error}") from None
+        cells = tuple(cell.strip() for cell in found)
+        if len(cells) > 2:
+            raise ConfigError(
+                f"{place} has {len(cells)} columns, expected two: remove the others, or "
+                "read the table with --kind listing, listing.path and listing.label"
+            )
+        if not cells[0]:
+            raise ConfigError(f"{place}: the first column is empty")
+        rows.append(Row(place, cells))
+    if rows:
+        heads = HEADS_OF_ONE if len(rows[0].cells) == 1 else HEADS
+        is_header = heads.issuperset(str(cell).lower() for cell in rows[0].cells)
+        return rows[1:] if is_header else rows
+    return rows

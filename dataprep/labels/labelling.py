@@ -1,0 +1,236 @@
+"""Class information beyond the source: read the files of ``LabelOptions`` and apply them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
+
+from dataprep.counted import counted
+from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict
+from dataprep.labels.class_files import Row, class_order, read_rows, two_columns
+from dataprep.labels.devkit import (
+    GROUND_TRUTH,
+    META,
+    ground_truth,
+    has_ids,
+    is_tarball,
+    unpacked,
+)
+from dataprep.labels.imagenet_synsets import ILSVRC2012, imagenet_synsets
+from dataprep.labels.options import LabelOptions
+from dataprep.labels.space import LabelSpace, are_whole
+from dataprep.names import by_bytes
+from dataprep.stores import StoreOptions, open_store
+
+
+class Classified(NamedTuple):
+    """The classes of a listing's entries, as columns of ``dataprep.sources.Listing``.
+
+    Attributes:
+        classes: the class of each entry; empty where it has none.
+        problems: row to status (failed or skipped) and reason, for entries that are no samples.
+        space: the classes as their numbers order them; None where their names do.
+    """
+
+    classes: Sequence[str]
+    problems: Mapping[int, tuple[Literal["failed", "skipped"], str]]
+    space: LabelSpace | None
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """The content of the files; empty where there are none.
+
+    Attributes:
+        truth: sample to class.
+        truth_name: the file that ``truth`` was read from.
+        mapped: class to its new name.
+        order: classes in the order of their labels; empty where they are sorted.
+        texts: class to its text.
+    """
+
+    truth: Mapping[str, str] = field(default_factory=dict)
+    truth_name: str = ""
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def applied(
+        self, names: Sequence[str], found: Classified, note: Callable[[str], None]
+    ) -> Classified:
+        """Apply ground truth, then the map, to the entries of these names.
+
+        A sample without ground truth fails; one whose class is mapped to nothing is skipped.
+        Classes that the source numbers keep its order: a renamed one takes the place of the first
+        with its new name. Classes that become whole numbers are in numeric order.
+        """
+        if not (self.truth or self.mapped):
+            return found
+        classes, problems, differ = list(found.classes), dict(found.problems), 0
+        before: set[str] = set()
+        for row, name in enumerate(names):
+            if row in problems:
+                continue
+            group = self._true_class(name) if self.truth else classes[row]
+            differ += bool(group) and classes[row] not in ("", group)
+            before.add(group)
+            classes[row] = self.mapped.get(group, group)
+            if self.truth and not group:
+                problems[row] = ("failed", f"{self.truth_name} has no class for it")
+            elif group and not classes[row]:
+                problems[row] = ("skipped", "its class is mapped to nothing")
+        if differ:
+            note(
+                f"{counted(differ, 'sample')} in the folder of another class than in "
+                f"{self.truth_name}, which takes precedence"
+            )
+        before.discard("")
+        space = found.space
+        if self.truth:
+            space = LabelSpace.numbered(before) if are_whole(before) else None
+        if unused := sorted(self.mapped.keys() - before - set(space.index if space else ())):
+            note(
+                f"labels.map renames {counted(len(unused), 'class')} that the source does not "
+                f"have, such as {unused[0]!r}"
+            )
+        return Classified(classes, problems, self._renumbered(space, before))
+
+    def _true_class(self, name: str) -> str:
+        """Look a sample up by its whole name, its base name, and that without extension."""
+        path = PurePosixPath(name)
+        keys = (name, path.name, path.stem)
+        return next((self.truth[key] for key in keys if key in self.truth), "")
+
+    def _renumbered(self, space: LabelSpace | None, before: set[str]) -> LabelSpace | None:
+        """Return how classes are numbered after the map; None where their names decide."""
+        if space is None:
+            after = {self.mapped.get(name, name) for name in before} - {""}
+            # Folders whose names are numbers are sorted as texts, with a map as without one.
+            is_numbered = are_whole(after) and not are_whole(before)
+            return LabelSpace.numbered(after) if is_numbered else None
+        old = list(space.index)
+        names = list(dict.fromkeys(filter(None, (self.mapped.get(name, name) for name in old))))
+        by_number = not are_whole(old) or old == sorted(old, key=int)
+        in_order = LabelSpace.numbered if by_number and are_whole(names) else LabelSpace.in_order
+        return in_order(names).with_texts({label.synset: label.text for label in space.labels})
+
+    def space(self, classes: Iterable[str], numbered: LabelSpace | None = None) -> LabelSpace:
+        """Return the label space of these classes; ``numbered`` is ``Classified.space``.
+
+        Raises:
+            ConfigError: ``labels.classes`` lacks some of them.
+        """
+        if not self.order:
+            return (numbered or LabelSpace.of(classes)).with_texts(self.texts)
+        strangers = sorted(set(classes) - set(self.order))
+        if strangers:
+            raise ConfigError(
+                f"labels.classes does not name {counted(len(strangers), 'class')} of the source, "
+                f"such as {strangers[0]!r}: add them, or map them (labels.map)"
+            )
+        return LabelSpace.in_order(self.order).with_texts(self.texts)
+
+    def require_order(self, shared: LabelSpace, split: str, note: Callable[[str], None]) -> None:
+        """Refuse ``labels.classes`` that number classes otherwise than the output's labels.json.
+
+        Other texts are no conflict, since records of other splits hold the stored ones: a note
+        reports them.
+
+        Raises:
+            OutputConflict: it names the first label that differs.
+        """
+        own = tuple(shared.index)
+        if self.order and self.order != own:
+            pairs = enumerate(zip_longest(own, self.order))
+            label, (here, there) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+            raise OutputConflict(
+                f"labels.classes gives split {split!r} other labels than labels.json of this "
+                f"output: label {label} is {here!r} in labels.json and {there!r} in "
+                "labels.classes. All splits share one label space: leave labels.classes out, or "
+                "use another --output"
+            )
+        others = [one for one in shared.labels if self.texts.get(one.synset, one.text) != one.text]
+        if others:
+            name, text = others[0].synset, others[0].text
+            note(
+                f"labels.json of this output has another text for {counted(len(others), 'class')} "
+                f"than the label files here, and is kept: {name!r} is {text!r} there and "
+                f"{self.texts[name]!r} here"
+            )
+
+
+def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> None:
+    """Refuse a split with classes that the output's labels.json lacks.
+
+    Raises:
+        OutputConflict: it names one of them.
+    """
+    strangers = by_bytes(set(classes) - shared.index.keys())
+    if strangers:
+        raise OutputConflict(
+            f"split {split!r} has {counted(len(strangers), 'class')} that labels.json of this "
+            f"output does not know, such as {strangers[0]!r}. All splits share one label space: "
+            "use another --output, or check the source"
+        )
+
+
+def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labelling:
+    """Read the files that ``options`` names.
+
+    Raises:
+        ConfigError: a file is missing or has another form.
+        StoreError: a file cannot be read.
+    """
+    truth, texts = _ground_truth(options.ground_truth, options.meta, stores)
+    mapped = two_columns(_rows("labels.map", options.map, stores))
+    order: tuple[str, ...] = ()
+    if options.classes == ILSVRC2012:
+        order = imagenet_synsets()
+    elif options.classes is not None:
+        rows = _rows("labels.classes", options.classes, stores)
+        order, its_texts = class_order(rows, options.classes)
+        texts |= its_texts
+    texts |= two_columns(_rows("labels.texts", options.texts, stores, META))
+    return Labelling(truth, options.ground_truth or "", mapped, order, texts)
+
+
+def _ground_truth(
+    uri: str | None, meta_uri: str | None, stores: StoreOptions | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the class of each sample, and the texts in ``meta.mat``."""
+    if uri is None:
+        return {}, {}
+    data, name = _read("labels.ground_truth", uri, stores, GROUND_TRUTH)
+    rows = read_rows(unpacked(data, GROUND_TRUTH, name), name)
+    meta = _rows("labels.meta", meta_uri, stores, META)
+    if not meta and has_ids(rows):
+        beside = name.removesuffix(PurePosixPath(name).name) + META
+        key = f"{name} has ILSVRC2012_IDs, which need labels.meta, the devkit's meta.mat"
+        meta = _rows(key, name if is_tarball(data) else beside, stores, META)
+    return ground_truth(rows, name, meta), two_columns(meta)
+
+
+def _rows(key: str, uri: str | None, stores: StoreOptions | None, within: str = "") -> list[Row]:
+    if uri is None:
+        return []
+    data, name = _read(key, uri, stores, within)
+    return read_rows(unpacked(data, within, name), name)
+
+
+def _read(key: str, uri: str, stores: StoreOptions | None, within: str) -> tuple[bytes, str]:
+    """Return a file and its name.
+
+    ``key`` is the setting that names it, for errors; ``within`` the file wanted where ``uri`` is
+    the folder of the devkit.
+    """
+    folder = uri.rstrip("/")
+    inside = (f"{folder}/{within}", f"{folder}/data/{within}") if within else ()
+    for name in (uri, *inside):
+        parent, slash, base = name.rpartition("/")
+        with suppress(ObjectNotFound, IsADirectoryError):
+            return open_store(parent + slash or ".", stores).get(base), name
+    raise ConfigError(f"{key}: there is no file {uri!r}")

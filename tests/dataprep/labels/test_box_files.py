@@ -1,0 +1,443 @@
+"""Bounding boxes from XML, tars and CSV, matched to their images."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import ConfigError, SourceError, SourceNotFound
+from dataprep.labels.box_files import (
+    Annotations,
+    Drawn,
+    find_boxes,
+    parse_csv,
+    parse_xml,
+    read_annotations,
+)
+from dataprep.labels.boxes import BoxColumns
+from dataprep.labels.options import BoxOptions
+from dataprep.stores import StoreOptions, open_store
+from iobench.s3_server import MotoServer
+from tests.strategies import mutated
+
+CLASSES = {"cat": 0, "dog": 1}
+FILES = {
+    f"Annotation/n0000000{i % 3}/n0000000{i % 3}_{i}.xml": (
+        f"<annotation><size><width>{20 + i}</width><height>30</height></size><object><name>c</name>"
+        f"<bndbox><xmin>{i}</xmin><ymin>2</ymin><xmax>9</xmax><ymax>10</ymax></bndbox></object>"
+        "</annotation>"
+    ).encode()
+    for i in range(7)
+}
+WIDTHS = {name: 20 + i for i, name in enumerate(FILES)}
+
+
+def tar_of(files: dict[str, bytes], mode: str = "w") -> bytes:
+    """A tar of them, with folders."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode=mode) as tar:  # type: ignore[call-overload]
+        folder = tarfile.TarInfo("Annotation")
+        folder.type = tarfile.DIRTYPE
+        tar.addfile(folder)
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return sink.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Annotations as files, among clutter."""
+    for name, data in FILES.items():
+        path = tmp_path / "boxes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (tmp_path / "boxes" / "README").write_text("boxes")
+    (tmp_path / "boxes" / "Annotation" / "._n00000000_0.xml").write_bytes(b"\0\5\x16\7")
+    return tmp_path / "boxes"
+
+
+def widths(source: str | Path, store: StoreOptions | None = None) -> dict[str, int]:
+    """Path to width of each annotation."""
+    found = read_annotations(BoxOptions(source=str(source)), store)
+    assert not any(drawn.problem for _, drawn in found)
+    return {path: drawn.width for path, drawn in found}
+
+
+class TestPlaces:
+    def test_a_folder(self, folder: Path) -> None:
+        """XML files below it, whatever else is there."""
+        assert widths(folder) == WIDTHS
+        assert widths(f"{folder}/") == WIDTHS
+
+    @pytest.mark.parametrize(
+        ("name", "mode"), [("b.tar", "w"), ("b.tar.gz", "w:gz"), ("b.tgz", "w:gz")]
+    )
+    def test_a_tar(self, tmp_path: Path, name: str, mode: str) -> None:
+        """As image-net.org has them, and without its gzip."""
+        (tmp_path / name).write_bytes(tar_of(FILES, mode))
+        assert widths(tmp_path / name) == WIDTHS
+
+    def test_a_tar_of_tars(self, tmp_path: Path) -> None:
+        """The older archives have one for each synset."""
+        names = sorted({name.split("/")[1] for name in FILES})
+        inner = {
+            f"Annotation/{n}.tar.gz": tar_of({k: v for k, v in FILES.items() if n in k}, "w:gz")
+            for n in names
+        }
+        (tmp_path / "b.tar").write_bytes(tar_of(inner))
+        assert widths(tmp_path / "b.tar") == WIDTHS
+
+    def test_s3(self, bucket: str, s3_server: MotoServer) -> None:
+        """Objects below a prefix, or one archive, with the endpoint of the images."""
+        options = StoreOptions(endpoint_url=s3_server.url)
+        store = open_store(f"s3://{bucket}/x", options)
+        for name, data in FILES.items():
+            store.put(name, data)
+        store.put("boxes.tar", tar_of(FILES))
+        below = {name.removeprefix("Annotation/"): width for name, width in WIDTHS.items()}
+        assert widths(f"s3://{bucket}/x/Annotation", options) == below
+        assert widths(f"s3://{bucket}/x/boxes.tar", options) == WIDTHS
+
+    @pytest.mark.parametrize(
+        ("name", "kind"), [("b.csv", "auto"), ("b.csv.gz", "auto"), ("b.dat", "csv")]
+    )
+    def test_a_csv_file(self, tmp_path: Path, name: str, kind: Any) -> None:
+        """Its name decides, or the config; compressed or not."""
+        data = b"a.jpg,0,0,1,1\n"
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+        found = read_annotations(BoxOptions(source=str(tmp_path / name), format=kind))
+        assert found == [("a.jpg", Drawn(1, 1, [(0, 0, 1, 1)], [""]))]
+
+    def test_broken_files_say_why(self, folder: Path) -> None:
+        """A file that cannot be read has no boxes, and a reason; the others are read."""
+        (folder / "bad.xml").write_bytes(b"<annotation>")
+        found = dict(read_annotations(BoxOptions(source=str(folder))))
+        assert found.keys() == {*FILES, "bad.xml"}
+        bad = found["bad.xml"]
+        assert (bad.width, bad.height, bad.sides) == (-1, -1, [])
+        assert bad.problem.startswith("not XML")
+
+    @pytest.mark.parametrize("name", ["", "none", "none.csv", "none.tar"])
+    def test_nothing_there(self, tmp_path: Path, name: str) -> None:
+        """A folder without XML, no folder and no file are reported as having no boxes."""
+        with pytest.raises(SourceNotFound, match="no boxes at"):
+            read_annotations(BoxOptions(source=str(tmp_path / name)))
+
+    @pytest.mark.parametrize("name", ["b.tar.gz", "b.csv.gz"])
+    @pytest.mark.parametrize("damage", ["cut", "other"])
+    def test_a_damaged_archive(self, tmp_path: Path, damage: str, name: str) -> None:
+        """It is named, not taken for a smaller one."""
+        data = tar_of(FILES, "w:gz")
+        path = tmp_path / name
+        path.write_bytes(data[: len(data) // 2] if damage == "cut" else b"no archive" * 100)
+        with pytest.raises(SourceError, match=r"b\..* is not a whole archive"):
+            read_annotations(BoxOptions(source=str(path)))
+
+
+ILSVRC = b"""<annotation>
+	<folder>n02092002</folder>
+	<filename>%s</filename>
+	<source><database>ILSVRC_2012</database></source>
+	<size><width>500</width><height>375</height><depth>3</depth></size>
+	<segmented>0</segmented>
+	<object>
+		<name>n02092002</name><pose>Unspecified</pose><truncated>0</truncated>
+		<bndbox><xmin>5</xmin><ymin>12</ymin><xmax>400</xmax><ymax>300</ymax></bndbox>
+	</object>
+	<object>
+		<name>Scottish_deerhound</name>
+		<bndbox><xmin>70.5</xmin><ymin>2</ymin><xmax>60</xmax><ymax>390</ymax></bndbox>
+	</object>
+</annotation>"""
+NO_BOXES = Drawn(0, 0, [], [])
+LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 10))
+
+
+class TestXml:
+    def test_boxes_of_one_image(self) -> None:
+        """Size, sides as drawn, swapped and outside ones too, and names, in file order."""
+        assert parse_xml(ILSVRC) == Drawn(
+            500,
+            375,
+            [(5.0, 12.0, 400.0, 300.0), (70.5, 2.0, 60.0, 390.0)],
+            ["n02092002", "Scottish_deerhound"],
+        )
+
+    def test_an_image_without_objects_has_no_boxes(self) -> None:
+        """An annotation may say that there is nothing; elements inside each other are harmless."""
+        assert parse_xml(b"<annotation/>") == NO_BOXES
+        tower = b"<annotation>" + b"<a>" * 50_000 + b"</a>" * 50_000 + b"</annotation>"
+        assert parse_xml(tower) == NO_BOXES
+
+    @pytest.mark.parametrize(
+        "size",
+        [
+            b"",
+            b"<size/>",
+            b"<size><width>5</width></size>",
+            b"<size><width/><height>5</height></size>",
+            b"<size><width>0</width><height>0</height></size>",
+        ],
+    )
+    def test_a_size_that_is_not_given(self, size: bytes) -> None:
+        """Without both sides pixels are those of the image; boxes stay."""
+        given_size = b"<size><width>500</width><height>375</height><depth>3</depth></size>"
+        found = parse_xml(ILSVRC.replace(given_size, size))
+        assert found == parse_xml(ILSVRC)._replace(width=0, height=0)
+
+    def test_parts_are_not_the_object(self) -> None:
+        """Pascal VOC's people have heads and hands, with boxes of their own."""
+        box = ILSVRC[ILSVRC.index(b"<bndbox") :].partition(b"</object")[0]
+        part = b"<part><name>head</name>" + box + b"</part></object>"
+        data = ILSVRC.replace(b"</object>", part, 1)
+        assert data.count(b"<bndbox>") == 3
+        assert parse_xml(data) == parse_xml(ILSVRC)
+
+    def test_a_name_space_is_ignored(self) -> None:
+        """Elements are known by their names."""
+        spaced = b'<annotation xmlns="http://host.robots.ox.ac.uk/VOC">'
+        assert parse_xml(ILSVRC.replace(b"<annotation>", spaced)) == parse_xml(ILSVRC)
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"<html><body>404</body></html>", "<html> is no annotation"),
+            (b"<object/>", "<object> is no annotation"),
+            (b"<annotation>", "not XML"),
+            (ILSVRC.replace(b"<width>500<", b"<width>5.5<"), "5.5"),
+            (ILSVRC.replace(b"<width>500<", b"<width>wide<"), "wide"),
+            *(
+                (ILSVRC.replace(b"<xmin>5<", b"<xmin>" + side + b"<"), message)
+                for side, message in (
+                    (b"", "could not convert"),
+                    (b"five", "five"),
+                    (b"nan", "are not four sides"),
+                    (b"inf", "are not four sides"),
+                    (b"-1e99", "are not four sides"),
+                    (b"0x10", "0x10"),
+                )
+            ),
+            (b'<!DOCTYPE a [<!ENTITY l0 "lol">' + LAUGHS + b"]><a>&l9;</a>", "document type"),
+            (b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + ILSVRC, "document type"),
+        ],
+    )
+    def test_what_is_refused(self, data: bytes, message: str) -> None:
+        """Another file, a box without numbers, and any document type, before entities grow."""
+        with pytest.raises(ValueError, match=message):
+            parse_xml(data)
+
+    @given(data=st.binary() | mutated(st.just(ILSVRC)))
+    def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:
+        """Arbitrary bytes and damaged files give boxes or a ValueError, nothing else."""
+        with contextlib.suppress(ValueError):
+            drawn = parse_xml(data)
+            assert len(drawn.sides) == len(drawn.names)
+
+
+def parsed(data: bytes, **options: Any) -> Annotations:
+    """The annotations of a CSV file."""
+    return parse_csv(data, BoxOptions(source="boxes.csv", **options))
+
+
+DETECTION = (
+    b"filename,width,height,class,xmin,ymin,xmax,ymax\n"
+    b"a.jpg,500,375,dog,5,6,70,80\n"
+    b"\n"
+    b"b.jpg,640,480,cat,1,2,3,4\n"
+    b"a.jpg,500,375,dog,1,1,2,2\n"
+)
+
+
+class TestCsv:
+    def test_tensorflows_own(self) -> None:
+        """No header, relative, a line a box; the boxes of an image are together, in their order."""
+        assert parsed(
+            b"n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940\n"
+            b"n00007846_1.JPEG,0.1,0.2,0.3,0.4\n"
+            b"n00007846_64193.JPEG,0.5,0.5,0.6,0.6\n"
+        ) == [
+            (
+                "n00007846_64193.JPEG",
+                Drawn(1, 1, [(0.006, 0.262, 0.7545, 0.994), (0.5, 0.5, 0.6, 0.6)], ["", ""]),
+            ),
+            ("n00007846_1.JPEG", Drawn(1, 1, [(0.1, 0.2, 0.3, 0.4)], [""])),
+        ]
+
+    def test_a_sixth_column_is_the_class(self) -> None:
+        """The class of the box, by name."""
+        assert parsed(b"a.jpg,0,0,1,1, cat \n")[0][1].names == ["cat"]
+
+    def test_a_header_with_pixels(self) -> None:
+        """Columns in any order under names that the config gives, in pixels of the image."""
+        data = b"x2,image,label,y1,x1,kind,y2\n40,d/a.png,7,2,1.5,dog,30\n"
+        columns = {"filename": "image", "xmin": "x1", "ymin": "y1", "xmax": "x2", "ymax": "y2"}
+        found = parsed(data, units="pixels", columns={**columns, "label": "kind"})
+        assert found == [("d/a.png", Drawn(0, 0, [(1.5, 2, 40, 30)], ["dog"]))]
+
+    def test_the_class_is_not_needed(self) -> None:
+        """A header without a column of classes is accepted."""
+        found = parsed(b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1\n")
+        assert found == [("a.jpg", Drawn(1, 1, [(0, 0, 1, 1)], [""]))]
+
+    def test_kaggles_own(self) -> None:
+        """``LOC_train_solution.csv``: synset and pixels of all boxes of an image in one column."""
+        assert parsed(
+            b"ImageId,PredictionString\n"
+            b"n02017213_7894,n02017213 115 49 448 294 \n"
+            b"n02017213_1,n02017213 1 2 3 4 n02017214 5 6 7 8 \n"
+        ) == [
+            ("n02017213_7894", Drawn(0, 0, [(115, 49, 448, 294)], ["n02017213"])),
+            ("n02017213_1", Drawn(0, 0, [(1, 2, 3, 4), (5, 6, 7, 8)], ["n02017213", "n02017214"])),
+        ]
+
+    def test_sizes_of_the_images_that_boxes_were_drawn_on(self) -> None:
+        """TensorFlow's object detection has them, for pixels; blank lines are ignored."""
+        columns = {"label": "class"}
+        assert parsed(DETECTION, units="pixels", columns=columns) == [
+            ("a.jpg", Drawn(500, 375, [(5, 6, 70, 80), (1, 1, 2, 2)], ["dog", "dog"])),
+            ("b.jpg", Drawn(640, 480, [(1, 2, 3, 4)], ["cat"])),
+        ]
+        other = DETECTION.replace(b"500,375,dog,1", b"500,374,dog,1")
+        with pytest.raises(ConfigError, match=r"line 5: its image has the size \(500, 374\)"):
+            parsed(other, units="pixels", columns=columns)
+
+    def test_names_that_are_not_utf8(self) -> None:
+        """Bytes of a name survive, and UTF-8 is read."""
+        assert parsed(b"caf\xe9.jpg,0,0,1,1\n")[0][0] == "caf\udce9.jpg"
+        assert parsed("café.jpg,0,0,1,1\n".encode("utf-8-sig"))[0][0] == "café.jpg"
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"a.jpg,0,0,1\n", "boxes.csv begins with 'a.jpg,0,0,1': expected"),
+            (b"a.jpg,0,0,1,1,x,y\n", "or six with the label"),
+            (b"a.jpg,0,0,1,1\nb.jpg,0,zero,1,1\n", "boxes.csv, line 2: .*'zero'"),
+            (b"a.jpg,0,0,nan,1\n", "line 1: .*nan.* are not four sides"),
+            (b"image,xmin,ymin,xmax,ymax\n", "with the columns filename,xmin,ymin,xmax,ymax, as"),
+            (b"filename,xmin,ymin,xmax,ymax\na,0,0,,1\n", "line 2: could not convert"),
+            (b"ImageId,PredictionString\na,n1 1 2 3\n", "line 2: expected a synset and four sides"),
+            (b"a.jpg,10,20,300,400\n", r"look like pixels.*boxes\.units=pixels"),
+            (b'a.jpg,0,0,1,1\n"b', "line 2: unexpected end of data"),
+            (b"", "blank lines only"),
+            (b",,,,\n", "blank lines only"),
+            (b"a.jpg,0,0,1,1\n\n\nb.jpg,0,zero,1,1\n", "line 4: .*'zero'"),
+            (b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1,5\n", "line 2: 6 columns, the first"),
+            (b"filename;xmin;ymin;xmax;ymax\na.jpg;0;0;1;1\n", "begins with 'filename;xmin"),
+            (b"a.jpg\t0\t0\t1\t1\n", "begins with 'a.jpg"),
+        ],
+    )
+    def test_lines_that_are_no_boxes(self, data: bytes, message: str) -> None:
+        """The error has the line, and nothing is guessed."""
+        with pytest.raises(ConfigError, match=message):
+            parsed(data)
+
+    @given(st.binary())
+    def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:
+        """Arbitrary bytes are boxes or a ConfigError, nothing else."""
+        with contextlib.suppress(ConfigError):
+            assert all(drawn.sides for _, drawn in parsed(data))
+
+
+def xml(*objects: str, size: tuple[int, int] = (10, 10)) -> bytes:
+    """A file with a box of each class."""
+    boxes = "".join(
+        f"<object><name>{name}</name><bndbox><xmin>{i}</xmin><ymin>0</ymin><xmax>9</xmax>"
+        f"<ymax>9</ymax></bndbox></object>"
+        for i, name in enumerate(objects)
+    )
+    width, height = size
+    shape = f"<size><width>{width}</width><height>{height}</height></size>"
+    return f"<annotation>{shape}{boxes}</annotation>".encode()
+
+
+class TestMatches:
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path: Path) -> None:
+        self.archive = tmp_path / "boxes.tar"
+        self.notes: list[str] = []
+
+    def matched(
+        self, files: dict[str, bytes], names: list[str | None], own: list[int], **options: Any
+    ) -> BoxColumns:
+        """The boxes of images with these names and labels."""
+        self.archive.write_bytes(tar_of(files))
+        chosen = BoxOptions(source=str(self.archive), **options)
+        labels = np.array(own, np.int32)
+        return find_boxes(chosen, None, names, labels, CLASSES, self.notes.append)
+
+    def labels_of(self, found: BoxColumns, rows: int) -> list[list[int]]:
+        """The labels of each image's boxes."""
+        return [[box.label for box in found.of(row).boxes] for row in range(rows)]
+
+    def test_by_base_name(self) -> None:
+        """Folders and extensions do not matter; an image may have no annotation, or the reverse."""
+        files = {"Annotation/cat/a.1.xml": xml("cat", "dog"), "b.xml": xml(), "c.xml": xml("cat")}
+        names = ["x/d.png", "cat/b.JPEG", "dog/a.1.JPEG", None]
+        found = self.matched(files, [*names], [0, 0, 1, -1])
+        assert self.labels_of(found, 4) == [[], [], [0, 1], []]
+        assert found.of(2).boxes[1].xmin == 1
+        assert (found.of(2).width, found.of(0).width) == (10, 1)
+        assert self.notes == [
+            f"{self.archive}: 3 annotations read; 1 of 3 images have 2 boxes",
+        ]
+
+    def test_by_path(self) -> None:
+        """Images of one name in several folders are distinguished by their path."""
+        files = {"cat/1.xml": xml("cat"), "dog/1.xml": xml("dog", "dog")}
+        found = self.matched(files, ["dog/1.jpg", "cat/1.jpg"], [1, 0], key="path")
+        assert self.labels_of(found, 2) == [[1, 1], [0]]
+
+    def test_two_images_of_one_name(self) -> None:
+        """An annotation that could be of either is refused, with the way out."""
+        with pytest.raises(ConfigError, match=r"several images .* '1': give boxes\.key=path"):
+            self.matched({"1.xml": xml("cat")}, ["dog/1.jpg", "cat/1.jpg"], [1, 0])
+
+    def test_two_annotations_of_one_name(self) -> None:
+        """So are two of one image; those of no image here may have any name."""
+        files = {"a/1.xml": xml("cat"), "b/1.xml": xml("cat"), "a/2.xml": xml(), "b/2.xml": xml()}
+        with pytest.raises(ConfigError, match="or annotations have the name '1'"):
+            self.matched(files, ["1.jpg"], [0])
+        found = self.matched({**files, "3.xml": xml("dog")}, ["3.jpg"], [0])
+        assert self.labels_of(found, 1) == [[1]]
+
+    def test_no_annotation_is_of_any_image(self) -> None:
+        """A name of each side is shown."""
+        with pytest.raises(
+            ConfigError, match=r"no image has boxes .*'a', images such as 'x/b.jpg'"
+        ):
+            self.matched({"a.xml": xml("cat")}, [None, "x/b.jpg"], [-1, 0])
+
+    @pytest.mark.parametrize(("labels", "expected"), [("own", [-1, 1, 0]), ("image", [1, 1, 1])])
+    def test_an_unknown_class(self, labels: str, expected: list[int]) -> None:
+        """It has label -1 and is reported; a box without a name has its image's label, or all."""
+        files = {"a.xml": xml("Scottish_deerhound", "", "cat")}
+        found = self.matched(files, ["a.jpg"], [1], labels=labels)
+        assert self.labels_of(found, 1) == [expected]
+        reported = [note for note in self.notes if note.startswith("1 box of classes that labels")]
+        assert len(reported) == expected.count(-1)
+
+    def test_an_unreadable_annotation(self) -> None:
+        """Its image has no boxes, and a note gives the reason."""
+        found = self.matched({"a.xml": b"<html/>", "b.xml": xml("cat")}, ["a.jpg"], [0])
+        assert (found.of(0).boxes, found.of(0).width) == ((), -1)
+        assert (
+            "1 annotation cannot be read, such as 'a.xml': <html> is no annotation"
+            in (self.notes[1])
+        )
+
+    def test_names_that_are_not_utf8(self) -> None:
+        """A name is its bytes."""
+        name = b"caf\xe9".decode("utf-8", "surrogateescape")
+        found = self.matched({f"{name}.xml": xml("cat")}, [f"{name}.jpg"], [0])
+        assert self.labels_of(found, 1) == [[0]]

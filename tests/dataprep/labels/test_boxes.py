@@ -1,0 +1,317 @@
+"""Boxes as columns, and how they follow their pixels."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from PIL import Image
+
+from dataprep.formats import Box
+from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.image.geometry import Geometry, plan_geometry
+from dataprep.labels.boxes import Annotated, BoxColumns, follow
+from dataprep.labels.options import BoxOptions
+
+WIDTH, HEIGHT = 400, 240
+MARKED = (40, 60, 200, 180)
+"""The coloured rectangle, in pixels of the stored image."""
+MODES: list[dict[str, Any]] = [
+    {},
+    {"mode": "short", "size": 120},
+    {"mode": "long", "size": 150},
+    {"mode": "exact", "size": (90, 130)},
+    {"mode": "crop", "size": 160},
+    {"mode": "crop", "size": (301, 99)},
+    {"mode": "short", "size": 300, "upscale": True},
+]
+
+
+def box_of(sides: Sequence[float], label: int) -> Box:
+    """A box of four sides."""
+    left, top, right, bottom = map(float, sides)
+    return Box(left, top, right, bottom, label)
+
+
+def marked(orientation: int) -> bytes:
+    """A grey JPEG with a red rectangle, that says it is to be turned."""
+    pixels = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
+    left, top, right, bottom = MARKED
+    pixels[top:bottom, left:right] = (255, 0, 0)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    sink = io.BytesIO()
+    Image.fromarray(pixels).save(sink, "JPEG", quality=100, subsampling=0, exif=exif)
+    return sink.getvalue()
+
+
+def red_part(data: bytes) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
+    """The size of an image, and the sides of what is red in it, as it is stored."""
+    pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
+    red = pixels[:, :, 0] - pixels[:, :, 1] > 128
+    rows, columns = np.flatnonzero(red.any(1)), np.flatnonzero(red.any(0))
+    height, width = red.shape
+    return (width, height), (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+
+
+def followed(
+    annotated: Annotated, converted: Converted, frame: str = "auto", least: float = 0.1
+) -> tuple[tuple[Box, ...], tuple[str, ...]]:
+    """``follow`` for an image of class 7."""
+    options = {"source": "boxes", "frame": frame, "least_visible": least}
+    return follow(annotated, converted, 7, BoxOptions.model_validate(options))
+
+
+def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
+    """The rectangle and the image's size as a person sees them, found by Pillow."""
+    from PIL import ImageOps
+
+    sink = io.BytesIO()
+    ImageOps.exif_transpose(Image.open(io.BytesIO(marked(orientation)))).save(sink, "PNG")
+    size, sides = red_part(sink.getvalue())
+    return sides, size
+
+
+@pytest.mark.parametrize("drawn_on", ["stored", "displayed"])
+@pytest.mark.parametrize("policy", ["ignore", "apply"])
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_box_lies_where_its_pixels_lie(
+    orientation: int, mode: dict[str, Any], policy: str, drawn_on: str
+) -> None:
+    """For each orientation, mode and frame the box surrounds the rectangle that it was drawn on."""
+    converted = convert(
+        marked(orientation),
+        ImagePolicy.model_validate({**mode, "orientation": policy, "subsampling": "444"}),
+    )
+    sides, size = (MARKED, (WIDTH, HEIGHT)) if drawn_on == "stored" else turned(orientation)
+    annotated = Annotated((box_of(sides, 3),), *size)
+    (box,), _ = followed(annotated, converted, frame=drawn_on)
+    (width, height), found = red_part(converted.data)
+    assert (width, height) == (converted.width, converted.height)
+    scaled = (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
+    assert scaled == pytest.approx(found, abs=1.6)
+    assert box.label == 3
+
+
+@pytest.mark.parametrize("orientation", [5, 6, 7, 8])
+@pytest.mark.parametrize("shrunk", [1, 2])
+def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: int) -> None:
+    """A box drawn on the displayed image is known by its size, also where that was a small one."""
+    converted = convert(marked(orientation), ImagePolicy(orientation="apply"))
+    sides, size = turned(orientation)
+    small = [side / shrunk for side in sides]
+    annotated = Annotated((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
+    found, kinds = followed(annotated, converted)
+    assert found == followed(annotated, converted, frame="displayed")[0]
+    assert found != followed(annotated, converted, frame="stored")[0]
+    assert kinds == (() if shrunk == 1 else ("boxes_rescaled",))
+
+
+def image_of(
+    width: int, height: int, orientation: int, applied: int, geometry: Geometry
+) -> Converted:
+    """A conversion of an image of this stored size."""
+    return replace(
+        CONVERTED,
+        source_width=width,
+        source_height=height,
+        exif_orientation=orientation,
+        orientation_applied=applied,
+        geometry=geometry,
+    )
+
+
+CONVERTED = convert(marked(1), ImagePolicy())
+sides = st.floats(-0.5, 1.5, width=32)
+boxes = st.builds(Box, sides, sides, sides, sides, st.integers(-1, 5))
+policies = st.sampled_from([ImagePolicy.model_validate(mode) for mode in MODES])
+KINDS = {"mended", "clipped", "dropped", "unknown_class", "rescaled"}
+
+
+@given(
+    drawn=st.lists(boxes, max_size=5).map(tuple),
+    size=st.tuples(st.integers(1, 3000), st.integers(1, 3000)),
+    policy=policies,
+    orientation=st.integers(1, 8),
+    apply=st.booleans(),
+    least=st.floats(0, 1),
+)
+@example((Box(0.0, 0.0, 1.0, 1.0, 0),), (1, 1), ImagePolicy(), 6, True, 1.0)
+def test_boxes_stay_within_the_image(
+    drawn: tuple[Box, ...],
+    size: tuple[int, int],
+    policy: ImagePolicy,
+    orientation: int,
+    apply: bool,
+    least: float,
+) -> None:
+    """Whatever was drawn, what is stored lies within 0 and 1, has an area, and a known class."""
+    displayed = size[::-1] if apply and orientation >= 5 else size
+    geometry = plan_geometry(*displayed, policy)
+    image = image_of(*size, orientation, orientation if apply else 1, geometry)
+    found, kinds = followed(Annotated(drawn), image, least=least)
+    assert {kind.removeprefix("boxes_") for kind in kinds} <= KINDS
+    assert ("boxes_dropped" in kinds) == (len(found) < len(drawn))
+    for box in found:
+        assert 0 <= box.xmin < box.xmax <= 1
+        assert 0 <= box.ymin < box.ymax <= 1
+        assert box.label >= 0
+        assert np.float32(box.xmin) < np.float32(box.xmax)
+
+
+@given(box=boxes, orientation=st.integers(1, 8))
+def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) -> None:
+    """Drawn on the displayed image and stored unturned is the reverse of the other way round."""
+    whole = Geometry(100, 100, 100, 100)
+    there, _ = followed(
+        Annotated((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
+    )
+    assume(there)
+    back, _ = followed(Annotated(there), image_of(100, 100, orientation, 1, whole), "displayed", 0)
+    (first,), _ = followed(Annotated((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
+    assert back[0][:4] == pytest.approx(first[:4], abs=1e-6)
+
+
+WHOLE = image_of(200, 100, 1, 1, Geometry(200, 100, 200, 100))
+MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
+"""The 100 pixels in the middle of 200."""
+
+
+def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> Annotated:
+    """One box."""
+    return Annotated((box_of(values, label),), *size)
+
+
+def test_swapped_sides_change_places() -> None:
+    """And are counted."""
+    assert followed(one(0.75, 0.5, 0.25, 0.0), WHOLE) == (
+        (Box(0.25, 0.0, 0.75, 0.5, 3),),
+        ("boxes_mended",),
+    )
+
+
+def test_what_lies_outside_is_cut_off() -> None:
+    """And is counted."""
+    assert followed(one(-3, 25, 150, 101, size=(200, 100)), WHOLE) == (
+        (Box(0.0, 0.25, 0.75, 1.0, 3),),
+        ("boxes_clipped",),
+    )
+
+
+@pytest.mark.parametrize(
+    "box", [(1.5, 0.0, 2.0, 1.0), (0.5, 0.5, 0.5, 1.0), (0.0, -0.3, 1.0, -0.1)]
+)
+def test_a_box_without_an_area_is_dropped(box: tuple[float, ...]) -> None:
+    """One that lies outside altogether, or is a line; the image stays."""
+    found, kinds = followed(one(*box), WHOLE)
+    assert found == ()
+    assert "boxes_dropped" in kinds
+
+
+def test_a_crop_moves_boxes() -> None:
+    """Sides are relative to what is left, not to the source."""
+    assert followed(one(0.5, 0.25, 0.625, 0.5), MIDDLE)[0] == (Box(0.5, 0.25, 0.75, 0.5, 3),)
+
+
+@pytest.mark.parametrize(
+    ("least", "kept"), [(0.0, True), (0.24, True), (0.25, True), (0.26, False), (1.0, False)]
+)
+def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
+    """A quarter of this box is within the crop; the share that must be is an option."""
+    found, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
+    assert bool(found) == kept
+    assert kinds == (() if kept else ("boxes_dropped",))
+
+
+def test_a_box_that_the_crop_misses_is_dropped_at_any_share() -> None:
+    """Nothing of it is left."""
+    assert followed(one(0.0, 0.0, 0.2, 1.0), MIDDLE, least=0) == ((), ("boxes_dropped",))
+
+
+def test_the_size_that_was_shown_is_what_boxes_are_relative_to() -> None:
+    """An annotation of a small copy of the image fits the image, and is counted."""
+    assert followed(one(25, 0, 50, 25, size=(100, 50)), WHOLE) == (
+        (Box(0.25, 0.0, 0.5, 0.5, 3),),
+        ("boxes_rescaled",),
+    )
+
+
+def test_pixels_without_a_size_are_those_of_the_image() -> None:
+    """0 x 0 stands for the image's own size."""
+    assert followed(one(50, 50, 100, 100, size=(0, 0)), WHOLE)[0] == (Box(0.25, 0.5, 0.5, 1.0, 3),)
+
+
+def test_a_box_of_an_unknown_class_has_that_of_its_image() -> None:
+    """As many of ILSVRC's dogs are called 'Scottish_deerhound', whatever they are."""
+    assert followed(one(0.0, 0.0, 0.5, 0.5, label=-1), WHOLE) == (
+        (Box(0.0, 0.0, 0.5, 0.5, 7),),
+        ("boxes_unknown_class",),
+    )
+
+
+def test_an_annotation_that_could_not_be_read() -> None:
+    """It is no box, and counted."""
+    assert followed(Annotated((), -1, -1), WHOLE) == ((), ("boxes_unreadable",))
+
+
+def test_an_image_without_boxes_stays_without() -> None:
+    """And nothing is said about it."""
+    assert followed(Annotated(), MIDDLE) == ((), ())
+
+
+float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
+annotated_images = st.builds(
+    Annotated,
+    st.lists(
+        st.builds(Box, float32, float32, float32, float32, st.integers(-1, 999)), max_size=3
+    ).map(tuple),
+    st.integers(-1, 5000),
+    st.integers(-1, 5000),
+)
+
+
+def columns(images: list[Annotated]) -> BoxColumns:
+    """The boxes of images as columns."""
+    boxes = [box for image in images for box in image.boxes]
+    return BoxColumns(
+        np.cumsum([0, *(len(image.boxes) for image in images)]),
+        np.array([box[:4] for box in boxes], np.float32).reshape(-1, 4),
+        np.array([box.label for box in boxes], np.int32),
+        np.array([image.width for image in images], np.int32),
+        np.array([image.height for image in images], np.int32),
+    )
+
+
+@given(images=st.lists(annotated_images, min_size=1, max_size=6), data=st.data())
+def test_rows_are_taken_in_any_order(images: list[Annotated], data: st.DataObject) -> None:
+    """Each row has the boxes of its image, also where it is taken twice."""
+    chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
+    taken = columns(images).take(np.array(chosen, np.int64))
+    assert [taken.of(row) for row in range(len(chosen))] == [images[row] for row in chosen]
+
+
+@given(images=st.lists(annotated_images, max_size=6))
+def test_parquet_keeps_boxes(images: list[Annotated]) -> None:
+    """The columns of the plan hold the same bits."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns(images).to_arrow()), sink)
+    table = pq.read_table(io.BytesIO(sink.getvalue()))
+    assert table.schema.field("box_xmin").type == pa.list_(pa.float32())
+    assert table.schema.field("box_label").type == pa.list_(pa.int32())
+    found = BoxColumns.from_arrow(table)
+    assert found is not None
+    assert [found.of(row) for row in range(len(images))] == images
+
+
+def test_a_plan_without_boxes() -> None:
+    """It has no such columns, and none are read."""
+    assert BoxColumns.from_arrow(pa.table({"source": ["a"]})) is None

@@ -1,0 +1,192 @@
+"""Small files about classes: tables, lists, JSON and meta.mat."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import ConfigError
+from dataprep.labels import Label, LabelSpace
+from dataprep.labels.class_files import HEADS, class_order, read_rows, two_columns
+from tests.dataprep.labels.devkits import meta_mat
+from tests.strategies import distinct_names
+
+SHAPES = {
+    "LOC_synset_mapping.txt": "n01440764 tench, Tinca tinca\nn01443537 goldfish\n",
+    "imagenet_metadata.txt": "n01440764\ttench, Tinca tinca\nn01443537\tgoldfish\n",
+    "csv": 'n01440764,"tench, Tinca tinca"\nn01443537,goldfish\n',
+    "csv with a header": 'synset,text\nn01440764,"tench, Tinca tinca"\nn01443537,goldfish\n',
+    "keras": '{"1": ["n01443537", "goldfish"], "0": ["n01440764", "tench, Tinca tinca"]}',
+    "json": '{"n01440764": "tench, Tinca tinca", "n01443537": "goldfish"}',
+    "labels.json": LabelSpace.of(["n01440764", "n01443537"])
+    .with_texts({"n01440764": "tench, Tinca tinca", "n01443537": "goldfish"})
+    .to_json()
+    .decode(),
+    "byte order mark": "\ufeffn01440764\ttench, Tinca tinca\r\n\r\n# words\nn01443537\tgoldfish",
+}
+NUMBERED = {
+    "class_to_idx": '{"dog": 1, "cat": 2, "ant": 0}',
+    "id2label": '{"1": "dog", "0": "ant", "2": "cat"}',
+    "keras": '{"1": ["dog"], "0": ["ant"], "2": ["cat"]}',
+    "list": '["ant", "dog", "cat"]',
+    "lines": "ant\ndog\ncat\n",
+    "lines with a header": "class\nant\ndog\ncat\n",
+    "number first": "1,dog\n0,ant\n2,cat\n",
+    "number last": "class,label\ndog,1\ncat,2\nant,0\n",
+    "tabs": "index\tname\n1\tdog\n0\tant\n2\tcat\n",
+}
+
+
+def cells_in(text: str) -> list[tuple[str | int, ...]]:
+    """The cells of each row."""
+    return [cells for _, cells in read_rows(text.encode(), "file")]
+
+
+def order_in(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The classes by label, and their texts."""
+    return class_order(read_rows(text.encode(), "file"), "file")
+
+
+@pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES.keys())
+def test_texts_of_classes(text: str) -> None:
+    """Every customary file gives class and text."""
+    expected = {"n01440764": "tench, Tinca tinca", "n01443537": "goldfish"}
+    assert two_columns(read_rows(text.encode(), "file")) == expected
+
+
+def test_meta_mat_has_the_classes_without_children() -> None:
+    """The rows are ID, synset and words; a synset above the classes in WordNet is left out."""
+    assert [cells for _, cells in read_rows(meta_mat(), "meta.mat")] == [
+        (1, "n02119789", "kit fox, Vulpes macrotis"),
+        (2, "n02100735", "English setter"),
+        (3, "n02110185", "Siberian husky"),
+    ]
+
+
+@pytest.mark.parametrize("data", [meta_mat()[:300], b"MATLAB", b"MATLAB 7.3 MAT-file" + bytes(500)])
+def test_another_matlab_file_is_refused(data: bytes) -> None:
+    """The error names the file."""
+    with pytest.raises(ConfigError, match=r"kit/meta\.mat is not the devkit's meta\.mat"):
+        read_rows(data, "kit/meta.mat")
+
+
+@pytest.mark.parametrize("text", NUMBERED.values(), ids=NUMBERED.keys())
+def test_numbers_in_the_file_are_the_labels(text: str) -> None:
+    """Before or behind the class; without numbers the place in the file is the label."""
+    assert order_in(text) == (("ant", "dog", "cat"), {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zebra,Equus\nant\n",
+        '{"zebra": "Equus", "ant": ""}',
+        '{"1": ["ant"], "0": ["zebra", "Equus"]}',
+    ],
+)
+def test_a_second_column_of_words_is_the_text(text: str) -> None:
+    """Tables and JSON are in the order of the file, Keras' in that of its numbers."""
+    assert order_in(text) == (("zebra", "ant"), {"zebra": "Equus"})
+
+
+def test_classes_may_be_numbers() -> None:
+    """As one column, as equal columns, or as torchvision numbers folders that it sorts as texts."""
+    assert order_in("0\n1\n10\n2\n")[0] == ("0", "1", "10", "2")
+    assert order_in("0,0\n1,1\n")[0] == ("0", "1")
+    folders = {name: label for label, name in enumerate(sorted(map(str, range(12))))}
+    assert order_in(json.dumps(folders))[0] == tuple(folders)
+
+
+@given(names=distinct_names)
+def test_a_labels_json_is_read_back(names: list[str]) -> None:
+    """That of another output gives its labels and texts, whatever its classes are called."""
+    space = LabelSpace(tuple(Label(i, name, f"a {i}") for i, name in enumerate(names)))
+    order, texts = order_in(space.to_json().decode())
+    assert LabelSpace.in_order(order).with_texts(texts) == space
+
+
+@given(first=st.sampled_from(sorted(HEADS)), second=st.sampled_from(sorted(HEADS)))
+def test_a_header_has_a_known_word_in_both_columns(first: str, second: str) -> None:
+    """It is left out; where one of the two is no such word it is a row as any other."""
+    assert cells_in(f"{first.upper()},{second.title()}\ncat,Cat\n") == [("cat", "Cat")]
+    for cells in ((f"x{first}", second), (first, f"x{second}"), (first, "")):
+        assert cells_in(",".join(cells) + "\ncat,Cat\n") == [cells, ("cat", "Cat")]
+
+
+def test_a_header_of_one_column() -> None:
+    """A few words only: others are likely classes."""
+    assert cells_in("Class\ncat\n") == [("cat",)]
+    assert cells_in("image\ntext\n") == [("image",), ("text",)]
+
+
+def test_comments_are_a_hash_and_a_space() -> None:
+    """A name that begins with a hash is a name."""
+    assert cells_in("# old and new\n#\n#1.jpg,cat\n") == [("#1.jpg", "cat")]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a,b\na,b,c\n", "file, line 2 has 3 columns"),
+        (b"a,b\n,c\n", "file, line 2: the first column is empty"),
+        (b'a,b\n"a,c\n', "file, line 2: unexpected end of data"),
+        (b"\xff\xff", "file is not text in UTF-8"),
+        ("a,b\n".encode("utf-16"), "file is not text in UTF-8 .*: save it as UTF-8"),
+        (b"{", "file is not JSON"),
+        (b'{"0": ["a", "b", "c"]}', "entry 1: .* is no class and its text"),
+        (b'{"x": ["a", "b"]}', "entry 1: .* is no class and its text"),
+        (b'{"a": {"b": 1}}', "entry 1: .* is no class and its text"),
+        (b'["a", true]', "entry 2: .*true.* is no class and its text"),
+        (b'{"schema": 1, "classes": 2}', "labels.json cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_place(data: bytes, message: str) -> None:
+    """The error has the name of the file and the line or entry."""
+    with pytest.raises(ConfigError, match=message):
+        read_rows(data, "file")
+
+
+def test_two_columns_need_one_value_for_each_key() -> None:
+    """The same twice is harmless, and so is an empty value; another value or none is refused."""
+    assert two_columns(read_rows(b"a,b\na,b\nc,\n", "file")) == {"a": "b", "c": ""}
+    with pytest.raises(ConfigError, match="file, line 2: 'a' is 'c' here and 'b' before"):
+        two_columns(read_rows(b"a,b\na,c\n", "file"))
+    with pytest.raises(ConfigError, match="file, line 2: 'b' has no second column"):
+        two_columns(read_rows(b"a,\nb\n", "file"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "file names no class"),
+        ("{}", "file names no class"),
+        ("ant\nbee\nant\n", "file names the class 'ant' more than once"),
+        ('{"ant": 1, "bee": 2}', "labels of 2 classes must be 0 to 1, each once, but 0 is missing"),
+        ("1,ant\n2,bee\n", "but 0 is missing; without numbers"),
+        ("ant,1\nbee,1\n", "but 0 is missing"),
+        ('{"0": ["a"], "5": ["b"]}', "but 1 is missing"),
+        ("0,ant\n0,bee\n", "but 1 is missing"),
+        ("0,ant\n1\n", "some lines have a number and a class"),
+        ("0,1\n1,0\n", "file: both columns are numbers"),
+    ],
+)
+def test_what_is_no_order_is_refused(text: str, message: str) -> None:
+    """The reason names the file, and the label or class."""
+    with pytest.raises(ConfigError, match=message):
+        order_in(text)
+
+
+almost_files = st.from_regex(r'[\[{",:a01\]}\n\t ]*').map(str.encode)
+
+
+@given(data=st.binary() | st.text().map(str.encode) | almost_files)
+def test_any_bytes(data: bytes) -> None:
+    """Whatever a file holds, distinct classes or a ConfigError come of it."""
+    with contextlib.suppress(ConfigError):
+        order, texts = class_order(read_rows(data, "file"), "file")
+        assert len(set(order)) == len(order) > 0
+        assert texts.keys() <= set(order)

@@ -1,0 +1,255 @@
+"""Label files: found wherever they are, and applied to the classes of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import ConfigError, OutputConflict
+from dataprep.labels import Label, LabelSpace
+from dataprep.labels.devkit import GROUND_TRUTH, META
+from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
+from dataprep.labels.options import LabelOptions
+from dataprep.stores import StoreOptions, open_store
+from iobench.s3_server import MotoServer
+from tests.dataprep.labels.devkits import meta_mat, tarball
+
+VALIDATION = {"ILSVRC2012_val_00000001": "n02110185", "ILSVRC2012_val_00000002": "n02119789"}
+NAMES = ["a/1.jpg", "a/2.jpg", "b/3.jpg", "b/notes.txt"]
+FOUND = Classified(["a", "a", "b", ""], {3: ("skipped", "clutter")}, None)
+NUMBERS = [str(number) for number in range(12)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A devkit as a tarball and unpacked, and some tables."""
+    files = {
+        f"kit/data/{META}": meta_mat(),
+        f"kit/data/{GROUND_TRUTH}": b"3\n1\n",
+        "devkit.tar.gz": tarball({f"d/{META}": meta_mat(), f"d/{GROUND_TRUTH}": b"3\n1\n"}),
+        "alone.txt": b"3\n1\n",
+        "classes.txt": b"zebra\tEquus\nant\n",
+        "map.csv": b"bee,ant\n",
+        "list.json": b'["ant", "bee"]',
+        "twice.txt": b"ant\nbee\nant\n",
+    }
+    for name, data in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tmp_path
+
+
+def load(**options: str) -> Labelling:
+    """The content of these files."""
+    return load_labelling(LabelOptions(**options), None)
+
+
+def unheard(line: str) -> None:
+    """No note is expected."""
+    raise AssertionError(line)
+
+
+def one_each(classes: list[str], space: LabelSpace | None = None) -> Classified:
+    """One sample a class."""
+    return Classified(classes, {}, space)
+
+
+def applied(
+    found: Classified,
+    mapped: Mapping[str, str] | None = None,
+    truth: Mapping[str, str] | None = None,
+) -> Classified:
+    """What these tables make of samples 00.jpg, 01.jpg and so on."""
+    names = [f"{row:02}.jpg" for row in range(len(found.classes))]
+    labelling = Labelling(truth=truth or {}, truth_name="truth", mapped=mapped or {})
+    return labelling.applied(names, found, lambda line: None)
+
+
+def order_of(found: Classified) -> list[str] | None:
+    """The classes in the order of their labels; None where their names decide."""
+    return list(found.space.index) if found.space else None
+
+
+class TestLoad:
+    def test_nothing_is_asked_for(self) -> None:
+        """Without files nothing changes."""
+        assert load().applied(NAMES, FOUND, unheard) is FOUND
+        assert load().space("ba") == LabelSpace.of("ab")
+
+    def test_the_devkit_wherever_it_is(
+        self, folder: Path, bucket: str, s3_server: MotoServer
+    ) -> None:
+        """The tarball, its folder, the file with meta.mat beside it or named, on disk and on S3."""
+        options = StoreOptions(endpoint_url=s3_server.url)
+        packed = (folder / "devkit.tar.gz").read_bytes()
+        open_store(f"s3://{bucket}/kit", options).put("dev.tar.gz", packed)
+        found = [
+            load(ground_truth=f"{folder}/devkit.tar.gz"),
+            load(ground_truth=f"{folder}/kit/data/{GROUND_TRUTH}"),
+            load(ground_truth=f"{folder}/kit"),
+            load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/devkit.tar.gz"),
+            load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/data/{META}"),
+            load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/"),
+            load_labelling(LabelOptions(ground_truth=f"s3://{bucket}/kit/dev.tar.gz"), options),
+        ]
+        assert [one.truth for one in found] == [VALIDATION] * 7
+        assert all(one.texts["n02100735"] == "English setter" for one in found)
+
+    def test_texts_of_meta(self, folder: Path) -> None:
+        """meta.mat gives texts to the classes of a training set too."""
+        for place in (f"{folder}/kit/data/{META}", f"{folder}/kit/", f"{folder}/devkit.tar.gz"):
+            space = load(texts=place).space(["n02119789", "n99999999"])
+            assert [label.text for label in space.labels] == ["kit fox, Vulpes macrotis", ""]
+
+    def test_an_order(self, folder: Path) -> None:
+        """Labels follow the file, its second column is the text, and strangers are refused."""
+        labelling = load(classes=f"{folder}/classes.txt")
+        assert labelling.space(["ant"]).labels == (
+            Label(0, "zebra", "Equus"),
+            Label(1, "ant", "ant"),
+        )
+        with pytest.raises(ConfigError, match=r"does not name 1 class .*'bee'.*labels\.map"):
+            labelling.space(["ant", "bee"])
+
+    def test_the_order_of_imagenet(self) -> None:
+        """A subset has the labels of all 1,000 synsets."""
+        space = load(classes="ilsvrc2012").space(["n01443537"])
+        assert (len(space.labels), space.index["n01443537"]) == (1000, 1)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"ground_truth": "none.txt"}, r"labels\.ground_truth: there is no file '.*none\.txt'"),
+            ({"texts": "kits"}, r"labels\.texts: there is no file"),
+            ({"classes": "twice.txt"}, "names the class 'ant' more than once"),
+            ({"map": "twice.txt"}, r"twice\.txt, line 1: 'ant' has no second column"),
+            ({"map": "list.json"}, r"list\.json, entry 1: 'ant' has no second column"),
+            ({"ground_truth": "alone.txt"}, r"has ILSVRC2012_IDs, which need labels\.meta"),
+            ({"ground_truth": "alone.txt", "meta": "map.csv"}, "'3' is neither a synset nor an ID"),
+        ],
+    )
+    def test_what_is_refused(self, folder: Path, options: dict[str, str], message: str) -> None:
+        """A file that is missing or is something else is named."""
+        with pytest.raises(ConfigError, match=message):
+            load(**{key: f"{folder}/{name}" for key, name in options.items()})
+
+
+class TestGroundTruth:
+    def test_it_takes_precedence_over_folders(self) -> None:
+        """Samples get the class of the file, by any of their names; a note counts disagreements."""
+        notes: list[str] = []
+        truth = {"a/1.jpg": "x", "2.jpg": "a", "3": "y"}
+        found = Labelling(truth=truth, truth_name="t.csv").applied(NAMES, FOUND, notes.append)
+        assert found == Classified(["x", "a", "y", ""], FOUND.problems, None)
+        assert notes == [
+            "2 samples in the folder of another class than in t.csv, which takes precedence"
+        ]
+
+    def test_a_sample_that_it_lacks_fails(self) -> None:
+        """The reason has the name of the file, and the others go on."""
+        labelling = Labelling(truth={"1": "a", "2": "a"}, truth_name="truth")
+        found = labelling.applied(NAMES, FOUND, unheard)
+        assert found.classes == ["a", "a", "", ""]
+        assert found.problems[2] == ("failed", "truth has no class for it")
+
+    def test_numbers_are_in_their_order(self) -> None:
+        """Class 10 comes after 9; names decide otherwise, whatever the source numbered."""
+        truth = {f"{row:02}": name for row, name in enumerate(NUMBERS)}
+        assert order_of(applied(one_each([""] * 12), truth=truth)) == NUMBERS
+        named = one_each(["b", "a"], LabelSpace.in_order("ba"))
+        assert applied(named, truth={"00": "x", "01": "1"}).space is None
+
+
+class TestMap:
+    def test_it_merges_and_leaves_out(self) -> None:
+        """Classes are renamed; one that becomes empty is skipped, one that is not named stays."""
+        merged = Labelling(mapped={"a": "b"}).applied(NAMES, FOUND, unheard)
+        assert merged.classes == ["b", "b", "b", ""]
+        found = Labelling(mapped={"a": ""}).applied(NAMES, FOUND, unheard)
+        assert found.classes == ["", "", "b", ""]
+        assert [found.problems[row][0] for row in (0, 1, 3)] == ["skipped"] * 3
+        assert found.problems[0][1] == "its class is mapped to nothing"
+
+    def test_names_that_it_does_not_find_are_reported(self) -> None:
+        """One of them is named; a class of the source without a sample here is found."""
+        notes: list[str] = []
+        found = one_each(["1", "0"], LabelSpace.numbered("012"))
+        mapped = {"catt": "bird", "1": "one", "2": "two", "z": "y"}
+        Labelling(mapped=mapped).applied(["a", "b"], found, notes.append)
+        assert notes == [
+            "labels.map renames 2 classes that the source does not have, such as 'catt'"
+        ]
+
+    @given(order=st.permutations(NUMBERS) | st.permutations(["ant", "bee", "cat"]))
+    def test_strangers_change_nothing(self, order: list[str]) -> None:
+        """However a source numbers its classes, those that no map names keep their labels."""
+        space = LabelSpace.in_order(order)
+        assert applied(one_each(order, space), {"77": "78"}).space == space
+        assert applied(one_each(order), {"77": "78"}).space is None
+
+    def test_numbers_stay_numbers(self) -> None:
+        """Merged and swapped numbers are in their order, not in that of texts."""
+        source = one_each(NUMBERS, LabelSpace.numbered(NUMBERS))
+        without_3 = [name for name in NUMBERS if name != "3"]
+        assert order_of(applied(source, {"3": "4"})) == without_3
+        assert order_of(applied(source, {"3": ""})) == without_3
+        assert order_of(applied(source, {"0": "5", "5": "0"})) == NUMBERS
+        truth = {f"{row:02}": name for row, name in enumerate(NUMBERS)}
+        assert order_of(applied(one_each([""] * 12), {"3": "4"}, truth)) == without_3
+
+    def test_a_renamed_class_keeps_its_place(self) -> None:
+        """In the order of the source, where the first of those merged stands, with its text."""
+        space = LabelSpace(
+            (Label(0, "zebra", "Equus"), Label(1, "ant", "Formica"), Label(2, "bee", ""))
+        )
+        found = applied(one_each(["ant", "bee", "zebra"], space), {"bee": "zebra", "ant": "wasp"})
+        assert found.space is not None
+        assert found.space.labels == (Label(0, "zebra", "Equus"), Label(1, "wasp", "wasp"))
+        source = one_each(NUMBERS, LabelSpace.numbered(NUMBERS))
+        assert order_of(applied(source, {"10": "cat"})) == [*NUMBERS[:10], "cat", "11"]
+
+    def test_folders_become_numbers(self) -> None:
+        """Names that a map turns into numbers are numbered by them; folders' own stay texts."""
+        source = one_each([f"c{name}" for name in NUMBERS])
+        assert order_of(applied(source, {f"c{name}": name for name in NUMBERS})) == NUMBERS
+        assert order_of(applied(one_each(NUMBERS), {"3": "4"})) is None
+
+
+class TestLaterSplit:
+    def test_unknown_classes_are_refused(self) -> None:
+        """One of them is named; a subset is accepted."""
+        space = LabelSpace.of("abc")
+        require_known(space, "ab", "validation")
+        with pytest.raises(OutputConflict, match=r"'validation' has 2 classes .*such as 'x'\."):
+            require_known(space, "axz", "validation")
+
+    @pytest.mark.parametrize(
+        ("order", "said"),
+        [
+            ("acb", "label 1 is 'b' in labels.json and 'c' in labels.classes"),
+            ("ab", "label 2 is 'c' in labels.json and None in labels.classes"),
+            ("abcd", "label 3 is None in labels.json and 'd' in labels.classes"),
+        ],
+    )
+    def test_another_order_is_refused(self, order: str, said: str) -> None:
+        """The first label that differs is named; the same order is accepted."""
+        space = LabelSpace.of("abc")
+        Labelling(order=tuple("abc")).require_order(space, "validation", unheard)
+        with pytest.raises(OutputConflict, match=said):
+            Labelling(order=tuple(order)).require_order(space, "validation", unheard)
+
+    def test_other_texts_are_reported(self) -> None:
+        """A note names one of the classes that have another text; the same texts are no news."""
+        notes: list[str] = []
+        space = LabelSpace.of("abc")
+        Labelling(texts={"a": "a"}).require_order(space, "validation", unheard)
+        texts = {"a": "a", "b": "B", "x": "X"}
+        Labelling(texts=texts).require_order(space, "validation", notes.append)
+        assert len(notes) == 1
+        assert "another text for 1 class" in notes[0]
+        assert "'b' is 'b' there and 'B' here" in notes[0]
