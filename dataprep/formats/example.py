@@ -106,6 +106,8 @@ def _head(key: str, kind: int, size: int) -> bytes:
 
 def _delimited(tag: int, size: int) -> bytes:
     """The tag of a field and the length of its content."""
+    if size <= 0x7F:  # mostly
+        return bytes((tag, size))
     return bytes((tag, *_varint(size)))
 
 

@@ -112,15 +112,21 @@ def _remembering(features: Sequence[tuple[str, str]], label_offset: int) -> _Enc
 
 def _each(feature: str, field: str, label_offset: int) -> _Encode:
     if field in LISTS or field in _INTEGERS:
-        return lambda sample: _entry(feature, field, sample, label_offset)
+        kind = _KINDS.get(field, BytesList)
+        return lambda sample: encode_feature(feature, kind(_values(field, sample, label_offset)))
     value_of: Callable[[Sample], bytes] = attrgetter(field)
     return lambda sample: bytes_head(feature, len(value_of(sample))) + value_of(sample)
 
 
 def _entry(feature: str, field: str, sample: Sample, label_offset: int) -> bytes:
-    """One field of a sample as an entry of an Example."""
-    values = _values(field, sample, label_offset)
-    return encode_feature(feature, _KINDS.get(field, BytesList)(values))
+    """One field that repeats as an entry of an Example; lists are empty."""
+    kind = _KINDS.get(field, BytesList)
+    return _known_entry(feature, kind, tuple(_values(field, sample, label_offset)))
+
+
+@lru_cache(maxsize=_KNOWN)
+def _known_entry(feature: str, kind: _Kind, values: tuple[Any, ...]) -> bytes:
+    return encode_feature(feature, kind(values))
 
 
 def _values(field: str, sample: Sample, label_offset: int) -> Sequence[Any]:

@@ -108,7 +108,7 @@ class RecordIOWriter:
 def _aligned_magics(payload: Buffer) -> list[int]:
     """Offsets that are multiples of 4 at which the magic stands."""
     words = np.frombuffer(payload, _WORDS, memoryview(payload).nbytes // 4)
-    return [4 * index for index in np.flatnonzero(words == _MAGIC_WORD).tolist()]
+    return [4 * index for index in (words == _MAGIC_WORD).nonzero()[0].tolist()]
 
 
 def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord]:
