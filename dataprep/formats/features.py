@@ -120,13 +120,12 @@ def _each(feature: str, field: str, label_offset: int) -> _Encode:
 
 def _entry(feature: str, field: str, sample: Sample, label_offset: int) -> bytes:
     """One field that repeats as an entry of an Example; lists are empty."""
-    kind = _KINDS.get(field, BytesList)
-    return _known_entry(feature, kind, tuple(_values(field, sample, label_offset)))
+    return _known_entry(feature, field, tuple(_values(field, sample, label_offset)))
 
 
 @lru_cache(maxsize=_KNOWN)
-def _known_entry(feature: str, kind: _Kind, values: tuple[Any, ...]) -> bytes:
-    return encode_feature(feature, kind(values))
+def _known_entry(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
+    return encode_feature(feature, _KINDS.get(field, BytesList)(values))
 
 
 def _values(field: str, sample: Sample, label_offset: int) -> Sequence[Any]:
