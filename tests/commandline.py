@@ -38,8 +38,14 @@ class Finished:
 
     @property
     def complaints(self) -> list[str]:
-        """The lines that say what is wrong."""
-        return [line for line in self.err.splitlines() if line.startswith(f"{self.program}: ")]
+        """The messages that say what is wrong, each with the lines that follow it."""
+        found: list[str] = []
+        for line in self.err.splitlines():
+            if line.startswith(f"{self.program}: "):
+                found.append(line)
+            elif found:
+                found[-1] += f"\n{line}"
+        return found
 
     @property
     def one_object(self) -> Any:

@@ -45,7 +45,7 @@ def test_three_parts_side_by_side(
     assert not (output / "train.manifest.json").exists()
     done = commandline.dataprep("finalize", output, "--split", "train")
     assert done.code == 0, done.err
-    assert done.out.startswith("train: 120 of 120 samples written")
+    assert done.out.startswith("train: 120 photos written, 0 failed")
     assert files(output) == reference.keys()
     assert comparable(objects(output)) == reference
 
@@ -103,7 +103,7 @@ def test_one_run_completes_what_parts_began(
     output = tmp_path / "out"
     done = commandline.dataprep(*part(tree, output, "2/4"))
     assert done.code == 0
-    assert "8 of 11 shards of the split still to come" in done.out
+    assert "8 of 11 shards are missing. When all parts are done: " in done.out
     assert f"dataprep finalize {output} --split train" in done.out
     assert commandline.dataprep("shard", "--source", tree, "--output", output, *JOB).code == 0
     assert comparable(objects(output)) == reference
@@ -159,9 +159,10 @@ def test_finalize_names_what_each_split_lacks(tree: Path, tmp_path: Path) -> Non
     for options in ([], ["--json"]):
         done = commandline.dataprep("finalize", output, *options)
         assert done.code == 1
-        another, train = done.complaints
+        (complaint,) = done.complaints
+        another, train = complaint.splitlines()
         assert another.startswith("dataprep: another: 1 of ")
-        assert train.startswith("dataprep: train: 1 of ")
+        assert train.startswith("train: 1 of ")
     found = done.one_object
     assert [one["split"] for one in found["splits"]] == ["validation"]
     assert [one["split"] for one in found["incomplete"]] == ["another", "train"]

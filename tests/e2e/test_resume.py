@@ -90,7 +90,7 @@ class TestComplete:
         """The same through the real command: exit code 0, results on stdout, notes on stderr."""
         done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB)
         assert done.code == 0
-        assert done.out.startswith("train: 120 of 120 samples written")
+        assert done.out.startswith("train: 120 photos written, 0 failed")
         assert "nothing to do" in done.err
         assert "nothing to do" not in done.out
 
