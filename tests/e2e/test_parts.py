@@ -162,7 +162,7 @@ def test_finalize_names_what_each_split_lacks(tree: Path, tmp_path: Path) -> Non
         (complaint,) = done.complaints
         another, train = complaint.splitlines()
         assert another.startswith("dataprep: another: 1 of ")
-        assert train.startswith("train: 1 of ")
+        assert train.startswith("  train: 1 of ")
     found = done.one_object
     assert [one["split"] for one in found["splits"]] == ["validation"]
     assert [one["split"] for one in found["incomplete"]] == ["another", "train"]
