@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
 
 from dataprep._version import __version__
 from dataprep.errors import DataprepError, SchemaTooNew
@@ -26,7 +26,7 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
         SchemaTooNew: written by a newer version of this package.
         LookupError, TypeError, ValueError: any other content; see ``malformed_as``.
     """
-    content = from_json(data)
+    content = json.loads(data)
     if type(content) is not dict:
         raise TypeError("it is not a JSON object")
     schema = content.get("schema")

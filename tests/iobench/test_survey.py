@@ -158,7 +158,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     found = surveyed(object_store={"targets": S3}, prices=str(file)).stores["store/s3"]
     assert found.price is not None
     assert found.price.put_per_1000 == 9
-    with pytest.raises(ConfigError, match="no config file"):
+    with pytest.raises(ConfigError, match="config file not found"):
         surveyed(object_store={"targets": S3}, prices=str(tmp_path / "none.yaml"))
 
 

@@ -58,7 +58,7 @@ def test_a_source_that_is_no_folder(tmp_path: Path, place: str) -> None:
 def test_a_source_with_nothing_in_it(tmp_path: Path) -> None:
     """Folders without a file are nothing, nor are texts; the first image is enough."""
     (tmp_path / "class").mkdir()
-    with pytest.raises(ConfigError, match=r"^data\.source: no files in .* nothing lies there$"):
+    with pytest.raises(ConfigError, match=r"^data\.source: no files in .*$"):
         require_given(DataSettings(source=str(tmp_path)))
     (tmp_path / "class" / "readme.txt").write_text("no image")
     with pytest.raises(ConfigError, match=r"^data\.source: no class folders with images in"):
