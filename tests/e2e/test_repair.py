@@ -214,15 +214,12 @@ def test_a_damaged_table_is_written_again(
     assert all(found.ok for found in dataprep.verify(tmp_path))
 
 
-def test_a_receipt_changed_within(tree: Path, tmp_path: Path) -> None:
-    """A receipt that shows its damage only when it is read whole is named, and what to do."""
+def test_a_damaged_receipt_is_made_again(tree: Path, tmp_path: Path) -> None:
+    """Its shard counts as missing."""
     run(tree, tmp_path)
     (tmp_path / "train.manifest.json").unlink()
     receipt = min((tmp_path / "receipts").iterdir())
     receipt.write_bytes(receipt.read_bytes().replace(b'"status":[', b'"status":{'))
-    with pytest.raises(JobError, match=rf"^receipts/{receipt.name}: not a receipt.*Delete it"):
-        run(tree, tmp_path)
-    receipt.unlink()
     assert run(tree, tmp_path)[0].made_shards == 1
     assert all(found.ok for found in dataprep.verify(tmp_path))
 
@@ -280,7 +277,7 @@ def test_a_job_is_a_config(tree: Path, tmp_path: Path) -> None:
     """What is no ShardConfig is refused by name, in place of an error from the depths."""
     job: Any = {"source": str(tree), "output": str(tmp_path / "out")}
     for call in (dataprep.shard, forecast, partial(dataprep.shard_part, part=dataprep.Part(0, 2))):
-        with pytest.raises(ConfigError, match=r"as dataprep\.ShardConfig\(.*not as dict"):
+        with pytest.raises(ConfigError, match=r"give a dataprep\.ShardConfig\(.*not dict"):
             call(job)
 
 
