@@ -191,7 +191,7 @@ def test_a_damaged_file_is_made_again(
     if not finished:
         (tmp_path / "train.manifest.json").unlink()
     damage(min((tmp_path / kind).iterdir()))
-    with pytest.raises(ShardsMissing, match="are missing in .*: number 0"):
+    with pytest.raises(ShardsMissing, match=r"are missing in .*: number 0"):
         finalize(tmp_path, "train")
     (summary,) = run(tree, tmp_path)
     assert summary.made_shards == 1
