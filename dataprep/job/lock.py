@@ -102,8 +102,9 @@ class Permit:
         """
         if self.read() is None:
             raise LeaseLost(
-                f"another run has taken over {self.said} in {self.store.uri}: stopped, so that no "
-                "two runs write there. Run again when no other does: what is stored is kept"
+                f"another run has taken over {self.said} in {self.store.uri}, or the output is "
+                "gone: stopped, so that no two runs write there. Complete shards are kept: run "
+                "again when no other run does"
             )
 
     def read(self) -> tuple[_Owner, str] | None:

@@ -117,7 +117,8 @@ def _load(
     try:
         return read()
     except ObjectNotFound:
-        faults.append(Fault(key, "missing", remedy=""))
+        is_planned = key == keys.LABELS or key.endswith(".plan.parquet")
+        faults.append(Fault(key, "missing", remedy=None if is_planned else ""))
     except (DatasetError, RecordError) as error:
         what = str(error).removeprefix(f"{key}: ")
         helps = None if isinstance(error, SchemaTooNew) else remedy
@@ -138,13 +139,11 @@ class _SplitCheck:
             plan,
             faults,
             lambda: SplitPlan.from_parquet(self._planned(plan, job.plan_sha256), plan),
-            remedy=plan,
         )
         self._labels = _load(
             labels,
             faults,
             lambda: LabelSpace.from_json(self._planned(labels, job.labels_sha256), labels),
-            remedy=labels,
         )
         # Samples within archives or records may have file names of their own.
         self._named = self._plan is not None and not self._plan.containers
@@ -159,7 +158,9 @@ class _SplitCheck:
         """An object that was written with the job file."""
         data = self._store.get(key)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise DatasetError("is not the one that the job was planned with")
+            raise DatasetError(
+                "is not the one that the job was planned with: restore it, or use --overwrite"
+            )
         return data
 
     def shard(self, shard: int) -> tuple[Receipt | None, list[Fault]]:

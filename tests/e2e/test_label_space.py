@@ -113,7 +113,7 @@ def test_other_texts_are_said(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "texts.json").write_text(f'{{"{first}": "tench"}}')
     place = ("--source", str(tree), "--output", str(tmp_path / "out"), "--split", "validation")
     texts = ("--set", f"labels.texts={tmp_path / 'texts.json'}")
-    said = f"calls 1 class otherwise than the label files here, and is kept: {first!r} is '' there"
+    said = f"another text for 1 class than the label files here, and is kept: {first!r} is '' there"
     result = CliRunner().invoke(app, ["plan", *place, *texts, "--json"])
     assert any(said in line for line in json.loads(result.stdout)["warnings"])
     result = CliRunner().invoke(app, ["shard", *place, *texts])
@@ -170,23 +170,3 @@ def test_two_first_runs_at_once_that_do_not_fit(
         shard(tree, output, "train")
     assert not any(name.startswith("train") or "/train" in name for name in files(output))
     assert all(found.ok for found in dataprep.verify(output))
-
-
-def test_two_first_runs_of_one_split(
-    tree: Path, fewer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second is refused while the first plans, and after it as another job."""
-    output = tmp_path / "out"
-    refused: list[str] = []
-
-    def second() -> None:
-        with pytest.raises(OutputConflict) as caught:
-            shard(fewer, output, "train")
-        refused.append(str(caught.value))
-
-    overtaken(monkeypatch, output, second)
-    shard(tree, output, "train")
-    second()
-    assert "another run is making split 'train'" in refused[0]
-    assert "another job for split 'train'" in refused[1]
-    assert all(found.ok for found in dataprep.verify(output, depth="deep"))

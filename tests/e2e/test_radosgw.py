@@ -12,7 +12,7 @@ import pytest
 
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from tests.commandline import JOB, Running, comparable, dataprep, objects
+from tests.commandline import IN_ONE_PROCESS, JOB, Running, comparable, dataprep, objects
 from tests.servers.radosgw import RadosGateway
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def test_killed_and_resumed_and_verified(
     """The bytes of a run that was never killed, in a folder; every one of them is verified."""
     output = f"s3://{radosgw_bucket}/out"
     env = gate.kills_at("receipts/", 4)
-    killed = dataprep(*job(tree, output.replace("s3://", "gateds3://"), radosgw), env=env)
+    gated = output.replace("s3://", "gateds3://")
+    killed = dataprep(*job(tree, gated, radosgw, *IN_ONE_PROCESS), env=env)
     assert killed.code == -signal.SIGKILL
     done = dataprep(*job(tree, output, radosgw, "--resume"))
     assert done.code == 0, done.err

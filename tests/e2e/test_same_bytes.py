@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-INTERRUPTED = "dataprep: interrupted: what is stored is kept, the same command resumes"
+INTERRUPTED = "dataprep: interrupted; run the same command again to resume"
 
 
 def make(source: str | Path, output: str | Path, **changes: Any) -> None:
