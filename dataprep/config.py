@@ -172,7 +172,7 @@ class DaskOptions(BaseModel):
 
 
 class PlanOptions(BaseModel):
-    """What ``plan`` is told beside the job itself; none of it changes a byte."""
+    """Options of ``plan`` beside those of the job; none of them changes a byte."""
 
     model_config = _STRICT
 

@@ -1,4 +1,4 @@
-"""PURE. What in an address is a credential: refused where it is given, left out where it is told.
+"""PURE. Credentials in addresses: refused in configs, left out of messages.
 
 Configs, manifests, results and messages are kept and shown to others.
 """

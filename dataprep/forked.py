@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import logging
 import os
 import sys
 from importlib import import_module
@@ -30,3 +31,5 @@ for _module in ("distributed.nanny", "distributed.worker", "dataprep.job.tasks")
     import_module(_module)
 gc.freeze()  # a worker's collections need not look at all that
 gc.enable()
+# A driver that ends at once leaves workers that cannot give back their upload slots.
+logging.getLogger("distributed.semaphore").setLevel(logging.CRITICAL + 1)

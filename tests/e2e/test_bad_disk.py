@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import subprocess
@@ -102,7 +101,7 @@ def test_a_benchmark_on_a_read_only_disk(read_only: Path) -> None:
 def test_an_output_that_is_removed_meanwhile(
     photos: Path, whole: dict[str, object], gate: Gate, tmp_path: Path, place: str
 ) -> None:
-    """The job stops, and makes no complete split of what is lost; the same command makes it."""
+    """The job stops, and makes no complete split of what is lost; --overwrite makes it anew."""
     output = tmp_path / "out"
     prefix, _, count = place.partition("=")
     job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
@@ -114,7 +113,10 @@ def test_an_output_that_is_removed_meanwhile(
     assert "gone" in line
     assert "run" in line.lower()
     assert not list(output.glob("*.manifest.json"))
-    goes_on(photos, output, whole)
+    again = ("shard", "--source", photos, "--output", output, *JOB)
+    assert "--overwrite" in clear_line(commandline.dataprep(*again), 2)
+    assert commandline.dataprep(*again, "--overwrite").code == 0
+    assert comparable(objects(output)) == whole
 
 
 def test_a_source_that_is_removed_meanwhile(
@@ -145,12 +147,3 @@ def test_files_that_may_not_grow(photos: Path, whole: dict[str, object], tmp_pat
     assert "no space left while writing 'tfrecord/" in line
     assert "ulimit -f" in line
     goes_on(photos, output, whole)
-
-
-def test_too_few_open_files_for_worker_processes(photos: Path, tmp_path: Path) -> None:
-    """The job ends, and the message says what to allow."""
-    output = tmp_path / "out"
-    job = ("shard", "--source", photos, "--output", output, "--workers", "2")
-    done = limited(*job, "--set", "dask.processes=true", NOFILE=32)
-    assert "worker processes did not start" in clear_line(done, 1)
-    assert not os.path.lexists(output / "train.manifest.json")

@@ -309,7 +309,7 @@ class TestInterrupted:
         assert comparable(objects(output)) == reference
 
     def test_an_impatient_second_signal(self, tree: Path, tmp_path: Path, gate: Gate) -> None:
-        """Ctrl-C pressed again and again while the job ends still gives one line and 130."""
+        """Ctrl-C pressed again while the job ends: it ends at once with 130, without orphans."""
         output = tmp_path / "out"
         env = gate.waits_at("receipts/", 2)
         with Running(
@@ -322,6 +322,7 @@ class TestInterrupted:
             running.send(signal.SIGTERM)
             gate.open()
             finished = running.finish()
+            wait_until(lambda: not running.survivors(), "every process to end")
         assert finished.code == 130, finished.err
-        assert finished.complaints == [INTERRUPTED]
+        assert finished.complaints in ([], [INTERRUPTED])
         assert "Traceback" not in finished.err

@@ -468,7 +468,7 @@ def test_a_job_that_is_being_written_is_waited_for(
 
 
 def test_many_at_once_write_one_job() -> None:
-    """Of jobs that differ and begin together one is written whole, and the others are told."""
+    """Of different jobs that begin together one is written whole; the others are refused."""
     store = MemoryStore(f"memory://{secrets.token_hex(6)}")
     told: list[int] = []
     start = threading.Barrier(6)

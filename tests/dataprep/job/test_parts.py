@@ -1,4 +1,4 @@
-"""Tests of dataprep.job.parts."""
+"""Which shards a part of a job makes."""
 
 from __future__ import annotations
 

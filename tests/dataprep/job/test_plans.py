@@ -1,4 +1,4 @@
-"""Tests of dataprep.job.plans."""
+"""A plan of the size of ImageNet."""
 
 from __future__ import annotations
 
