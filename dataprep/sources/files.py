@@ -17,6 +17,7 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.ordered import in_order
+from dataprep.sources.protocol import REMOTE_READS
 from dataprep.stores import ObjectInfo, Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
@@ -40,6 +41,11 @@ def split_uri(uri: str) -> tuple[str, str]:
         raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
     folder, slash, name = uri.rpartition("/")
     return folder or slash or ".", name
+
+
+def reads_at_once(store: Store) -> int:
+    """How many reads a worker keeps in flight: one of a disk, many where each one waits."""
+    return 1 if isinstance(store, LocalStore) else REMOTE_READS
 
 
 def list_files(store: Store, prefix: str = "") -> list[ObjectInfo]:

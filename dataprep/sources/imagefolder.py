@@ -21,18 +21,18 @@ from dataprep.sources.classes import (
     is_clutter,
     promises_image,
 )
-from dataprep.sources.files import list_files, read_error
-from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
+from dataprep.sources.files import list_files, read_error, reads_at_once
+from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 
 class ImageFolder:
-    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``ClassRule``."""
+    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``classify``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
-        self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
+        self.concurrency = reads_at_once(self._store)
 
     @property
     def uri(self) -> str:

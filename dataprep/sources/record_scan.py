@@ -6,6 +6,7 @@ a row with the reason, and reading goes on where the next record begins.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -78,7 +79,9 @@ def scan(
     for offset, record in _records(fetch, size, recordio):
         place = Scanned(shard, f"{shard}/{len(found):08d}", offset)
         try:
-            content = content_of(record, fields, recordio=recordio)
+            if isinstance(record, RecordError):
+                raise record
+            content = content_of(record.payload, fields, recordio=recordio)
         except RecordError as error:
             why = f"damaged at byte {offset}: {without_place(str(error))}"
             found.append(place._replace(problem=why))
@@ -88,22 +91,23 @@ def scan(
     return found
 
 
-def content_of(
-    record: RawRecord | RecordError, fields: Fields | None, *, recordio: bool
-) -> Content:
+def records_in(data: Buffer, *, recordio: bool) -> Iterator[RawRecord]:
+    """The records of a shard, or of what was read of one. Raises RecordError."""
+    return read_recordio(data) if recordio else read_tfrecords(data)
+
+
+def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Content:
     """Decode a record; if ``fields`` is None, the keys of each Example decide on its layout.
 
     Of an Example no feature but the image has to be there: writers differ.
 
     Raises:
-        RecordError: it is one, no record of its format, or an Example without an image.
+        RecordError: it is no record of its format, or an Example without an image.
     """
-    if isinstance(record, RecordError):
-        raise record
     if recordio:
-        unpacked = unpack_image_record(record.payload)
+        unpacked = unpack_image_record(payload)
         return Content(unpacked.image, unpacked.labels)
-    features = decode_example(record.payload)
+    features = decode_example(payload)
     fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _TFDS)
     images = _values(features, fields["encoded"], BytesList)
     if len(images) != 1:
@@ -112,18 +116,18 @@ def content_of(
             f"it has not one image under {fields['encoded']!r}, its keys are {shown}: name the "
             "keys with records.layout, as in {my/image: encoded, my/label: label}"
         )
-    several = _values(features, fields.get("values"), FloatList)
-    labels = _values(features, fields.get("label"), Int64List | FloatList)
-    texts = []
-    for field in ("synset", "text", "filename", "source"):
-        values = _values(features, fields.get(field), BytesList)
-        texts.append(os.fsdecode(bytes(values[0])) if len(values) == 1 else "")
-    synset, text, filename, source = texts
-    labels = several if len(several) > 1 else labels
-    is_imagenet = fields == _IMAGENET
-    has_boxes = len(_values(features, fields.get("bbox/xmin"), FloatList)) > 0
-    name = filename or source
-    return Content(images[0], labels, synset, text, name, is_imagenet, has_boxes)
+    labels = _values(features, fields.get("values"), FloatList)
+    if len(labels) < 2:
+        labels = _values(features, fields.get("label"), Int64List | FloatList)
+    return Content(
+        images[0],
+        labels,
+        synset=_text(features, fields.get("synset")),
+        text=_text(features, fields.get("text")),
+        filename=_text(features, fields.get("filename")) or _text(features, fields.get("source")),
+        from_background=fields == _IMAGENET,
+        has_boxes=len(_values(features, fields.get("bbox/xmin"), FloatList)) > 0,
+    )
 
 
 def _values(features: Mapping[str, Feature], key: str | None, kind: Any) -> Sequence[Any]:
@@ -131,54 +135,51 @@ def _values(features: Mapping[str, Feature], key: str | None, kind: Any) -> Sequ
     return feature.values if isinstance(feature, kind) else ()
 
 
+def _text(features: Mapping[str, Feature], key: str | None) -> str:
+    values = _values(features, key, BytesList)
+    return os.fsdecode(bytes(values[0])) if len(values) == 1 else ""
+
+
 def _records(
     fetch: Fetch, size: int, recordio: bool
 ) -> Iterator[tuple[int, RawRecord | RecordError]]:
     """The offset of each record of a shard of ``size`` bytes, and the record or its damage."""
-    start, window = 0, _WINDOW_BYTES
-    while start < size:
-        data = fetch(start, window)
-        ends = start + len(data) >= size
-        done, damage = 0, None
+    at, window = 0, _WINDOW_BYTES
+    while at < size:
+        start, data = at, fetch(at, window)
+        if len(data) < window:
+            size = start + len(data)
         try:
-            for record in _read_recordio(data) if recordio else read_tfrecords(data):
-                yield start + done, record
-                done = record.offset + record.length
+            for record in records_in(data, recordio=recordio):
+                # RecordIO has no checksum, but only a damaged length makes a record hold others.
+                # A record that was split at the magic is joined, and no view.
+                whole = isinstance(record.payload, memoryview)
+                if recordio and whole and resynchronise(record.payload, 0) is not None:
+                    raise CorruptRecord("another record begins inside it")
+                yield at, record
+                at = start + record.offset + record.length
         except RecordError as error:
-            damage = error
-        if damage and (ends or not isinstance(damage, TruncatedRecord)):
-            yield start + done, damage
-            following = _following(data, done, recordio)
-            while following is None and recordio and not ends:
-                start += len(data) - len(MAGIC)
-                data = fetch(start, window)
-                ends = start + len(data) >= size
-                following = resynchronise(data, 0)
-            if following is None:
-                return
-            done = following
-        window = _WINDOW_BYTES if done else 2 * window  # a record may be longer than a window
-        start += done
+            if isinstance(error, TruncatedRecord) and start + len(data) < size:
+                # A record may be longer than a window.
+                window = 2 * window if at == start else _WINDOW_BYTES
+                continue
+            yield at, error
+            damaged, at = at, size
+            if recordio:
+                at = _next_magic(fetch, damaged + len(MAGIC), size)
+            else:
+                with contextlib.suppress(RecordError):  # where the length itself is damaged
+                    at = start + span_at(data, damaged - start).end
+        window = _WINDOW_BYTES
 
 
-def _read_recordio(data: bytes) -> Iterator[RawRecord]:
-    """Records; RecordIO has no checksum, but only a damaged length makes a record hold others."""
-    for record in read_recordio(data):
-        payload = record.payload
-        # A record that was split at the magic is joined, and no view.
-        if isinstance(payload, memoryview) and resynchronise(payload, 0) is not None:
-            raise CorruptRecord("another record begins inside it")
-        yield record
-
-
-def _following(data: bytes, damaged: int, recordio: bool) -> int | None:
-    """Where the record after a damaged one begins in ``data``, if that can be found."""
-    if recordio:
-        return resynchronise(data, damaged + len(MAGIC))
-    try:
-        return span_at(data, damaged).end
-    except RecordError:
-        return None  # the length itself is damaged
+def _next_magic(fetch: Fetch, first: int, size: int) -> int:
+    """Where the next record of a RecordIO file begins, from byte ``first`` on; else its end."""
+    for start in range(first, size, _WINDOW_BYTES - len(MAGIC)):
+        found = resynchronise(fetch(start, _WINDOW_BYTES), 0)
+        if found is not None:
+            return start + found
+    return size
 
 
 def sample_names(records: Sequence[Scanned], classes: Sequence[str]) -> list[str]:
@@ -214,22 +215,21 @@ def classes_of(
     contents = [record.content for record in records]
     numbers, values = first_labels([content.labels for content in contents], problems)
     sound = [row for row in range(len(records)) if row not in problems]
-    known = [number for row in sound if (number := numbers[row]) is not None]
+    known = sorted(number for row in sound if (number := numbers[row]) is not None)
     notes: tuple[str, ...] = ()
     from_background = any(content.from_background for content in contents)
-    if label_offset is None and from_background and min(known, default=0) >= 1:
+    if label_offset is None and from_background and known and known[0] >= 1:
         label_offset = 1
         notes = (
-            f"labels in the records are {min(known)} to {max(known)}: 0 is taken for the "
+            f"labels in the records are {known[0]} to {known[-1]}: 0 is taken for the "
             "background, so that 1 is the first class; records.label_offset=0 changes that",
         )
-    offset = label_offset or 0
-    numbers = [None if number is None else number - offset for number in numbers]
-    if values is not None:
-        values[:, 0] -= offset
+    if label_offset:
+        numbers = [None if number is None else number - label_offset for number in numbers]
+        if values is not None:
+            values[:, 0] -= label_offset
     classes = None if given else _by_name(contents, numbers, sound)
-    if classes is None:
-        classes = by_number(numbers, given, problems, "records")
+    classes = classes or by_number(numbers, given, problems, "records")
     return classes._replace(notes=notes + classes.notes), values
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import chain, count
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dataprep import keys
 from dataprep.errors import (
@@ -29,36 +28,41 @@ from dataprep.errors import (
     TruncatedRecord,
 )
 from dataprep.formats.protocol import without_place
-from dataprep.formats.recordio import MAGIC, read_recordio
-from dataprep.formats.tfrecord import read_tfrecords
+from dataprep.formats.recordio import MAGIC
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
 from dataprep.samples import read_table, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import read_class_names
-from dataprep.sources.files import list_files, read_error, split_uri
+from dataprep.sources.files import list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
-from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
+from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.sources.record_scan import (
     Scanned,
     classes_of,
     content_of,
     fields_of,
+    records_in,
     sample_names,
     scan,
 )
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
-from dataprep.stores.local import LocalStore
 
 _ROOM_BYTES = 2048
 _SHARDS_AT_ONCE = 8
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
-_NUMBERED = re.compile(r"[-_.](\d{5,})-of-(\d{5,})(?=$|\.)")
-_IN_SET = re.compile(r"(.*[-_.])(\d{5,})-of-(\d{5,})(|\..*)", re.DOTALL)
+_TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
+_NUMBER = re.compile(
+    r"(?<=[-_.])\d+(?=-of-\d{5,}(?:$|\.)|(?:\.(?:tfrecords?|tfrec|rec))?(?:\.gz)?$)"
+)
 _EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|[-_.]\d{5,}-of-\d{5,}$|\.gz$)")
 _INDEX = (".idx", ".lst", ".json", ".txt", ".index", ".parquet", ".tsv", ".csv")
-_ALIASES = {"val": "validation", "valid": "validation", "training": "train", "eval": "validation"}
+_SPELLINGS = ({"train", "training"}, {"validation", "val", "valid", "eval"})
+_BOXES_NOTE = (
+    "its records have bounding boxes, which are not carried over: make the shards from the "
+    "images to have boxes in them"
+)
 
 
 class RecordsSource:
@@ -78,7 +82,7 @@ class RecordsSource:
         self._prefix = name if is_shard_name(name) else ""
         folder = split_uri(uri.rstrip("/"))[0] if self._prefix else uri
         self._store = open_store(folder, options)
-        self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
+        self.concurrency = reads_at_once(self._store)
         self._snapshot: Snapshot | None = None
 
     @property
@@ -103,14 +107,15 @@ class RecordsSource:
             raise read_error(error, self._store, item.container, self.uri) from None
 
     def _image(self, item: Located) -> bytes:
+        store = self._snapshot or self._store
         length = item.bytes + _ROOM_BYTES
         while True:
-            store = self._snapshot or self._store
             data = store.get_range(item.container, item.offset, length)
             recordio = data.startswith(MAGIC)
             try:
-                for record in read_recordio(data) if recordio else read_tfrecords(data):
-                    return bytes(content_of(record, self._fields, recordio=recordio).image)
+                for record in records_in(data, recordio=recordio):
+                    found = content_of(record.payload, self._fields, recordio=recordio)
+                    return bytes(found.image)
                 raise TruncatedRecord("the file ends before it")
             except TruncatedRecord:
                 if len(data) < length:
@@ -121,31 +126,27 @@ class RecordsSource:
         """Every record; of an output of this program by its tables, of others by a scan."""
         entries = {info.key: info for info in list_files(self._store, self._prefix)}
         split = self._section.split or "train"
-        if self._prefix or not self._is_own(entries, split):
-            return self._scanned(self._shards(entries, split))
-        try:
-            return self._own(entries, split)
-        except (DatasetError, ObjectNotFound, LookupError, ValueError) as error:
-            raise SourceError(
-                f"{self.uri}: the tables of split {split!r} cannot be read ({error}): mend "
-                "them (dataprep verify), or name the folder of its shards as the source"
-            ) from None
-
-    def _is_own(self, entries: Mapping[str, ObjectInfo], split: str) -> bool:
-        """Whether this is an output of this program that has the split. Raises SourceError."""
-        complete = [match[1] for key in sorted(entries) if (match := _MANIFEST.fullmatch(key))]
-        begun = [found for key in sorted(entries) if (found := keys.split_of_job(key))]
-        if complete and split not in complete:
+        complete = [match[1] for match in map(_MANIFEST.fullmatch, sorted(entries)) if match]
+        begun = [*filter(None, map(keys.split_of_job, sorted(entries)))]
+        if split in complete:
+            try:
+                return self._own(entries, split)
+            except (DatasetError, ObjectNotFound, LookupError, ValueError) as error:
+                raise SourceError(
+                    f"{self.uri}: the tables of split {split!r} cannot be read ({error}): mend "
+                    "them (dataprep verify), or name the folder of its shards as the source"
+                ) from None
+        if complete:
             raise SourceError(
                 f"{self.uri} has no split {split!r}: it has {', '.join(complete)}; say which with "
                 "--set records.split=NAME"
             )
-        if begun and not complete:
+        if begun:
             raise SourceError(
                 f"{self.uri} is not complete: split {begun[0]!r} has no manifest; run the job that "
                 "makes it again, it resumes"
             )
-        return bool(complete)
+        return self._scanned(self._shards(entries, split))
 
     def _own(self, entries: Mapping[str, ObjectInfo], split: str) -> Listing:
         """The samples of a complete split of this program, by its tables."""
@@ -164,18 +165,24 @@ class RecordsSource:
         stored = stored_table(self._store, manifest)
         # Tables of earlier versions have no image_bytes; that of the record is little more.
         size = "image_bytes" if "image_bytes" in stored.names else f"{wanted}_length"
-        table = stored.columns(["source", "synset", "shard", f"{wanted}_offset", size])
-        names = unescape_all(table["source"].to_pylist())
+        offset = f"{wanted}_offset"
+        table = stored.columns(["source", "synset", "shard", offset, size]).to_pydict()
+        plan = read_table(self._store.get(keys.plan(split)))
+        values = None
+        if "values" in plan.column_names:  # all labels of samples that have several
+            planned = plan.to_pydict()
+            found = dict(zip(planned["source"], planned["values"], strict=True))
+            values = np.array([found[name] for name in table["source"]], dtype=np.float32)
         listing = Listing.sorted(
-            names,
-            table[size].to_pylist(),
-            unescape_all(table["synset"].to_pylist()),
+            unescape_all(table["source"]),
+            table[size],
+            unescape_all(table["synset"]),
             {},
-            containers=[shards[number] for number in table["shard"].to_pylist()],
-            offsets=table[f"{wanted}_offset"].to_numpy().astype(np.int64),
-            values=planned_values(self._store.get(keys.plan(split)), names),
+            containers=[shards[number] for number in table["shard"]],
+            offsets=np.array(table[offset], dtype=np.int64),
+            values=values,
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
-            notes=_box_notes(manifest.config.get("boxes") is not None),
+            notes=(_BOXES_NOTE,) if manifest.config.get("boxes") is not None else (),
         )
         snapshot.check()
         self._snapshot = snapshot
@@ -184,23 +191,17 @@ class RecordsSource:
 
     def _shards(self, entries: Mapping[str, ObjectInfo], split: str) -> Sequence[ObjectInfo]:
         """The shards to read, by name, all of one format."""
-        named = [key for key, info in entries.items() if is_shard_name(key) and info.bytes]
         wanted = self._section.format
-        chosen = [key for key in of_split(named, split, self.uri) if wanted in ("auto", form(key))]
-        if not chosen:
+        named = [key for key in entries if is_shard_name(key) and wanted in ("auto", form(key))]
+        if not any(entries[key].bytes for key in named):
             raise SourceNotFound(
                 f"no shards in {self.uri!r}: names such as train-00000-of-00128, NAME.tfrecord "
                 "or NAME.rec are expected"
             )
-        if len({form(key) for key in chosen}) > 1:
-            raise SourceError(
-                f"{self.uri} has shards of both formats: choose with --set "
-                "records.format=tfrecord or recordio"
-            )
         # One shard that is named is wanted alone.
-        is_part = self._section.incomplete or bool(_NUMBERED.search(self._prefix))
-        require_whole(chosen, entries, self.uri, incomplete=is_part)
-        return [entries[key] for key in chosen]
+        is_part = self._section.incomplete or bool(_TOTAL.search(self._prefix))
+        chosen = shards_of(named, split, self.uri, incomplete=is_part)
+        return [entries[key] for key in chosen if entries[key].bytes]
 
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
         def scan_one(shard: ObjectInfo) -> list[Scanned]:
@@ -228,27 +229,8 @@ class RecordsSource:
             offsets=np.array([record.offset for record in records], dtype=np.int64),
             values=values,
             label_space=classes.space,
-            notes=classes.notes + _box_notes(has_boxes),
+            notes=(*classes.notes, _BOXES_NOTE) if has_boxes else classes.notes,
         )
-
-
-def _box_notes(has_boxes: bool) -> tuple[str, ...]:
-    if not has_boxes:
-        return ()
-    return (
-        "its records have bounding boxes, which are not carried over: make the shards from the "
-        "images to have boxes in them",
-    )
-
-
-def planned_values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
-    """All labels of samples that have several, as a job's plan has them; raises ValueError."""
-    table = read_table(plan)
-    if "values" not in table.column_names:
-        return None
-    sources = unescape_all(table["source"].to_pylist())
-    found = dict(zip(sources, table["values"].to_pylist(), strict=True))
-    return np.array([found[name] for name in names], dtype=np.float32)
 
 
 def is_shard_name(key: str) -> bool:
@@ -260,7 +242,7 @@ def is_shard_name(key: str) -> bool:
     name = key.rpartition("/")[2]
     if name.startswith(".") or name.endswith(_INDEX):
         return False
-    return bool(_NUMBERED.search(name) or _EXTENSION.search(name))
+    return bool(_TOTAL.search(name) or _EXTENSION.search(name))
 
 
 def form(key: str) -> str:
@@ -269,64 +251,44 @@ def form(key: str) -> str:
     return "recordio" if extension and extension[1] == "rec" else "tfrecord"
 
 
-def of_split(names: Iterable[str], split: str, where: str) -> list[str]:
-    """The shards of ``split``, sorted; all shards where their names name one split only.
-
-    Raises:
-        SourceError: they name several splits, and not exactly one of them is this one.
-    """
-    groups: dict[str, list[str]] = {}
-    for key in sorted(names):
-        stem = _EXTENSION.sub("", _NUMBERED.sub("", key.rpartition("/")[2]))
-        groups.setdefault(re.sub(r"[-_.]\d+$", "", stem), []).append(key)
-    if len(groups) <= 1:
-        return [key for group in groups.values() for key in group]
-    wanted = _ALIASES.get(split, split)
-    spellings = {wanted, *(word for word, meaning in _ALIASES.items() if meaning == wanted)}
-    fitting = [stem for stem in groups if spellings & {stem, *re.split(r"[-_.]", stem.lower())}]
-    if len(fitting) == 1:
-        return groups[fitting[0]]
-    shown = ", ".join(repr(name) for name in sorted(groups)[:8])
-    raise SourceError(
-        f"{where} has shards of several splits, {shown}, and which of them is {split!r} is not "
-        "clear: name one with --set records.split=NAME"
-    )
-
-
-def require_whole(
-    chosen: Iterable[str], present: Iterable[str], where: str, *, incomplete: bool
-) -> None:
-    """Refuse numbered shards of several sets, or of which some are missing.
+def shards_of(names: Iterable[str], split: str, where: str, *, incomplete: bool) -> list[str]:
+    """The shards of one set, whose names differ in a number: the only set, or that of ``split``.
 
     Args:
-        chosen: those that are to be read.
-        present: all files, among them empty shards. They are numbered from 0 or from 1.
-        where: the address of the source, for the error.
-        incomplete: accept missing shards.
+        names: all shards, among them empty ones.
+        split: a word in the names of the set, where there are several.
+        where: the address of the source, for errors.
+        incomplete: accept a set of which shards are missing.
 
     Raises:
-        SourceError: it names one shard of each set, or the first one that is missing.
+        SourceError: several sets fit, or none, or a numbered shard is missing.
     """
-    sets: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
-    for key in present:
-        if found := _IN_SET.fullmatch(key):
-            before, number, total, after = found.groups()
-            sets.setdefault((before, after), {}).setdefault(total, {})[int(number)] = key
-    for (before, after), totals in sets.items():
-        (total, shards), *others = totals.items()
-        if not {*shards.values()} & {*chosen}:
-            continue
-        if others:
-            raise SourceError(
-                f"{where} has shards of several sets, such as {min(shards.values())!r} and "
-                f"{min(others[0][1].values())!r}, in which the same samples may be: move one set "
-                "elsewhere"
-            )
-        missing = int(total) - len(shards)
-        if missing > 0 and not incomplete:
-            lost = next(n for n in count(int(total) in shards) if n not in shards)
-            raise SourceError(
-                f"{where} lacks {missing:,} of {int(total):,} shards, such as "
-                f"'{before}{lost:0{len(total)}}-of-{total}{after}': put what is missing there, or "
-                "read what there is with --set records.incomplete=true"
-            )
+    sets: dict[str, list[str]] = {}
+    for name in sorted(names):
+        sets.setdefault(_NUMBER.sub("*", name, count=1), []).append(name)
+    fitting = [*sets]
+    if len(sets) > 1:
+        words = next((words for words in _SPELLINGS if split in words), {split})
+        spelled = rf"(?:^|[-_.])(?:{'|'.join(map(re.escape, words))})(?:[-_.]|$)"
+        named = re.compile(spelled, re.IGNORECASE)
+        fitting = [pattern for pattern in sets if named.search(pattern.rpartition("/")[2])]
+    if len(fitting) != 1:
+        shown = ", ".join(map(repr, [*sets][:8]))
+        raise SourceError(
+            f"{where} has several sets of shards, {shown}, and which of them is split {split!r} is "
+            "not clear: choose with --set records.split=NAME or records.format=tfrecord or "
+            "recordio, or move the others elsewhere"
+        )
+    (pattern,) = fitting
+    total = _TOTAL.search(pattern)
+    if total and len(sets[pattern]) < int(total[1]) and not incomplete:
+        # They are numbered from 0 or from 1.
+        first = int(pattern.replace("*", total[1]) in sets[pattern])
+        all_names = (pattern.replace("*", f"{n:0{len(total[1])}}") for n in count(first))
+        lost = next(name for name in all_names if name not in sets[pattern])
+        raise SourceError(
+            f"{where} lacks {int(total[1]) - len(sets[pattern]):,} of {int(total[1]):,} shards, "
+            f"such as {lost!r}: put what is missing there, or read what there is with --set "
+            "records.incomplete=true"
+        )
+    return sets[pattern]

@@ -25,7 +25,7 @@ from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, open_source, record_scan, records
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.record_scan import scan
-from dataprep.sources.records import RecordsSource, is_shard_name, of_split, require_whole
+from dataprep.sources.records import RecordsSource, is_shard_name, shards_of
 from tests.dataprep.sources.shards import customary, examples, flipped, image, image_records
 
 
@@ -419,7 +419,8 @@ def test_shards_and_their_splits_are_known_by_name(name: str, split: str) -> Non
     """Names as TensorFlow, TFDS, slim and im2rec give them; what is beside them is none."""
     assert is_shard_name(name)
     assert is_shard_name(f"folder.d/{name}")
-    assert of_split([name, "test_0.rec", "test_1.rec"], split, "here") == [name]
+    names = [name, "test_0.rec", "test_1.rec"]
+    assert shards_of(names, split, "here", incomplete=True) == [name]
     assert not is_shard_name(f"{name}.idx")
 
 
@@ -433,11 +434,13 @@ def test_what_is_beside_shards_is_none(name: str) -> None:
 
 
 def test_splits_that_are_not_clear_are_named() -> None:
-    """Two fit, or none; shards of one name need no split."""
-    assert of_split(["a_1.rec", "a_0.rec"], "train", "here") == ["a_0.rec", "a_1.rec"]
+    """Two fit, or none; shards of one set need no split; a whole stem names its set."""
+    names = ["a_1.rec", "a_0.rec"]
+    assert shards_of(names, "train", "here", incomplete=False) == ["a_0.rec", "a_1.rec"]
     for names in (["a-train.rec", "b-train.rec"], ["a.rec", "b.rec"]):
-        with pytest.raises(SourceError, match=r"here has shards of several splits, 'a"):
-            of_split(names, "train", "here")
+        with pytest.raises(SourceError, match=r"here has several sets of shards, 'a"):
+            shards_of(names, "train", "here", incomplete=False)
+    assert shards_of(["a-x.rec", "b-x.rec"], "b-x", "here", incomplete=False) == ["b-x.rec"]
 
 
 def test_one_split_of_several_is_read(tmp_path: Path) -> None:
@@ -448,7 +451,7 @@ def test_one_split_of_several_is_read(tmp_path: Path) -> None:
     }
     listing = source_of(tmp_path, files, split="val").list()
     assert list(listing.classes) == ["n00000002"]
-    with pytest.raises(SourceError, match=r"several splits.*records\.split"):
+    with pytest.raises(SourceError, match=r"several sets.*records\.split"):
         source_of(tmp_path, files, split="test").list()
 
 
@@ -467,16 +470,18 @@ def test_missing_shards_are_counted_and_one_is_named(missing: list[int], message
     """Whichever they are; the way out is named."""
     names = [name for number, name in enumerate(SIX) if number not in missing]
     with pytest.raises(SourceError, match=f"{message}.*incomplete=true"):
-        require_whole(names, names, "here", incomplete=False)
-    require_whole(names, names, "here", incomplete=True)
+        shards_of(names, "train", "here", incomplete=False)
+    assert shards_of(names, "train", "here", incomplete=True) == names
 
 
-def test_sets_that_are_whole() -> None:
-    """From 0 or from 1, an empty shard among them, each name by itself, others without number."""
-    from_one = [f"x_{number:05}-of-00003.tfrecord" for number in (1, 2, 3)]
-    others = ["y.rec", "b/train-00000-of-00001", "train-00000-of-00002.rec.idx"]
-    present = [*SIX, *from_one, *others]
-    require_whole([*SIX[1:], *from_one, "y.rec"], present, "here", incomplete=False)
+@pytest.mark.parametrize(
+    "names",
+    [SIX, [f"x_{number:05}-of-00003.tfrecord" for number in (1, 2, 3)], ["y.rec"]],
+    ids=["from 0", "from 1", "without number"],
+)
+def test_sets_that_are_whole(names: list[str]) -> None:
+    """Nothing is missing, wherever their numbers begin."""
+    assert shards_of(names, "train", "here", incomplete=False) == names
 
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
