@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dataprep.errors import SourceError
 from dataprep.labels import is_synset
@@ -19,6 +18,7 @@ NOT_NAMED_AS_IMAGE = "not named as an image"
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 """Folders that are splits, not classes."""
 
+_SYNSET = -1  # stands for a depth: the class is the folder named as a synset
 _EXTENSIONS = (
     "avif|bmp|dib|gif|heic|heif|j2k|jfif|jp2|jpe|jpeg|jpg|pbm|pgm|png|pnm|ppm|tif|tiff|webp"
 )
@@ -64,12 +64,15 @@ def classify(
     skipped = {row for row, problem in found.items() if problem.status == "skipped"}
     visible = [name for row, name in enumerate(names) if row not in skipped]
     promises = promises_image if any(map(promises_image, visible)) else _lacks_extension
-    class_of = ClassRule(filter(promises, visible), uri, advise)
-    classes = ["" if row in skipped else class_of(name) for row, name in enumerate(names)]
+    folders = {tuple(name.split("/")[:-1]) for name in filter(promises, visible)}
+    depth = _class_depth(folders, uri, advise)
+    classes = [""] * len(names)
     promising = {""}
-    for group, name in zip(classes, names, strict=True):
-        if group and promises(name):
-            promising.add(group)
+    for row, name in enumerate(names):
+        if row not in skipped:
+            classes[row] = _class_of(name.split("/")[:-1], depth)
+        if promises(name):
+            promising.add(classes[row])
     for row, group in enumerate(classes):
         if row not in found and not group:
             found[row] = Problem("skipped", NO_CLASS)
@@ -83,59 +86,47 @@ def _lacks_extension(name: str) -> bool:
     return "." not in name.rpartition("/")[2]
 
 
-class ClassRule:
-    """Which folder of a path is its class, from the ``keys`` of files that promise images.
+def _class_of(parts: Sequence[str], depth: int) -> str:
+    """The class among the folders of a path; empty for a path in no class folder."""
+    if depth == _SYNSET:
+        return next(filter(is_synset, parts), "")
+    return parts[depth] if len(parts) > depth else ""
+
+
+def _class_depth(
+    folders: Collection[tuple[str, ...]], uri: str, advise: Callable[[str], str]
+) -> int:
+    """How many folders are above the class in a path, or ``_SYNSET``.
 
     Where a path has a folder named as a WordNet synset, that is the class. Otherwise folders
     that all paths have in common are passed over, and the first that differs is the class.
-    ``advise`` gives the option that takes one folder alone.
-
-    Raises:
-        SourceError: several splits, or two kinds of classes.
+    ``folders`` are those of files that promise images.
     """
-
-    def __init__(self, keys: Iterable[str], uri: str, advise: Callable[[str], str]) -> None:
-        folders = {tuple(key.split("/")[:-1]) for key in keys}
-        inside = sorted(parts for parts in folders if any(map(is_synset, parts)))
-        outside = sorted(parts for parts in folders if parts and not any(map(is_synset, parts)))
-        self._by_synset = bool(inside) and not outside
-        self._depth = 0 if self._by_synset else _first_difference(folders)
-        splits = self._splits(folders)
-        if len(splits) > 1:
-            first = "train" if "train" in splits else min(splits)
-            raise SourceError(
-                f"{uri!r} has several splits ({', '.join(sorted(splits))}): shard one at a "
-                f"time, as in {advise(splits[first])} --split {first}"
-            )
-        if inside and outside:
-            above = "/".join(inside[0]).partition(next(filter(is_synset, inside[0])))[0]
-            way_out = f"take one, as in {advise(above[:-1])}" if above else "move one elsewhere"
-            raise SourceError(
-                f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "
-                f"as {'/'.join(outside[0])!r}, and either could be the classes: {way_out}"
-            )
-
-    def __call__(self, key: str) -> str:
-        """The class of a path; empty for a path in no class folder."""
-        return self._group(key.split("/")[:-1])
-
-    def _splits(self, folders: Iterable[Sequence[str]]) -> dict[str, str]:
-        """The path of each folder that is named as a split and has class folders in it."""
-        if not self._by_synset:
-            groups = {self._group(parts): "/".join(parts[: self._depth + 1]) for parts in folders}
-            groups.pop("", None)
-            return groups if groups.keys() <= SPLITS else {}
-        splits = {}
-        for parts in folders:
-            for above, (split, part) in enumerate(pairwise(parts), 1):
-                if is_synset(part) and split in SPLITS:
-                    splits[split] = "/".join(parts[:above])
-        return splits
-
-    def _group(self, parts: Sequence[str]) -> str:
-        if self._by_synset:
-            return next(filter(is_synset, parts), "")
-        return parts[self._depth] if len(parts) > self._depth else ""
+    inside = sorted(parts for parts in folders if any(map(is_synset, parts)))
+    outside = sorted(parts for parts in folders if parts and not any(map(is_synset, parts)))
+    depth = _SYNSET if inside and not outside else _first_difference(folders)
+    paths = {}
+    for parts in folders:
+        at = depth
+        if depth == _SYNSET:  # a split is above it
+            at = next((place for place, part in enumerate(parts) if is_synset(part)), 0) - 1
+        if 0 <= at < len(parts):
+            paths[parts[at]] = "/".join(parts[: at + 1])
+    splits = sorted(paths.keys() & SPLITS)
+    if len(splits) > 1 and (depth == _SYNSET or len(splits) == len(paths)):
+        first = "train" if "train" in splits else splits[0]
+        raise SourceError(
+            f"{uri!r} has several splits ({', '.join(splits)}): shard one at a time, as in "
+            f"{advise(paths[first])} --split {first}"
+        )
+    if inside and outside:
+        above = "/".join(inside[0]).partition(next(filter(is_synset, inside[0])))[0]
+        way_out = f"take one, as in {advise(above[:-1])}" if above else "move one elsewhere"
+        raise SourceError(
+            f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "
+            f"as {'/'.join(outside[0])!r}, and either could be the classes: {way_out}"
+        )
+    return depth
 
 
 def _first_difference(folders: Collection[Sequence[str]]) -> int:

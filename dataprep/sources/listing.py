@@ -27,11 +27,10 @@ from dataprep.labels import LabelSpace
 from dataprep.names import by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
-from dataprep.sources.files import MISSING, read_error, sizes_of, split_uri
+from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
-from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
+from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.s3 import S3Store
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
@@ -66,7 +65,7 @@ class ListingSource:
         self._section = section or ListingOptions()
         self._folder = _store(folder, self._options).uri
         self._root = _store(self._section.root or folder, self._options).uri
-        self.concurrency = self._reads("")
+        self.concurrency = reads_at_once(self._store(""))
 
     @property
     def uri(self) -> str:
@@ -104,13 +103,19 @@ class ListingSource:
             classes = _by_text([row[0] for row in labels], given, reasons, self._file)
         # Only for comparison: what is relative stays so.
         root = self._root if _SCHEME.match(self._root) else os.path.abspath(self._root)  # noqa: PTH100
-        names = []
+        names: list[str] = []
+        first: dict[str, int] = {}
+        problems: dict[int, Problem] = {}
         for row, path in enumerate(paths):
             name, reason = place_of(path, f"{root.rstrip('/')}/")
             names.append(name)
+            before = first.setdefault(name, row)
             if reason:
                 reasons[row] = reason
-        problems = _repeated(names, classes.names)
+            elif classes.names[before] != classes.names[row]:
+                problems[row] = Problem("failed", "listed before with another label")
+            elif before != row:
+                problems[row] = Problem("skipped", "listed before")
         problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
         sizes = self._sizes(names, problems)
         return Listing.sorted(
@@ -132,8 +137,9 @@ class ListingSource:
                 by_root.setdefault(root, {})[row] = key
         sizes = [0] * len(names)
         for root, key_of in by_root.items():
-            self.concurrency = max(self.concurrency, self._reads(root))
-            found = sizes_of(self._store(root), list(key_of.values()))
+            store = self._store(root)
+            self.concurrency = max(self.concurrency, reads_at_once(store))
+            found = sizes_of(store, list(key_of.values()))
             for row, size in zip(key_of, found, strict=True):
                 if isinstance(size, str):
                     problems[row] = Problem("failed", size)
@@ -150,9 +156,6 @@ class ListingSource:
 
     def _store(self, root: str) -> Store:
         return _store(root or self._root, self._options)
-
-    def _reads(self, root: str) -> int:
-        return REMOTE_READS if isinstance(self._store(root), S3Store) else 1
 
 
 @lru_cache(maxsize=64)
@@ -366,16 +369,3 @@ def split_name(name: str) -> tuple[str, str]:
         bucket, _, key = name[len("s3://") :].partition("/")
         return f"s3://{bucket}", key
     return ("/", name[1:]) if name.startswith("/") else ("", name)
-
-
-def _repeated(names: Sequence[str], classes: Sequence[str]) -> dict[int, Problem]:
-    first: dict[str, str] = {}
-    problems = {}
-    for row, name in enumerate(names):
-        if name not in first:
-            first[name] = classes[row]
-        elif first[name] == classes[row]:
-            problems[row] = Problem("skipped", "listed before")
-        else:
-            problems[row] = Problem("failed", "listed before with another label")
-    return problems
