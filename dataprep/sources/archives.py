@@ -21,7 +21,7 @@ from indexed_gzip import IndexedGzipFile
 from dataprep.errors import ConfigError, CorruptArchive, DataprepError, SourceChanged
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
-from dataprep.stores.protocol import GetVersioned, location
+from dataprep.stores.protocol import Buffer, GetVersioned, location
 
 _SCHEMA = 3  # of the files in the cache folder
 _LOCAL_WINDOW_BYTES = 2**15
@@ -37,23 +37,27 @@ _GZIP = re.compile(r"(.*)!gzip@(\d+)\+(\d+)", re.DOTALL)
 class Archive:
     """A file or object of ``size`` bytes as it was when it was indexed; ``uri`` is for messages.
 
-    ``version`` is its modification time and size, or its ETag; empty accepts any version. Copies
-    in other tasks are equal.
+    ``address`` is its address or absolute path. ``version`` is its modification time and size, or
+    its ETag; empty accepts any version. The folder ``cache`` stores indexes. Copies in other tasks
+    are equal.
     """
 
-    uri: str
+    uri: str = field(compare=False)
     store: Store = field(compare=False)
+    address: str
     key: str
     size: int
     version: str
+    cache: str
 
     @classmethod
-    def of(cls, store: Store, key: str) -> Archive:
+    def of(cls, store: Store, key: str, cache: str) -> Archive:
         """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
+        uri = address = location(store, key)
         version = store.version(key) if isinstance(store, GetVersioned) else ""
         if isinstance(store, LocalStore):  # machines may see another number of the inode
-            version = version.partition("-")[2]
-        return cls(location(store, key), store, key, store.head(key).bytes, version)
+            address, version = os.path.abspath(uri), version.partition("-")[2]  # noqa: PTH100
+        return cls(uri, store, address, key, store.head(key).bytes, version, cache)
 
     def read(self, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only at the end.
@@ -67,7 +71,7 @@ class Archive:
                 return self.store.get_range(self.key, offset, length)
             store: Any = self.store  # a GetVersioned, since it gave a version
             data, version = store.get_versioned(self.key, offset, length)
-            if version.endswith(self.version):
+            if version == self.version or version.endswith(f"-{self.version}"):
                 return bytes(data)
         raise SourceChanged(
             f"{self.uri} was changed or removed since it was indexed: restore it, or start "
@@ -80,11 +84,16 @@ class Archive:
         window_bytes = _LOCAL_WINDOW_BYTES if is_local else _REMOTE_WINDOW_BYTES
         return io.BufferedReader(_Part(self, start, end - start), window_bytes)
 
-    def cache_name(self, *parts: object) -> str:
-        """The name of a file about this version of the archive in a cache folder."""
-        is_local = isinstance(self.store, LocalStore)
-        address = os.path.abspath(self.uri) if is_local else self.uri  # noqa: PTH100
-        identity = repr((_SCHEMA, address, self.size, self.version, parts))
+    def kept(self, *about: object) -> bytes:
+        """What ``keep`` stored about this version of the archive. Raises StoreError."""
+        return LocalStore(self.cache).get(self._cache_name(about))
+
+    def keep(self, data: Buffer, *about: object) -> None:
+        """Store something in the cache folder. Raises StoreError."""
+        LocalStore(self.cache).put(self._cache_name(about), data)
+
+    def _cache_name(self, about: tuple[object, ...]) -> str:
+        identity = repr((_SCHEMA, self.address, self.size, self.version, about))
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
 
 
@@ -113,15 +122,11 @@ class _Part(io.RawIOBase):
 
 @dataclass(frozen=True)
 class GzipPart:
-    """A gzip file: ``size`` bytes of an archive from ``start`` on, or all of it.
-
-    The folder ``cache`` stores its points.
-    """
+    """A gzip file: ``size`` bytes of an archive from ``start`` on, or all of it."""
 
     archive: Archive
     start: int
     size: int
-    cache: str
 
     @property
     def key(self) -> str:
@@ -132,10 +137,6 @@ class GzipPart:
     def spacing_bytes(self) -> int:
         """Bytes of content between two points."""
         return max(_SPACING_BYTES, self.size // _MOST_POINTS)
-
-    @property
-    def _points(self) -> str:
-        return f"{self.archive.cache_name(self.start, self.size)}.gzidx"
 
     def open(self) -> IndexedGzipFile:
         """Its content as a file, for reading from the beginning."""
@@ -156,11 +157,11 @@ class GzipPart:
         points = io.BytesIO()
         file.export_index(fileobj=points)
         try:
-            LocalStore(self.cache).put(self._points, points.getbuffer())
+            self.archive.keep(points.getbuffer(), self.start, self.size)
         except OSError:
             raise ConfigError(
                 f"cannot store the index of {self.archive.uri}, which every worker needs, in "
-                f"{self.cache}: name a folder with --set ilsvrc.cache=FOLDER"
+                f"{self.archive.cache}: name a folder with --set ilsvrc.cache=FOLDER"
             ) from None
 
     def read(self, offset: int, length: int) -> bytes:
@@ -180,21 +181,19 @@ def _with_points(part: GzipPart) -> IndexedGzipFile:
     """The content, with points from the cache folder, or found again if these are missing."""
     file = part.open()
     try:
-        points = LocalStore(part.cache).get(part._points)
+        points = part.archive.kept(part.start, part.size)
         file.import_index(fileobj=io.BytesIO(points))
     except OSError:  # ZranError is one
         part.finish(file := part.open())
     return file
 
 
-def containers(
-    keys: set[str], archives: Mapping[str, Archive], cache: str
-) -> dict[str, Archive | GzipPart]:
+def containers(keys: set[str], archives: Mapping[str, Archive]) -> dict[str, Archive | GzipPart]:
     """What entries of an index lie in: for each container its archive, or the gzip part of it."""
     found: dict[str, Archive | GzipPart] = {}
     for key in keys:
         if packed := _GZIP.fullmatch(key):
-            found[key] = GzipPart(archives[packed[1]], int(packed[2]), int(packed[3]), cache)
+            found[key] = GzipPart(archives[packed[1]], int(packed[2]), int(packed[3]))
         else:
             found[key] = archives[key]
     return found

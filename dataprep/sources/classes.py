@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from dataprep.errors import SourceError
+from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.sources.protocol import Problem
 from dataprep.stores.protocol import LEAVES
@@ -44,20 +45,26 @@ def commonest(problems: Mapping[int, Problem]) -> str:
 
 
 def classify(
-    names: Sequence[str], problems: Mapping[int, Problem], uri: str, advise: Callable[[str], str]
+    names: Sequence[str],
+    problems: Mapping[int, Problem],
+    uri: str,
+    advise: Callable[[str], str],
+    absent: str,
 ) -> tuple[list[str], dict[int, Problem]]:
     """The class of each file, and the problems with those added that classes make.
 
     Where no name of the source has the extension of an image, names without any extension promise
-    one. No class is found where every entry has a problem in the end.
+    one.
 
     Args:
         names: paths.
         problems: what is known to be no sample.
         uri: the source, for errors.
         advise: gives the option that takes one folder of the source alone.
+        absent: the error where there is no sample in the end.
 
     Raises:
+        SourceNotFound: every entry has a problem.
         SourceError: several splits, or two kinds of classes.
     """
     found = dict(problems)
@@ -79,6 +86,8 @@ def classify(
         elif row not in found and group not in promising:
             found[row] = Problem("skipped", NO_IMAGES)
             classes[row] = ""
+    if len(found) == len(names):
+        raise SourceNotFound(absent + commonest(problems))
     return classes, found
 
 
@@ -93,9 +102,7 @@ def _class_of(parts: Sequence[str], depth: int) -> str:
     return parts[depth] if len(parts) > depth else ""
 
 
-def _class_depth(
-    folders: Collection[tuple[str, ...]], uri: str, advise: Callable[[str], str]
-) -> int:
+def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str], str]) -> int:
     """How many folders are above the class in a path, or ``_SYNSET``.
 
     Where a path has a folder named as a WordNet synset, that is the class. Otherwise folders
@@ -103,10 +110,10 @@ def _class_depth(
     ``folders`` are those of files that promise images.
     """
     inside = sorted(parts for parts in folders if any(map(is_synset, parts)))
-    outside = sorted(parts for parts in folders if parts and not any(map(is_synset, parts)))
+    outside = sorted(folders - {*inside} - {()})
     depth = _SYNSET if inside and not outside else _first_difference(folders)
     paths = {}
-    for parts in folders:
+    for parts in sorted(folders):
         at = depth
         if depth == _SYNSET:  # a split is above it
             at = next((place for place, part in enumerate(parts) if is_synset(part)), 0) - 1
@@ -129,14 +136,10 @@ def _class_depth(
     return depth
 
 
-def _first_difference(folders: Collection[Sequence[str]]) -> int:
+def _first_difference(folders: Iterable[tuple[str, ...]]) -> int:
     """How many folders all paths share before the class folder."""
-    depth = 0
-    while True:
-        here = {parts[depth] for parts in folders if len(parts) > depth}
-        below = {parts[depth + 1] for parts in folders if len(parts) > depth + 1}
-        direct = any(len(parts) == depth + 1 for parts in folders)
-        # Images and one folder more: that is a class with a folder in it.
-        if len(here) != 1 or not below or (direct and len(below) == 1):
-            return depth
-        depth += 1
+    paths = [parts for parts in folders if parts]
+    shared = len(os.path.commonprefix(paths))  # noqa: RUF071  they are tuples
+    below = {parts[shared] for parts in paths if len(parts) > shared}
+    # One folder more is a class, or is in one.
+    return shared if len(below) > 1 else max(0, shared - 1)

@@ -109,11 +109,8 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 
 def _listed_sizes(store: Store, wanted: set[str]) -> dict[str, int]:
     folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]  # noqa: RUF071  cut at a slash
-    found = {}
     # Who may read an object may not always list the bucket.
     with contextlib.suppress(PermissionRefused):
-        listed = store.list(f"{folder}/" if folder else "")
-        for info in islice(listed, _LISTED_FOR_ONE * len(wanted)):
-            if info.key in wanted:
-                found[info.key] = info.bytes
-    return found
+        listed = islice(store.list(f"{folder}/".lstrip("/")), _LISTED_FOR_ONE * len(wanted))
+        return {info.key: info.bytes for info in listed if info.key in wanted}
+    return {}

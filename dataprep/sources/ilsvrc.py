@@ -7,7 +7,6 @@ import os
 import posixpath
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
@@ -28,7 +27,6 @@ from dataprep.sources.classes import (
     NOT_NAMED_AS_IMAGE,
     SPLITS,
     classify,
-    commonest,
     is_clutter,
     promises_image,
 )
@@ -87,18 +85,18 @@ class ILSVRC:
             raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
-        listing = Listing(
+        tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
+        known = _problems(names, table)
+        classes, problems = self._classes(names, known)
+        self._require_all(names, tars, known, problems)
+        return Listing(
             names=names,
             sizes=table["bytes"].to_numpy(),
-            classes=[""] * len(names),
-            problems=_problems(names, table),
+            classes=classes,
+            problems=problems,
             containers=_texts(table, "container"),
             offsets=table["offset"].to_numpy(),
         )
-        classes, problems = self._classes(listing)
-        tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
-        self._require_all(listing, tars, problems)
-        return replace(listing, classes=classes, problems=problems)
 
     def _members(self) -> pa.Table:
         """The members of all archives, in the order of these; files that are none are rows too."""
@@ -111,8 +109,8 @@ class ILSVRC:
             if entry.problem:
                 return no_archive(entry.key, "failed", entry.problem)
             try:
-                archive = archives[entry.key] = Archive.of(store, entry.key)
-                return index_tar(archive, entry.key if several else "", self._cache, note)
+                archive = archives[entry.key] = Archive.of(store, entry.key, self._cache)
+                return index_tar(archive, entry.key if several else "", note)
             except NotAnArchive as error:
                 if not several:
                     raise
@@ -129,7 +127,7 @@ class ILSVRC:
             raise SourceNotFound(
                 f"no members in {self.uri!r}, nor in tars there: for class folders leave --kind out"
             )
-        self._containers = containers(keys, archives, self._cache)
+        self._containers = containers(keys, archives)
         return table
 
     def _found(self) -> tuple[Store, Sequence[ObjectInfo], bool]:
@@ -143,45 +141,45 @@ class ILSVRC:
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
         return self._folder, sorted(entries), True
 
-    def _classes(self, listing: Listing) -> tuple[Sequence[str], dict[int, Problem]]:
+    def _classes(
+        self, names: Sequence[str], problems: dict[int, Problem]
+    ) -> tuple[Sequence[str], dict[int, Problem]]:
         """The class of each member, if folders give it, and why others are no samples."""
-        problems = listing.problems
         # A path that is refused names folders that are none.
-        paths = ["" if leaves_archive(name) else name for name in listing.names]
-        folders = set()
-        for row, name in enumerate(paths):
-            if row not in problems and promises_image(name):
-                folders.add(name.rpartition("/")[0])
+        paths = ["" if leaves_archive(name) else name for name in names]
+        images = (name for row, name in enumerate(paths) if row not in problems)
+        folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
         # Images in no folder, or all in one that is called as a split is.
         if len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}:
             for row, name in enumerate(paths):
                 if row not in problems and not promises_image(name):
                     problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-            return listing.classes, problems
+            return [""] * len(names), problems
 
+        absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         advise = "--set ilsvrc.folder={}".format
-        classes, found = classify(paths, problems, self.uri, advise)
-        if len(found) == len(paths):
-            raise SourceNotFound(
-                f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
-                + commonest(problems)
-            )
-        return classes, found
+        return classify(paths, problems, self.uri, advise, absent)
 
     def _require_all(
-        self, listing: Listing, tars: Sequence[str], problems: Mapping[int, Problem]
+        self,
+        names: Sequence[str],
+        tars: Sequence[str],
+        known: Mapping[int, Problem],
+        problems: Mapping[int, Problem],
     ) -> None:
-        """Refuse a source in which some tars are classes and another tar gives no sample."""
+        """Refuse a source in which some tars are classes and another tar gives no sample.
+
+        ``known`` are the problems apart from classes.
+        """
         reasons: dict[str, str] = {}
         giving = set()
-        for row, (name, tar) in enumerate(zip(listing.names, tars, strict=True)):
+        for row, (name, tar) in enumerate(zip(names, tars, strict=True)):
             if tar and (row not in problems or problems[row].status == "failed"):
                 giving.add(TAR_ENDING.sub("", tar))
             elif tar:
                 reasons.setdefault(tar, "has no images")
             elif TAR_ENDING.search(name) and not is_clutter(name):
-                known = listing.problems.get(row)
-                reasons[name] = known.reason if known else "no tar archive"
+                reasons[name] = known[row].reason if row in known else "no tar archive"
         lost = [tar for tar in sorted(reasons) if TAR_ENDING.sub("", tar) not in giving]
         if not giving or not lost:
             return

@@ -17,7 +17,6 @@ from dataprep.sources.classes import (
     CLUTTER,
     NOT_NAMED_AS_IMAGE,
     classify,
-    commonest,
     is_clutter,
     promises_image,
 )
@@ -75,13 +74,11 @@ class ImageFolder:
         self, names: Sequence[str], problems: dict[int, Problem]
     ) -> tuple[Sequence[str], dict[int, Problem]]:
         advise = f"--source {self.uri.rstrip('/')}/{{}}".format
-        classes, found = classify(names, problems, self.uri, advise)
-        if len(found) == len(names):
-            raise SourceNotFound(
-                f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
-                "it (or --kind flat, where a file gives the classes)" + commonest(problems)
-            )
-        return classes, found
+        absent = (
+            f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
+            "it (or --kind flat, where a file gives the classes)"
+        )
+        return classify(names, problems, self.uri, advise, absent)
 
 
 class FlatFolder(ImageFolder):

@@ -41,7 +41,7 @@ _FORMATS = {
     "tab": "tsv",
     "pq": "parquet",
 }
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_DELIMITERS = {"csv": ",", "tsv": "\t", "lst": "\t"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _ON_S3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL)
 # Keys may hold question marks, and names of crawled images do.
@@ -98,7 +98,7 @@ class ListingSource:
         values = None
         if numeric:
             numbers, values = first_labels(_as_numbers(labels, self._file), reasons)
-            classes = by_number(numbers, given, reasons, "listing")
+            classes = by_number(numbers, len(paths), given, reasons, "listing")
         else:
             classes = _by_text([row[0] for row in labels], given, reasons, self._file)
         # Only for comparison: what is relative stays so.
@@ -181,16 +181,15 @@ def parse(
     escaped = options.escaped
     if kind == "parquet":
         rows = _parquet_rows(data, name, options)
-    elif kind == "lst":
-        rows = _lst_rows(data, name)
-        escaped = _PLAIN_BACKSLASH.search(data) is None if escaped is None else escaped
     elif kind:
-        rows = _table_rows(data, name, options, options.delimiter or _DELIMITERS[kind])
+        rows = _text_rows(data, name, kind, options)
     else:
         raise SourceError(
             f"{name}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
             "these under another name, say which with --set listing.format=csv"
         )
+    if kind == "lst" and escaped is None:
+        escaped = _PLAIN_BACKSLASH.search(data) is None
     paths, labels = [], []
     for number, (path, *values) in enumerate(rows, 1):
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
@@ -207,44 +206,37 @@ def parse(
     return paths, labels, several or all(map(_WHOLE.fullmatch, texts))
 
 
-def _lst_rows(data: bytes, name: str) -> Sequence[Sequence[str]]:
-    rows = _text_rows(data, name, "\t", csv.QUOTE_NONE)
+def _text_rows(
+    data: bytes, name: str, kind: str, options: ListingOptions
+) -> Sequence[Sequence[str]]:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
+    text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
+    is_lst = kind == "lst"
+    delimiter = options.delimiter or _DELIMITERS[kind]
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
+    reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
+    try:
+        rows = [row for row in reader if row]
+    except csv.Error as error:
+        raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
     for number, row in enumerate(rows, 1):
-        if len(row) < 3:
+        if is_lst and len(row) < 3:
             raise SourceError(
                 f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
                 "with tabs between them (im2rec.py --list writes one)"
             )
-    return [[row[-1], *row[1:-1]] for row in rows]
-
-
-def _table_rows(
-    data: bytes, name: str, options: ListingOptions, delimiter: str
-) -> Sequence[Sequence[str]]:
-    rows = _text_rows(data, name, delimiter)
-    if not rows:
-        raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(rows[0]):
+        if not is_lst and len(row) != len(rows[0]):
             raise SourceError(
                 f"{name}, row {number}: {len(row)} columns, the first row has {len(rows[0])}; a "
                 "path with a delimiter or a line end in it must be in double quotes"
             )
+    if is_lst:
+        return [[row[-1], *row[1:-1]] for row in rows]
+    if not rows:
+        raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
     positions = _positions([column.strip() for column in rows[0]], name, options)
     return [[row[position] for position in positions] for row in rows[options.header :]]
-
-
-def _text_rows(
-    data: bytes, name: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
-) -> list[list[str]]:
-    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
-    text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
-    reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
-    try:
-        return [row for row in reader if row]
-    except csv.Error as error:
-        raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
 
 
 def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:

@@ -7,16 +7,20 @@ second one where labels or texts take more than that. TFRecord's checksums are c
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, count
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataprep import keys
 from dataprep.errors import (
     CorruptImage,
+    CorruptRecord,
     DatasetChanged,
     DatasetError,
     ObjectNotFound,
@@ -27,29 +31,29 @@ from dataprep.errors import (
     SourceNotFound,
     TruncatedRecord,
 )
-from dataprep.formats.protocol import without_place
-from dataprep.formats.recordio import MAGIC
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
+from dataprep.formats.layout import Layout
+from dataprep.formats.protocol import Buffer, RawRecord, without_place
+from dataprep.formats.recordio import MAGIC, read_recordio, resynchronise, unpack_image_record
+from dataprep.formats.tfrecord import read_tfrecords, span_at
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
 from dataprep.samples import read_table, stored_table
 from dataprep.snapshot import Snapshot
-from dataprep.sources.class_names import read_class_names
+from dataprep.sources.class_names import (
+    by_name_or_number,
+    by_number,
+    first_labels,
+    read_class_names,
+)
 from dataprep.sources.files import list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.protocol import Listing, Located, Problem
-from dataprep.sources.record_scan import (
-    Scanned,
-    classes_of,
-    content_of,
-    fields_of,
-    records_in,
-    sample_names,
-    scan,
-)
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 
 _ROOM_BYTES = 2048
+_WINDOW_BYTES = 2**23
 _SHARDS_AT_ONCE = 8
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
 _TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
@@ -193,18 +197,19 @@ class RecordsSource:
         """The shards to read, by name, all of one format."""
         wanted = self._section.format
         named = [key for key in entries if is_shard_name(key) and wanted in ("auto", form(key))]
-        if not any(entries[key].bytes for key in named):
+        # One shard that is named is wanted alone.
+        is_part = self._section.incomplete or bool(_TOTAL.search(self._prefix))
+        chosen = named and shards_of(named, split, self.uri, incomplete=is_part)
+        shards = [entries[key] for key in chosen if entries[key].bytes]
+        if not shards:
             raise SourceNotFound(
                 f"no shards in {self.uri!r}: names such as train-00000-of-00128, NAME.tfrecord "
                 "or NAME.rec are expected"
             )
-        # One shard that is named is wanted alone.
-        is_part = self._section.incomplete or bool(_TOTAL.search(self._prefix))
-        chosen = shards_of(named, split, self.uri, incomplete=is_part)
-        return [entries[key] for key in chosen if entries[key].bytes]
+        return shards
 
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
-        def scan_one(shard: ObjectInfo) -> list[Scanned]:
+        def scan_one(shard: ObjectInfo) -> list[Record]:
             fetch = partial(self._store.get_range, shard.key)
             recordio = form(shard.key) == "recordio" or fetch(0, len(MAGIC)) == MAGIC
             return scan(shard.key, shard.bytes, fetch, self._fields, recordio=recordio)
@@ -216,10 +221,29 @@ class RecordsSource:
                 f"{shards[0].key}: no record can be read: {problems[0]}. A shard that is "
                 "compressed as a whole has to be decompressed first (gzip -d)"
             )
-        section = self._section
-        given = section.class_names and read_class_names(section.class_names, self._options)
-        classes, values = classes_of(records, section.label_offset, given or None, problems)
-        has_boxes = any(record.content.has_boxes for record in records)
+        numbers, values = first_labels([record.labels for record in records], problems)
+        offset, notes = self._section.label_offset, []
+        from_background = any(record.from_background for record in records)
+        if offset is None and from_background and min(numbers.values(), default=0) > 0:
+            offset = 1
+            notes.append(
+                f"labels in the records are {min(numbers.values())} to {max(numbers.values())}: 0 "
+                "is taken for the background, so that 1 is the first class; "
+                "records.label_offset=0 changes that"
+            )
+        if offset:
+            numbers = {row: number - offset for row, number in numbers.items()}
+            if values is not None:
+                values[:, 0] -= offset
+        if self._section.class_names:
+            given = read_class_names(self._section.class_names, self._options)
+            classes = by_number(numbers, len(records), given, problems, "records")
+        else:
+            synsets, texts = zip(*((record.synset, record.text) for record in records), strict=True)
+            classes = by_name_or_number(synsets, texts, numbers, problems)
+        notes += classes.notes
+        if any(record.has_boxes for record in records):
+            notes.append(_BOXES_NOTE)
         return Listing.sorted(
             sample_names(records, classes.names),
             [record.bytes for record in records],
@@ -229,7 +253,7 @@ class RecordsSource:
             offsets=np.array([record.offset for record in records], dtype=np.int64),
             values=values,
             label_space=classes.space,
-            notes=(*classes.notes, _BOXES_NOTE) if has_boxes else classes.notes,
+            notes=tuple(notes),
         )
 
 
@@ -282,13 +306,179 @@ def shards_of(names: Iterable[str], split: str, where: str, *, incomplete: bool)
     (pattern,) = fitting
     total = _TOTAL.search(pattern)
     if total and len(sets[pattern]) < int(total[1]) and not incomplete:
-        # They are numbered from 0 or from 1.
-        first = int(pattern.replace("*", total[1]) in sets[pattern])
-        all_names = (pattern.replace("*", f"{n:0{len(total[1])}}") for n in count(first))
-        lost = next(name for name in all_names if name not in sets[pattern])
         raise SourceError(
-            f"{where} lacks {int(total[1]) - len(sets[pattern]):,} of {int(total[1]):,} shards, "
-            f"such as {lost!r}: put what is missing there, or read what there is with --set "
-            "records.incomplete=true"
+            f"{where} has {len(sets[pattern]):,} of {int(total[1]):,} shards {pattern!r}: put what "
+            "is missing there, or read what there is with --set records.incomplete=true"
         )
     return sets[pattern]
+
+
+Fetch = Callable[[int, int], bytes]
+"""``length`` bytes from ``offset``; fewer only where the shard ends."""
+
+Fields = Mapping[str, str]
+"""The feature of an Example for each field, see docs/layouts.md."""
+
+
+def fields_of(layout: str | Mapping[str, str]) -> Fields:
+    """The feature for each field of a layout. Raises ConfigError for an unknown layout."""
+    return {field: feature for feature, field in Layout.of(layout).features}
+
+
+_IMAGENET, _TFDS = fields_of("imagenet"), fields_of("tfds")
+
+
+class Record(NamedTuple):
+    """A record of a shard; of one with a ``problem`` only its place is known.
+
+    Attributes:
+        image: the encoded image, which a scan leaves out.
+        labels: as stored, offset included.
+        synset, text, filename: empty where it has none.
+        from_background: whether 0 is customarily the background in its layout, not a class.
+        has_boxes: whether it has bounding boxes.
+        shard: its key.
+        name: the shard and the number of the record there.
+        offset: the byte at which it begins.
+        bytes: the size of its image.
+        problem: why it cannot be read.
+    """
+
+    image: Buffer = b""
+    labels: Sequence[float] = ()
+    synset: str = ""
+    text: str = ""
+    filename: str = ""
+    from_background: bool = False
+    has_boxes: bool = False
+    shard: str = ""
+    name: str = ""
+    offset: int = 0
+    bytes: int = 0
+    problem: str = ""
+
+
+def scan(
+    shard: str, size: int, fetch: Fetch, fields: Fields | None, *, recordio: bool
+) -> list[Record]:
+    """The records of a shard of ``size`` bytes in their order, damaged ones as well."""
+    found: list[Record] = []
+    for offset, raw in _records(fetch, size, recordio):
+        try:
+            if isinstance(raw, RecordError):
+                raise raw
+            record = content_of(raw.payload, fields, recordio=recordio)
+            record = record._replace(image=b"", bytes=memoryview(record.image).nbytes)
+        except RecordError as error:
+            why = f"damaged at byte {offset}: {without_place(str(error))}"
+            record = Record(problem=why)
+        name = f"{shard}/{len(found):08d}"
+        found.append(record._replace(shard=shard, name=name, offset=offset))
+    return found
+
+
+def records_in(data: Buffer, *, recordio: bool) -> Iterator[RawRecord]:
+    """The records of a shard, or of what was read of one. Raises RecordError."""
+    return read_recordio(data) if recordio else read_tfrecords(data)
+
+
+def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Record:
+    """Decode a record; if ``fields`` is None, the keys of each Example decide on its layout.
+
+    Of an Example no feature but the image has to be there: writers differ.
+
+    Raises:
+        RecordError: it is no record of its format, or an Example without an image.
+    """
+    if recordio:
+        unpacked = unpack_image_record(payload)
+        return Record(unpacked.image, unpacked.labels)
+    features = decode_example(payload)
+    fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _TFDS)
+    images = _values(features, fields["encoded"], BytesList)
+    if len(images) != 1:
+        shown = ", ".join(map(repr, sorted(features)[:12])) or "none"
+        raise CorruptRecord(
+            f"it has not one image under {fields['encoded']!r}, its keys are {shown}: name the "
+            "keys with records.layout, as in {my/image: encoded, my/label: label}"
+        )
+    labels = _values(features, fields.get("values"), FloatList)
+    if len(labels) < 2:
+        labels = _values(features, fields.get("label"), Int64List | FloatList)
+    return Record(
+        images[0],
+        labels,
+        synset=_text(features, fields.get("synset")),
+        text=_text(features, fields.get("text")),
+        filename=_text(features, fields.get("filename")) or _text(features, fields.get("source")),
+        from_background=fields == _IMAGENET,
+        has_boxes=len(_values(features, fields.get("bbox/xmin"), FloatList)) > 0,
+    )
+
+
+def _values(features: Mapping[str, Feature], key: str | None, kind: Any) -> Sequence[Any]:
+    feature = features.get(key or "")
+    return feature.values if isinstance(feature, kind) else ()
+
+
+def _text(features: Mapping[str, Feature], key: str | None) -> str:
+    values = _values(features, key, BytesList)
+    return os.fsdecode(bytes(values[0])) if len(values) == 1 else ""
+
+
+def _records(
+    fetch: Fetch, size: int, recordio: bool
+) -> Iterator[tuple[int, RawRecord | RecordError]]:
+    """The offset of each record of a shard of ``size`` bytes, and the record or its damage."""
+    at, window = 0, _WINDOW_BYTES
+    while at < size:
+        start, data = at, fetch(at, window)
+        if len(data) < window:
+            size = start + len(data)
+        try:
+            for record in records_in(data, recordio=recordio):
+                # RecordIO has no checksum, but only a damaged length makes a record hold others.
+                # A record that was split at the magic is joined, and no view.
+                whole = isinstance(record.payload, memoryview)
+                if recordio and whole and resynchronise(record.payload, 0) is not None:
+                    raise CorruptRecord("another record begins inside it")
+                yield at, record
+                at = start + record.offset + record.length
+        except RecordError as error:
+            if isinstance(error, TruncatedRecord) and start + len(data) < size:
+                # A record may be longer than a window.
+                window = 2 * window if at == start else _WINDOW_BYTES
+                continue
+            yield at, error
+            damaged, at = at, size
+            if recordio:
+                at = _next_magic(fetch, damaged + len(MAGIC), size)
+            else:
+                with contextlib.suppress(RecordError):  # where the length itself is damaged
+                    at = start + span_at(data, damaged - start).end
+        window = _WINDOW_BYTES
+
+
+def _next_magic(fetch: Fetch, first: int, size: int) -> int:
+    """Where the next record of a RecordIO file begins, from byte ``first`` on; else its end."""
+    for start in range(first, size, _WINDOW_BYTES - len(MAGIC)):
+        found = resynchronise(fetch(start, _WINDOW_BYTES), 0)
+        if found is not None:
+            return start + found
+    return size
+
+
+def sample_names(records: Sequence[Record], classes: Sequence[str]) -> list[str]:
+    """``CLASS/FILE`` where every record has a file name and these differ, else ``SHARD/NUMBER``.
+
+    A file name that has folders is the name by itself. Damaged records are ``SHARD/NUMBER``.
+    """
+    numbered = [record.name for record in records]
+    names = list(numbered)
+    for row, record in enumerate(records):
+        filename, group = record.filename, classes[row]
+        if filename:
+            names[row] = filename if "/" in filename or not group else f"{group}/{filename}"
+        elif not record.problem:
+            return numbered
+    return names if len(set(names)) == len(names) else numbered

@@ -138,7 +138,7 @@ def _require_padding(file: BinaryIO, title: str, marker: int, end: int) -> None:
         )
 
 
-def index_tar(archive: Archive, tar: str, cache: str, note: Callable[[str], None]) -> pa.Table:
+def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
     """The index of an archive, from the cache folder if it is the same that was indexed.
 
     ``tar`` is what the archive is called as the tar of a class, or empty. ``note`` is called with
@@ -150,15 +150,14 @@ def index_tar(archive: Archive, tar: str, cache: str, note: Callable[[str], None
         SourceError: a tar of tars that is called the tar of a class.
         StoreError: it could not be read this time.
     """
-    store, key = LocalStore(cache), f"{archive.cache_name(tar)}.parquet"
     with contextlib.suppress(OSError, pa.ArrowException):
-        return pq.read_table(readable(store.get(key)), page_checksum_verification=True)
+        return pq.read_table(readable(archive.kept(tar)), page_checksum_verification=True)
     with inflating(archive.uri):
-        table = _Indexer(archive, tar, cache, note).run()
+        table = _Indexer(archive, tar, note).run()
     content = io.BytesIO()
     pq.write_table(table, content, compression="zstd", write_page_checksum=True)
     with contextlib.suppress(OSError):
-        store.put(key, content.getbuffer())
+        archive.keep(content.getbuffer(), tar)
     return table
 
 
@@ -168,7 +167,6 @@ class _Indexer:
 
     archive: Archive
     tar: str
-    cache: str
     note: Callable[[str], None]
 
     def run(self) -> pa.Table:
@@ -237,7 +235,7 @@ class _Indexer:
         return _table(member.name, whole.key, rows)
 
     def _packed(self, start: int, size: int) -> GzipPart:
-        part = GzipPart(self.archive, start, size, self.cache)
+        part = GzipPart(self.archive, start, size)
         self.note(
             "compressed archives are decompressed once to be indexed, at about 4 s a GB. After "
             f"that each image decompresses up to {part.spacing_bytes / 1e6:.0f} MB before it. "
@@ -278,13 +276,12 @@ def unpacked(tar: str, names: Sequence[str]) -> list[str]:
 
     Where all of them are in a folder of that name already, it is not put before them twice.
     """
-    if not tar:
-        return list(names)
     folder = TAR_ENDING.sub("", tar)
     above, slash, stem = folder.rpartition("/")
-    if all(name.startswith(f"{stem}/") for name in names):
-        return [f"{above}{slash}{name}" for name in names]
-    return [f"{folder}/{name}" for name in names]
+    before = above + slash
+    if tar and not all(name.startswith(f"{stem}/") for name in names):
+        before = f"{folder}/"
+    return [before + name for name in names]
 
 
 def tar_kind(first: bytes) -> str:
