@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
-from dataprep.sources.protocol import Problem
+from dataprep.sources.protocol import Problem, Problems
 from dataprep.stores.protocol import LEAVES
 
 NO_CLASS = "in no class folder"
@@ -33,7 +33,7 @@ is_clutter = re.compile(r"(?:\A|/)(?:\.|(?:Thumbs\.db|desktop\.ini|__MACOSX)(?:/
 """Whether a path is hidden, or what an operating system leaves behind: a match, or None."""
 
 
-def commonest(problems: Mapping[int, Problem]) -> str:
+def commonest(problems: Problems) -> str:
     """The most frequent reason why entries are no samples, to append to an error."""
     counts = Counter(problem.reason for problem in problems.values())
     if not counts:
@@ -46,12 +46,12 @@ def commonest(problems: Mapping[int, Problem]) -> str:
 
 def classify(
     names: Sequence[str],
-    problems: Mapping[int, Problem],
+    problems: Problems,
     uri: str,
     advise: Callable[[str], str],
     absent: str,
-) -> tuple[list[str], dict[int, Problem]]:
-    """The class of each file, and the problems with those added that classes make.
+) -> list[str]:
+    """The class of each file. Files that are in no class of images join ``problems``.
 
     Where no name of the source has the extension of an image, names without any extension promise
     one.
@@ -67,8 +67,8 @@ def classify(
         SourceNotFound: every entry has a problem.
         SourceError: several splits, or two kinds of classes.
     """
-    found = dict(problems)
-    skipped = {row for row, problem in found.items() if problem.status == "skipped"}
+    why = commonest(problems)
+    skipped = {row for row, problem in problems.items() if problem.status == "skipped"}
     visible = [name for row, name in enumerate(names) if row not in skipped]
     promises = promises_image if any(map(promises_image, visible)) else _lacks_extension
     folders = {tuple(name.split("/")[:-1]) for name in filter(promises, visible)}
@@ -81,14 +81,14 @@ def classify(
         if promises(name):
             promising.add(classes[row])
     for row, group in enumerate(classes):
-        if row not in found and not group:
-            found[row] = Problem("skipped", NO_CLASS)
-        elif row not in found and group not in promising:
-            found[row] = Problem("skipped", NO_IMAGES)
+        if row not in problems and not group:
+            problems[row] = Problem("skipped", NO_CLASS)
+        elif row not in problems and group not in promising:
+            problems[row] = Problem("skipped", NO_IMAGES)
             classes[row] = ""
-    if len(found) == len(names):
-        raise SourceNotFound(absent + commonest(problems))
-    return classes, found
+    if len(problems) == len(names):
+        raise SourceNotFound(absent + why)
+    return classes
 
 
 def _lacks_extension(name: str) -> bool:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import posixpath
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from dataprep.sources.classes import (
 )
 from dataprep.sources.files import list_files, reads_at_once, split_uri
 from dataprep.sources.options import ILSVRCOptions
-from dataprep.sources.protocol import Listing, Located, Problem
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
@@ -86,8 +86,9 @@ class ILSVRC:
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
         tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
-        known = _problems(names, table)
-        classes, problems = self._classes(names, known)
+        problems = _problems(names, table)
+        known = dict(problems)
+        classes = self._classes(names, problems)
         self._require_all(names, tars, known, problems)
         return Listing(
             names=names,
@@ -120,8 +121,8 @@ class ILSVRC:
                     raise SourceError(f"{error} (check --source)") from None
                 return no_archive(entry.key, "failed", "permission denied")
 
-        threads = self.concurrency if self.concurrency > 1 else 0
-        table = pa.concat_tables(list(in_order(index, entries, threads)))
+        # A disk is read by this thread alone.
+        table = pa.concat_tables(list(in_order(index, entries, self.concurrency - 1)))
         keys = {*_texts(table, "container")} - {""}
         if not keys:
             raise SourceNotFound(
@@ -141,10 +142,8 @@ class ILSVRC:
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
         return self._folder, sorted(entries), True
 
-    def _classes(
-        self, names: Sequence[str], problems: dict[int, Problem]
-    ) -> tuple[Sequence[str], dict[int, Problem]]:
-        """The class of each member, if folders give it, and why others are no samples."""
+    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
+        """The class of each member, if folders give it; what is no sample joins ``problems``."""
         # A path that is refused names folders that are none.
         paths = ["" if leaves_archive(name) else name for name in names]
         images = (name for row, name in enumerate(paths) if row not in problems)
@@ -154,7 +153,7 @@ class ILSVRC:
             for row, name in enumerate(paths):
                 if row not in problems and not promises_image(name):
                     problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-            return [""] * len(names), problems
+            return [""] * len(names)
 
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         advise = "--set ilsvrc.folder={}".format
@@ -164,8 +163,8 @@ class ILSVRC:
         self,
         names: Sequence[str],
         tars: Sequence[str],
-        known: Mapping[int, Problem],
-        problems: Mapping[int, Problem],
+        known: Problems,
+        problems: Problems,
     ) -> None:
         """Refuse a source in which some tars are classes and another tar gives no sample.
 
@@ -199,7 +198,7 @@ def _texts(table: pa.Table, column: str) -> list[str]:
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
 
 
-def _problems(names: Sequence[str], table: pa.Table) -> dict[int, Problem]:
+def _problems(names: Sequence[str], table: pa.Table) -> Problems:
     """Members that are no samples, regardless of their classes."""
     statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
     problems = {}

@@ -29,7 +29,7 @@ from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
 from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
-from dataprep.sources.protocol import Listing, Located, Problem
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
@@ -105,7 +105,7 @@ class ListingSource:
         root = self._root if _SCHEME.match(self._root) else os.path.abspath(self._root)  # noqa: PTH100
         names: list[str] = []
         first: dict[str, int] = {}
-        problems: dict[int, Problem] = {}
+        problems: Problems = {}
         for row, path in enumerate(paths):
             name, reason = place_of(path, f"{root.rstrip('/')}/")
             names.append(name)
@@ -128,7 +128,7 @@ class ListingSource:
             notes=classes.notes,
         )
 
-    def _sizes(self, names: Sequence[str], problems: dict[int, Problem]) -> Sequence[int]:
+    def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
         by_root: dict[str, dict[int, str]] = {}
         for row, name in enumerate(names):
