@@ -174,7 +174,7 @@ class RecordsSource:
         plan = read_table(self._store.get(keys.plan(split)))
         values = None
         if "values" in plan.column_names:  # all labels of samples that have several
-            planned = plan.to_pydict()
+            planned = plan.select(["source", "values"]).to_pydict()
             found = dict(zip(planned["source"], planned["values"], strict=True))
             values = np.array([found[name] for name in table["source"]], dtype=np.float32)
         listing = Listing.sorted(

@@ -96,10 +96,16 @@ def members(
         block = file.read(_BLOCK)
         if not block:
             break
-        if not any(block):
-            _require_padding(file, title, at, end)
-            return
         file.seek(at)
+        if not any(block):
+            # Tar programs stop at the end marker, and would not read what follows.
+            if any(file.read(min(end - at, _PADDING_BYTES))):
+                raise CorruptArchive(
+                    f"{title}: more than padding follows its end marker at byte {at:,}: the "
+                    "archive is damaged, fetch it again; or it is several in a row, unpack it "
+                    "with tar --ignore-zeros and pack it anew"
+                )
+            return
         try:
             member = tarfile.TarInfo.fromtarfile(tar)
         except (tarfile.TarError, ValueError, LookupError) as error:
@@ -107,7 +113,11 @@ def members(
                 f"{title}: no tar header at byte {at:,}, where one should be ({error}): the "
                 "archive is damaged; compare its MD5 and fetch it again"
             ) from None
-        if tar.offset <= at or member.size < 0 or _ends_before(file, tar.offset, end):
+        is_whole = at < tar.offset <= end and member.size >= 0
+        if is_whole and end == _WITH_FILE:
+            file.seek(tar.offset - 1)
+            is_whole = bool(file.read(1))
+        if not is_whole:
             where = "" if end == _WITH_FILE else f" at byte {end:,}"
             raise TruncatedArchive(
                 f"{title}: ends{where} inside {member.name!r}, which begins at byte {at:,}: the "
@@ -118,24 +128,6 @@ def members(
             member.name = posixpath.normpath(member.name)
             yield member
     note(f"{title}: no end marker after its last member: if it was cut, it lacks some")
-
-
-def _ends_before(file: BinaryIO, at: int, end: int) -> bool:
-    if end < _WITH_FILE:
-        return at > end
-    file.seek(at - 1)
-    return not file.read(1)
-
-
-def _require_padding(file: BinaryIO, title: str, marker: int, end: int) -> None:
-    """Refuse what tar programs would not read: they stop at the end marker."""
-    file.seek(marker)
-    if any(file.read(min(end - marker, _PADDING_BYTES))):
-        raise CorruptArchive(
-            f"{title}: more than padding follows its end marker at byte {marker:,}: the archive "
-            "is damaged, fetch it again; or it is several in a row, unpack it with "
-            "tar --ignore-zeros and pack it anew"
-        )
 
 
 def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
