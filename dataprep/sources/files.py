@@ -89,8 +89,13 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """
     found: dict[str, int | str] = {}
     on_s3 = isinstance(store, S3Store)
-    if on_s3 and len(keys) >= _LIST_FROM:
-        found.update(_listed_sizes(store, set(keys)))
+    wanted = {*keys}
+    if on_s3 and len(wanted) >= _LIST_FROM:
+        folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
+        # Who may read an object may not always list the bucket.
+        with contextlib.suppress(PermissionRefused):
+            listed = islice(store.list(f"{folder}/".lstrip("/")), _LISTED_FOR_ONE * len(wanted))
+            found.update({info.key: info.bytes for info in listed if info.key in wanted})
     unknown = [key for key in dict.fromkeys(keys) if key not in found]
 
     def size_of(key: str) -> int | str:
@@ -105,12 +110,3 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 
     found.update(zip(unknown, in_order(size_of, unknown, _THREADS), strict=True))
     return [found[key] for key in keys]
-
-
-def _listed_sizes(store: Store, wanted: set[str]) -> dict[str, int]:
-    folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]  # noqa: RUF071  cut at a slash
-    # Who may read an object may not always list the bucket.
-    with contextlib.suppress(PermissionRefused):
-        listed = islice(store.list(f"{folder}/".lstrip("/")), _LISTED_FOR_ONE * len(wanted))
-        return {info.key: info.bytes for info in listed if info.key in wanted}
-    return {}
