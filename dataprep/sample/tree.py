@@ -11,7 +11,7 @@ import numpy as np
 
 from dataprep.errors import ConfigError
 from dataprep.labels.imagenet_synsets import imagenet_synsets
-from dataprep.sample.defects import Defect, odd_files
+from dataprep.sample.defects import Expected, odd_files
 from dataprep.sample.drawing import Style, draw_image, draw_photo, draw_style
 
 _GOLDEN_RATIO = 0.618034
@@ -27,14 +27,14 @@ class SampleTree(NamedTuple):
         images: sound images, of ``bytes`` in all.
         classes: class folders.
         bytes: of the sound images.
-        defects: the path of each odd or broken file, relative to ``root`` with ``/``.
+        defects: what a job does with each odd or broken file, by its path below ``root``.
     """
 
     root: Path
     images: int
     classes: int
     bytes: int
-    defects: Mapping[str, Defect]
+    defects: Mapping[str, Expected]
 
 
 def draw_tree(
@@ -87,20 +87,21 @@ def class_styles(seed: int, classes: int) -> dict[str, Style]:
     }
 
 
-def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Defect]:
-    """Write odd files, each into the next folder; return them by path."""
-    written = {}
-    image = draw_image((seed, _DEFECT), 360, 270)
-    for (name, defect, content), synset in zip(odd_files(image), cycle(synsets), strict=False):
-        path = f"{synset}/{name}" if defect.expected == "skipped" else f"{synset}/{synset}_{name}"
-        try:
-            if isinstance(content, Path):
-                (dest / path).symlink_to(content)
-            else:
-                (dest / path).write_bytes(content)
-        except OSError:
-            if name.isascii():
-                raise
-        else:  # file systems of macOS refuse names that are not UTF-8
-            written[path] = defect
+def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Expected]:
+    """Write odd files, each into the next folder; return what a job does with them by path."""
+    written: dict[str, Expected] = {}
+    folders = cycle(synsets)
+    for expected, files in odd_files(draw_image((seed, _DEFECT), 360, 270)).items():
+        for name, content in files.items():
+            synset = next(folders)
+            path = f"{synset}/{name}" if expected == "skipped" else f"{synset}/{synset}_{name}"
+            try:
+                if isinstance(content, Path):
+                    (dest / path).symlink_to(content)
+                else:
+                    (dest / path).write_bytes(content)
+                written[path] = expected
+            except OSError:  # file systems of macOS refuse names that are not UTF-8
+                if name.isascii():
+                    raise
     return written
