@@ -40,7 +40,7 @@ def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "source": str(source),
         "output": str(folder / "out"),
         "format": FORMATS,
-        "image": {"size": 224},
+        "image": {"size": 256},
         "shard_size": "1.2MB",
         "validation": "20%",
         "max_failures": 1,
