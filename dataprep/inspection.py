@@ -284,7 +284,10 @@ def _one(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
     if record.damage:
         raise RecordError(f"{record.place}: {record.damage}")
     fields = [_field(name, feature) for name, feature in sorted(record.features.items())]
-    image = record.facts.text if record.facts else "it cannot be read, or there is none"
+    facts = record.facts
+    image = "it cannot be read, or there is none"
+    if facts:
+        image = f"{facts.container} of {facts.width} x {facts.height}, {facts.mode}"
     place = f"bytes={record.offset}-{record.offset + record.length - 1}"
     lines = [
         f"record {record.number:,} of {escape(record.uri)}",

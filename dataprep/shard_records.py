@@ -28,12 +28,12 @@ _IMAGES = ("image/encoded", "image")
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """The header of an encoded image; ``text`` also has its mode, and whether it is progressive."""
+    """The header of an encoded image; ``mode`` is Pillow's name of its colours."""
 
     container: str
     width: int
     height: int
-    text: str
+    mode: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +184,7 @@ def image_facts(image: bytes) -> ImageFacts | None:
     """The header of an encoded image; None if it is not one."""
     try:
         with Image.open(io.BytesIO(image), formats=FORMATS) as opened:
-            orientation, frames = opened.getexif().get(0x0112, 1), getattr(opened, "n_frames", 1)
-            details = {
-                "progressive": "progressive" in opened.info,
-                "ICC profile": "icc_profile" in opened.info,
-                f"orientation {orientation}": orientation != 1,
-                f"{frames} frames": frames > 1,
-            }
-            words = [f"{opened.format} of {opened.width} x {opened.height}", opened.mode]
-            words += [word for word, present in details.items() if present]
-            return ImageFacts(opened.format or "", *opened.size, ", ".join(words))
+            return ImageFacts(opened.format or "", *opened.size, opened.mode)
     except Exception:  # noqa: BLE001  decoders raise errors of all kinds
         return None
 
