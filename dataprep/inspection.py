@@ -73,7 +73,7 @@ class _Samples:
     fault = None
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+        self._dataset, self._shards = dataset, dataset.shards()
         self.uri = f"{dataset.split} in {dataset.store.uri}"
 
     def count(self) -> int:
@@ -85,7 +85,7 @@ class _Samples:
         dataset = self._dataset
         require_number(number, len(dataset), self.uri)
         key, offset, length = dataset.place(number)
-        shard = next(one for one in dataset.shards() if one.key == key)
+        shard = next(one for one in self._shards if one.key == key)
         data = dataset.read(key, offset, length)
         within = number - shard.samples.start
         record = read_record(data, location(dataset.store, key), dataset.format, within, offset)
@@ -136,10 +136,8 @@ def inspect(
     whole = record is None and contact_sheet is None
     if format and whole:
         raise ConfigError(f"--format {format} needs --record or --contact-sheet")
-    if info is None and whole:
-        return _overview(store, split)
-    if info and whole:
-        return _table(Shard(store, info))
+    if whole:
+        return _table(Shard(store, info)) if info else _overview(store, split)
     records = Shard(store, info) if info else _Samples(Dataset(store, split or "train", format))
     if contact_sheet is not None:
         return _sheet(records, Path(contact_sheet), images or IMAGES)
