@@ -17,7 +17,6 @@ import resource
 import secrets
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections import deque
@@ -33,7 +32,7 @@ from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
 from dataprep.image import ImagePolicy
 from dataprep.job.in_process import InProcess, OnResult, Tally, nothing
 from dataprep.job.isolate import isolated_outcomes
-from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks
+from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
 from dataprep.sources import Located, Source
 from dataprep.versions import determining
 
@@ -45,6 +44,7 @@ _CALIBRATED_AT_ONCE = 16
 _FEWEST_SAMPLES = 32  # of a chunk: each task takes Dask some milliseconds
 _ANSWER_TIMEOUT_S = 15
 _LOOK_EVERY_S = 2.0
+_POLL_S = 0.01
 _SILENT = logging.CRITICAL + 1  # Dask logs the end of a client as critical, with a traceback
 
 # Dask's profiler, ticks and monitors take a twentieth of two cores with their usual periods.
@@ -221,8 +221,9 @@ class _Run:
         self._isolated: set[str] = set()
         self._chunks: set[str] = set()
         self._numbers = itertools.count()
-        self._over = threading.Event()
-        self._lost = False
+        # A configured cluster may wait in a queue for its first worker.
+        self._seen_s = math.inf if cluster.options.cluster else time.monotonic()
+        self._look_s = 0.0
 
     def run(self) -> None:
         """Submit, wait for results, and submit again."""
@@ -230,45 +231,37 @@ class _Run:
 
         slots = Semaphore(max_leases=self._uploads, name=self._cluster.name)
         running = as_completed(self._next())
-        watch = threading.Thread(target=self._watch, args=(running,), daemon=True)
-        watch.start()
         try:
-            for future in running:
-                self._require_workers()
-                if future.key in self._chunks:
-                    self._chunks.remove(future.key)
-                else:
-                    running.update(self._finished(future))
-                future.release()
-                running.update(self._next())
+            while not running.is_empty():
+                ready = running.next_batch(block=False)
+                for future in ready:
+                    if future.key in self._chunks:
+                        self._chunks.remove(future.key)
+                    else:
+                        running.update(self._finished(future))
+                    future.release()
+                    running.update(self._next())
+                if not ready:
+                    self._require_workers()
+                    time.sleep(_POLL_S)
         except BaseException:
             self._client.cancel([*running.futures], force=True)
             raise
-        finally:
-            self._over.set()
-            watch.join()
         slots.close()
 
     def _known(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
         return found
 
-    def _watch(self, running: Any) -> None:
-        """Cancel everything when there has been no worker for too long.
-
-        A configured cluster may wait in a queue for its first worker.
-        """
-        seen_s = math.inf if self._cluster.options.cluster else time.monotonic()
-        while not self._over.wait(_LOOK_EVERY_S):
-            if self._known():
-                seen_s = time.monotonic()
-            elif time.monotonic() - seen_s > WITHOUT_WORKERS_S:
-                self._lost = True
-                self._client.cancel([*running.futures], force=True)
-                return
-
     def _require_workers(self) -> None:
-        if self._lost:
+        """Raise WorkerLost when the cluster has had no worker for too long."""
+        now_s = time.monotonic()
+        if now_s < self._look_s:
+            return
+        self._look_s = now_s + _LOOK_EVERY_S
+        if self._known():
+            self._seen_s = now_s
+        elif now_s - self._seen_s > WITHOUT_WORKERS_S:
             raise WorkerLost(
                 f"the cluster has had no worker for {WITHOUT_WORKERS_S:.0f} s. What is stored is "
                 "kept: start workers and run the same command again to resume"
@@ -296,18 +289,13 @@ class _Run:
         from dataprep.job import tasks
 
         samples = max(_FEWEST_SAMPLES, math.ceil(len(task.items) / self._chunks_a_shard))
-        starts = range(0, len(task.items), samples)
-        parts = []
-        for start in starts:
-            items = task.items[start : start + samples]
-            part = replace(task, items=items, first_number=task.first_number + start)
-            parts.append(tasks.packed(part))
+        parts = parts_of(task, samples)
         futures = self._client.map(
             tasks.chunks,
-            parts,
-            starts,
+            [tasks.packed(part) for part in parts.values()],
+            list(parts),
             topic=self._cluster.name,
-            key=[self._key("chunk", f"{task.name}.{start}") for start in starts],
+            key=[self._key("chunk", f"{task.name}.{start}") for start in parts],
             pure=False,
             priority=-task.shard,
             retries=self._cluster.options.retries,

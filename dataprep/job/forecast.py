@@ -39,7 +39,7 @@ from dataprep.job.request import (
     requested,
 )
 from dataprep.job.worker import Outcome as Conversion
-from dataprep.job.worker import ShardTask, convert_items, encoded
+from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row
 from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
@@ -172,8 +172,7 @@ def _trial(
             layout=config.record_options.layout,
             boxes=config.boxes,
         )
-        located = [item.located for item in task.items]
-        for chunk in encoded(task, convert_items(task.source, located, task.policy)):
+        for chunk in encoded(task, converted(task, lambda progress: None)):
             rows += chunk.rows
             for name, records in chunk.records.items():
                 sizes[name] += sum(records.lengths)

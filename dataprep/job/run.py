@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -53,20 +53,8 @@ def each_split(
     config: ShardConfig, overwrite: bool, retry_failed: bool, takeover: bool, display: Display
 ) -> Iterator[Summary]:
     """``shard``, a split at a time: what came before an error is known."""
-    require_reachable(checked(config).dask)
-    with (
-        ExitStack() as running,  # locks are released last, when the workers have ended
-        closing(engine_of(config, display.advance, display.note)) as engine,
-    ):
-        prepared = prepare(
-            config,
-            overwrite=overwrite,
-            retry_failed=retry_failed,
-            takeover=takeover,
-            running=running,
-            note=display.note,
-            engine=engine,
-        )
+    how = {"overwrite": overwrite, "retry_failed": retry_failed, "takeover": takeover}
+    with _prepared(config, display, **how) as (prepared, engine):
         for split in prepared.jobs:
             yield _run_split(prepared, split, engine, display)
 
@@ -96,21 +84,22 @@ def each_part(
     config: ShardConfig, part: Part, takeover: bool, display: Display
 ) -> Iterator[PartSummary]:
     """``shard_part``, a split at a time."""
+    with _prepared(config, display, part=part, takeover=takeover) as (prepared, engine):
+        for split in prepared.jobs:
+            yield _run_part(prepared, split, part, engine, display)
+
+
+@contextmanager
+def _prepared(
+    config: ShardConfig, display: Display, **how: Any
+) -> Iterator[tuple[Prepared, Engine]]:
+    """Start or connect to the workers and prepare the job; ``how`` are options of ``prepare``."""
     require_reachable(checked(config).dask)
     with (
         ExitStack() as running,  # locks are released last, when the workers have ended
         closing(engine_of(config, display.advance, display.note)) as engine,
     ):
-        prepared = prepare(
-            config,
-            part=part,
-            takeover=takeover,
-            running=running,
-            note=display.note,
-            engine=engine,
-        )
-        for split in prepared.jobs:
-            yield _run_part(prepared, split, part, engine, display)
+        yield prepare(config, running=running, note=display.note, engine=engine, **how), engine
 
 
 def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display) -> Summary:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -145,17 +145,14 @@ def make_shard(
     task: ShardTask,
     report: Report,
     storing: AbstractContextManager[object] | None = None,
-    *,
-    threads: int = 1,
     outcomes: Generator[Outcome, None, None] | None = None,
 ) -> ShardResult:
     """Make one shard in every format, store it, and write its receipt last.
 
     Args:
         task: the shard.
-        report: is told the progress; may raise to stop the work.
-        storing: is held while the shard is stored.
-        threads: convert the images, a chunk each.
+        report: called with the progress; may raise to stop the work.
+        storing: entered while the shard is stored.
         outcomes: its samples, where they are converted in another way.
 
     Raises:
@@ -164,32 +161,23 @@ def make_shard(
         LeaseLost: another run has taken over.
     """
     require_versions(task.versions)
-    if outcomes is None:
-        outcomes = _converted_by(threads, task, report)
-    with closing(outcomes):
-        return assemble(task, encoded(task, outcomes), storing)
+    with closing(outcomes or converted(task, report)) as found:
+        return assemble(task, encoded(task, found), storing)
 
 
-def _converted_by(threads: int, task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
+def converted(task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
+    """Convert the samples of a task; errors as ``convert_items``."""
     located = [item.located for item in task.items]
-    if threads == 1:
-        return convert_items(task.source, located, task.policy, report)
-    return _converted_in_chunks(threads, task, located, report)
+    return convert_items(task.source, located, task.policy, report)
 
 
-def _converted_in_chunks(
-    threads: int, task: ShardTask, located: Sequence[Located], report: Report
-) -> Generator[Outcome, None, None]:
-    done = Progress()
-
-    def convert_part(part: Sequence[Located]) -> list[Outcome]:
-        return list(convert_items(task.source, part, task.policy))
-
-    with closing(in_order(convert_part, chunks(located), threads)) as converted:
-        for found, part in zip(converted, chunks(located), strict=True):
-            done += progress_of(task.source, part, found)
-            report(done)
-            yield from found
+def parts_of(task: ShardTask, samples: int) -> dict[int, ShardTask]:
+    """Cut a shard into tasks of so many samples, by the place of their first one."""
+    parts = {}
+    for start in range(0, len(task.items), samples):
+        items = task.items[start : start + samples]
+        parts[start] = replace(task, items=items, first_number=task.first_number + start)
+    return parts
 
 
 def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Sequence[Located]]:
@@ -203,15 +191,6 @@ def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Seq
         size += item.bytes
     if items:
         yield items[start:]
-
-
-def progress_of(source: Source, items: Sequence[Located], outcomes: Sequence[Outcome]) -> Progress:
-    """The progress that samples make."""
-    failed = sum(
-        isinstance(found, ImageError) and _status(found, item.name, source) == "failed"
-        for item, (found, _) in zip(items, outcomes, strict=True)
-    )
-    return Progress(len(items), sum(item.bytes for item in items), failed)
 
 
 def convert_items(
