@@ -91,6 +91,11 @@ class SplitPlan:
         start, stop = np.searchsorted(self.shards[: self.samples], [shard, shard + 1])
         return slice(int(start), int(stop))
 
+    def samples_in(self, shard: int) -> int:
+        """How many samples a shard has."""
+        rows = self.rows_of(shard)
+        return int(rows.stop) - int(rows.start)
+
     def items(self, rows: slice) -> tuple[Item, ...]:
         """Some samples, as a worker needs them."""
         columns = [self.names[rows], self.sizes[rows].tolist()]
