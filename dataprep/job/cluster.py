@@ -113,7 +113,7 @@ class Cluster:
         _Run(self, client, tasks, on_result).run()
 
     def outcomes(
-        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+        self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
         client = self.begin().result()
@@ -269,20 +269,17 @@ class _Run:
 
     def _next(self) -> list[Any]:
         """Whole shards while there are any: one stored, one converted and one waiting a worker."""
+        from dataprep.job import tasks
+
         futures = []
         while len(self._shards) < 3 * self._workers:
             if self._whole:
-                futures.append(self._submit_whole(self._whole.popleft()()))
+                futures.append(self._submit(self._whole.popleft()(), tasks.whole_shard))
                 continue
             if not self._split or len(self._chunks) >= 2 * self._workers:
                 break
             futures += self._submit_split(self._split.popleft()())
         return futures
-
-    def _submit_whole(self, task: ShardTask) -> Any:
-        from dataprep.job import tasks
-
-        return self._submit(task, tasks.whole_shard)
 
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""

@@ -55,7 +55,7 @@ def finish(
 ) -> tuple[Manifest, SampleTable]:
     """Read the receipts back, store the table, then the manifest.
 
-    ``run`` is what the manifest says of this run, which began at ``started_s`` of the monotonic clock.
+    ``run`` goes into the manifest; this run began at ``started_s`` of the monotonic clock.
 
     Raises:
         LeaseLost: by ``check``: another run has taken over.

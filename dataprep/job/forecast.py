@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 import psutil
@@ -29,29 +30,29 @@ from dataprep.estimate import (
 )
 from dataprep.formats import get_format
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import boxes_for, calibrate
-from dataprep.job.request import (
+from dataprep.job.planning import (
     Request,
+    boxes_for,
+    bytes_to_write,
+    calibrate,
     checked,
     label_space_for,
     lack_of_space,
     preflight_warnings,
     requested,
 )
-from dataprep.job.worker import Outcome as Conversion
 from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row
 from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
 from dataprep.prices import Prices, price_at, read_prices
-from dataprep.sources import Located
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
 
 TRIAL_SAMPLES = 200
 START_S = 1.5
-S3_BYTES_PER_S = 85e6
+S3_MB_PER_S = 85
 """Of one connection: Amazon S3's performance guidelines reckon with 85 to 90 MB/s."""
 
 _WORKER_BYTES = 150_000_000
@@ -66,14 +67,19 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         OutputConflict: the classes do not fit the output's.
         StoreError: the source cannot be read.
     """
+    note = note or (lambda line: None)
     prices = read_prices(checked(config).plan.prices)
     begun_s = time.perf_counter()
-    request = requested(config, note or _ignore)
+    request = requested(config, note)
     duration = {"listing": time.perf_counter() - begun_s}
     warnings: list[str] = []
     label_space, there = _output(request, warnings)
     begun_s = time.perf_counter()
-    plans = _plans(request, label_space, note or _ignore)
+    engine = InProcess(config.dask, lambda progress: None)
+    convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)
+    boxes = boxes_for(request, label_space, note)
+    calibration = calibrate(request.listing, sample_rows(request.listing), config, convert)
+    plans = make_plans(request.listing, label_space, calibration, config, boxes)
     duration["planning"] = time.perf_counter() - begun_s
     samples = sum(plan.samples for plan in plans.values())
     found, each_s = _trial(request, label_space, plans, samples)
@@ -84,7 +90,10 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     machine = workers if config.dask.scheduler else min(workers, os.cpu_count() or 1)
     duration["starting"] = START_S if config.dask.uses_workers else 0.0
     duration["converting"] = seconds_of(each_s * samples, shards, machine)
-    duration["storing"] = seconds_of(stored / _upload_rate(config), shards, workers)
+    duration["storing"] = 0.0
+    if config.plan.upload_mb_per_s or config.output.startswith("s3://"):
+        rate = 1e6 * (config.plan.upload_mb_per_s or S3_MB_PER_S)
+        duration["storing"] = seconds_of(stored / rate, shards, workers)
     requests = _requests(request, plans, there)
     warnings += preflight_warnings(request, label_space)
     warnings += _obstacles(config, plans, splits)
@@ -127,21 +136,6 @@ def _output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
             "it; the figures are those of a new one"
         )
     return label_space, len(stored)
-
-
-def _plans(
-    request: Request, label_space: LabelSpace, note: Callable[[str], None]
-) -> dict[str, SplitPlan]:
-    """The plans that ``shard`` would store."""
-    listing, config = request.listing, request.config
-    engine = InProcess(config.dask, lambda progress: None)
-
-    def convert(items: Sequence[Located]) -> Iterable[Conversion]:
-        return engine.outcomes(request.source, items, config.image, config.sample_limit)
-
-    boxes = boxes_for(request, label_space, note)
-    calibration = calibrate(listing, sample_rows(listing), config, convert)
-    return make_plans(listing, label_space, calibration, config, boxes)
 
 
 def _trial(
@@ -198,7 +192,8 @@ def _obstacles(
     config: ShardConfig, plans: Mapping[str, SplitPlan], splits: Sequence[SplitEstimate]
 ) -> Iterator[str]:
     """What ``shard`` or the readers of its shards would meet."""
-    lacking = lack_of_space(open_store(config.output, config.store), plans, config)
+    store = open_store(config.output, config.store)
+    lacking = lack_of_space(store, bytes_to_write(plans, config))
     if lacking is not None:
         yield f"shard would refuse: {lacking}"
     for one in splits:
@@ -215,13 +210,6 @@ def _obstacles(
             yield f"{too_few}; --shard-size {largest // readers // 100_000 / 10:g}MB gives enough"
         elif one.shards < readers and config.plan.readers:
             yield f"{too_few}; so few photos make at most {largest // SMALLEST_TARGET + 1}"
-
-
-def _upload_rate(config: ShardConfig) -> float:
-    """Bytes a second at which one worker stores; storing elsewhere than on S3 takes no time."""
-    if config.plan.upload_mb_per_s:
-        return config.plan.upload_mb_per_s * 1e6
-    return S3_BYTES_PER_S if config.output.startswith("s3://") else float("inf")
 
 
 def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> dict[str, Requests]:
@@ -251,7 +239,3 @@ def _cost(
     paid = sum(price.of_requests(*one) for one in requests.values())
     name = str(config.plan.prices) if config.plan.prices else "example prices"
     return Cost(paid, month, prices.currency, f"{name}: {origin}")
-
-
-def _ignore(line: str) -> None:
-    """Nobody listens."""

@@ -90,7 +90,7 @@ class InProcess:
             shard_buffer.release()
 
     def outcomes(
-        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+        self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
         threads = min(max(self._options.worker_count, source.concurrency), _MOST_THREADS)

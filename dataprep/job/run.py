@@ -11,9 +11,9 @@ from typing import Any
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.job.cluster import Engine, engine_of, require_reachable
 from dataprep.job.finish import already_complete, finish, finished_summary, too_many
+from dataprep.job.planning import checked
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.job.request import checked
 from dataprep.job.resume import stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape

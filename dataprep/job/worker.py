@@ -315,25 +315,70 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
     found = zip(outcomes, enumerate(task.items, task.first_number), names, strict=True)
     for size in map(len, chunks(located)):
         rows, samples = [], []
-        for (converted, digest), (number, item), name in list(islice(found, size)):
-            if isinstance(converted, ImageError):
-                synset = groups[item.label][0]
-                rows.append(
-                    _row_without_record(task, number, item, name, synset, converted, digest)
+        for (image, digest), (number, item), name in list(islice(found, size)):
+            source_bytes, label = item.located.bytes, item.label
+            escaped_synset, synset, text = groups[label]
+            if isinstance(image, ImageError):
+                row = Row(
+                    number,
+                    name,
+                    label,
+                    escaped_synset,
+                    _status(image, item.located.name, task.source),
+                    reason=str(image),
+                    kind=image.kind,
+                    notes=image.kind if isinstance(image, ImageTooSmall) else "",
+                    source_bytes=source_bytes,
+                    source_sha256=digest,
                 )
+                rows.append(row)
                 continue
             boxes: tuple[Box, ...] = ()
-            notes = converted.notes
+            notes = image.notes
             if task.boxes is not None and item.annotated is not None:
-                boxes, changes = follow(item.annotated, converted, item.label, task.boxes)
+                boxes, changes = follow(item.annotated, image, label, task.boxes)
                 notes = (*notes, *changes)
-            group = groups[item.label]
-            samples.append(_sample(converted, number, item, group, boxes))
-            rows.append(_row(number, item, name, group[0], converted, digest, notes, len(boxes)))
-        yield Chunk(
-            rows,
-            {made.name: Records.of(made, options, samples) for made, options in formats},
-        )
+            source = item.located.name.encode(*CODEC)
+            sample = Sample(
+                image=image.data,
+                label=label,
+                number=number,
+                width=image.width,
+                height=image.height,
+                channels=image.channels,
+                colorspace=image.colorspace,
+                filename=source.rpartition(b"/")[2],
+                synset=synset,
+                text=text,
+                encoding=image.encoding,
+                values=item.values,
+                boxes=boxes,
+                source=source,
+            )
+            samples.append(sample)
+            row = Row(
+                number,
+                name,
+                label,
+                escaped_synset,
+                "written",
+                action=image.action,
+                notes=",".join(notes),
+                source_width=image.source_width,
+                source_height=image.source_height,
+                source_bytes=source_bytes,
+                source_sha256=digest,
+                colorspace=image.source_colorspace,
+                exif_orientation=image.exif_orientation,
+                width=image.width,
+                height=image.height,
+                image_bytes=len(image.data),
+                boxes=None if item.annotated is None else len(boxes),
+                values=item.values or None,
+            )
+            rows.append(row)
+        records = {made.name: Records.of(made, options, samples) for made, options in formats}
+        yield Chunk(rows, records)
     next(found, None)  # runs the generator to its end, where it reports the rest of the progress
 
 
@@ -385,93 +430,12 @@ def _groups(task: ShardTask) -> dict[int, tuple[str, bytes, bytes]]:
     }
 
 
-def _row(
-    number: int,
-    item: Item,
-    name: str,
-    synset: str,
-    found: Converted,
-    digest: str,
-    notes: tuple[str, ...],
-    boxes: int,
-) -> Row:
-    return Row(
-        number,
-        name,
-        item.label,
-        synset,
-        "written",
-        action=found.action,
-        notes=",".join(notes),
-        source_width=found.source_width,
-        source_height=found.source_height,
-        source_bytes=item.located.bytes,
-        source_sha256=digest,
-        colorspace=found.source_colorspace,
-        exif_orientation=found.exif_orientation,
-        width=found.width,
-        height=found.height,
-        image_bytes=len(found.data),
-        boxes=None if item.annotated is None else boxes,
-        values=item.values or None,
-    )
-
-
-def _row_without_record(
-    task: ShardTask,
-    number: int,
-    item: Item,
-    name: str,
-    synset: str,
-    error: ImageError,
-    digest: str,
-) -> Row:
-    return Row(
-        number,
-        name,
-        item.label,
-        synset,
-        _status(error, item.located.name, task.source),
-        reason=str(error),
-        kind=error.kind,
-        notes=error.kind if isinstance(error, ImageTooSmall) else "",
-        source_bytes=item.located.bytes,
-        source_sha256=digest,
-    )
-
-
 def _status(error: ImageError, name: str, source: Source) -> str:
     """``skipped`` where the policy says so, and for a file that does not claim to be an image."""
     if isinstance(error, ImageTooSmall):
         return "skipped"
     claims = promises_image(name) or getattr(source, "only_images", False)
     return "skipped" if isinstance(error, NotAnImage) and not claims else "failed"
-
-
-def _sample(
-    found: Converted,
-    number: int,
-    item: Item,
-    group: tuple[str, bytes, bytes],
-    boxes: tuple[Box, ...],
-) -> Sample:
-    source = item.located.name.encode(*CODEC)
-    return Sample(
-        image=found.data,
-        label=item.label,
-        number=number,
-        width=found.width,
-        height=found.height,
-        channels=found.channels,
-        colorspace=found.colorspace,
-        filename=source.rpartition(b"/")[2],
-        synset=group[1],
-        text=group[2],
-        encoding=found.encoding,
-        values=item.values,
-        boxes=boxes,
-        source=source,
-    )
 
 
 def _with_places(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) -> Samples:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dataprep.config import ShardConfig
-from dataprep.job.request import preflight_warnings, requested
+from dataprep.job.planning import preflight_warnings, requested
 from dataprep.labels import LabelSpace
 
 
