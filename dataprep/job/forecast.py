@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import psutil
 
@@ -15,19 +18,6 @@ from dataprep import keys
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
-from dataprep.estimate import (
-    Cost,
-    Estimate,
-    Outcome,
-    Requests,
-    SplitEstimate,
-    outcome,
-    output_requests,
-    pick,
-    sample_size,
-    seconds_of,
-    source_requests,
-)
 from dataprep.formats import get_format
 from dataprep.job.in_process import InProcess
 from dataprep.job.planning import (
@@ -35,7 +25,6 @@ from dataprep.job.planning import (
     boxes_for,
     bytes_to_write,
     calibrate,
-    checked,
     label_space_for,
     lack_of_space,
     preflight_warnings,
@@ -44,7 +33,15 @@ from dataprep.job.planning import (
 from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row
-from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.plan import (
+    SMALLEST_TARGET,
+    SplitPlan,
+    label_offsets,
+    make_plans,
+    pick,
+    sample_rows,
+    sample_size,
+)
 from dataprep.prices import Prices, price_at, read_prices
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
@@ -59,6 +56,172 @@ _WORKER_BYTES = 150_000_000
 _FEW_SHARDS = 8
 
 
+class Requests(NamedTuple):
+    """Requests to an object store by price: ``gets`` has HEAD as well."""
+
+    puts: int
+    gets: int
+    lists: int
+
+
+def source_requests(entries: int, reads: int, *, listed: bool) -> Requests:
+    """Requests to a source: a listing of 1,000 keys each, then one GET for each image."""
+    return Requests(0, reads, entries // 1_000 + 1 if listed else 0)
+
+
+def output_requests(shards: Sequence[int], objects_a_shard: int, keys: int) -> Requests:
+    """Requests to an output that has ``keys`` already; ``shards`` are those of each split.
+
+    Each object is stored by a PUT and confirmed by a HEAD. For each shard the lock is read before
+    its receipt, which is read back in the end. Six more objects and three listings are those of a
+    split itself.
+    """
+    objects = sum(shards) * objects_a_shard + 6 * len(shards)
+    lists = 3 * len(shards) * ((keys + objects) // 1_000 + 1)
+    return Requests(objects, objects + 2 * sum(shards) + 6 * len(shards), lists)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """In ``currency``: the requests of the job, and a month of keeping the shards."""
+
+    requests: float
+    month: float
+    currency: str
+    prices: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What samples become, estimated from ``trial`` of them.
+
+    ``met`` is a kind, as the manifest counts it, to how many samples show it; ``failed`` and
+    ``skipped`` are numbers of samples, ``passthrough`` and ``reencoded`` shares of them.
+    """
+
+    samples: int
+    trial: int
+    bytes_by_format: Mapping[str, int]
+    passthrough: float
+    reencoded: float
+    failed: int
+    skipped: int
+    met: Mapping[str, int]
+
+
+def outcome(rows: Sequence[Row], record_bytes: Mapping[str, int], samples: int) -> Outcome:
+    """What ``samples`` become, if ``rows`` (at least one) of them became what they are.
+
+    ``record_bytes`` is the size of all records of the trial, by format.
+    """
+    count = len(rows)
+    actions = Counter(row.action for row in rows)
+    statuses = Counter(row.status for row in rows)
+    kinds: Counter[str] = Counter()
+    for row in rows:
+        kinds.update(note for note in row.notes.split(",") if note)
+        if row.status == "failed":
+            kinds[f"failed_{row.kind}"] += 1
+
+    def scaled(seen: int) -> int:
+        return (2 * seen * samples + count) // (2 * count)
+
+    return Outcome(
+        samples=samples,
+        trial=count,
+        bytes_by_format={name: size * samples // count for name, size in record_bytes.items()},
+        passthrough=(actions["passthrough"] + actions["retagged"]) / count,
+        reencoded=actions["reencoded"] / count,
+        failed=scaled(statuses["failed"]),
+        skipped=scaled(statuses["skipped"]),
+        met={kind: scaled(seen) for kind, seen in sorted(kinds.items())},
+    )
+
+
+@dataclass(frozen=True)
+class SplitEstimate:
+    """One split: its samples and shards in each format, their bytes, and what will fail.
+
+    ``entries`` are all of its entries, of which ``failures`` fail and ``allowed`` may.
+    """
+
+    split: str
+    samples: int
+    shards: int
+    bytes_by_format: Mapping[str, int]
+    entries: int
+    failures: int
+    allowed: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """All that ``dataprep plan`` says. Times in seconds, sizes in bytes.
+
+    ``refused`` is a reason to how many entries are no samples because of it; ``duration`` the parts
+    of a run; ``memory_bytes`` of all workers beside ``machine_bytes``; ``requests`` those of
+    ``source`` and ``output``, where they are on S3.
+    """
+
+    source: str
+    output: str
+    entries: int
+    refused: Mapping[str, int]
+    classes: int
+    splits: tuple[SplitEstimate, ...]
+    label_offsets: Mapping[str, int]
+    outcome: Outcome
+    workers: int
+    duration: Mapping[str, float]
+    memory_bytes: int
+    machine_bytes: int
+    requests: Mapping[str, Requests]
+    cost: Cost | None
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        content = asdict(self)
+        content["duration"]["total"] = sum(self.duration.values())
+        content["requests"] = {place: one._asdict() for place, one in self.requests.items()}
+        return json.dumps(content)
+
+    def to_text(self) -> str:
+        """What a person reads before a job."""
+        found = self.outcome
+        about = "" if found.trial == found.samples else "about "
+        lines = []
+        for one in self.splits:
+            lost = f" ({about}{one.failures:,} of {one.entries:,} fail)" if one.failures else ""
+            lines.append(
+                f"{one.split}: {counted(one.samples, 'photo')} would become "
+                f"{counted(one.shards, 'shard')} per format in {self.output}{lost}"
+            )
+            for name, size in one.bytes_by_format.items():
+                each = f"{size / one.shards / 1e6:,.1f} MB each"
+                offset = self.label_offsets[name]
+                lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; labels from {offset}")
+        parts = ", ".join(f"{step} {s:,.1f} s" for step, s in self.duration.items() if s >= 0.05)
+        time = f"about {_clock(sum(self.duration.values()))} with {counted(self.workers, 'worker')}"
+        lines.append(f"  {'time':<10} {time} ({parts})")
+        gigabytes = f"{self.memory_bytes / 1e9:,.1f} GB of {self.machine_bytes / 1e9:,.0f} GB"
+        lines.append(f"  {'memory':<10} about {gigabytes}")
+        shares = f"{found.reencoded:.0%} re-encoded, {found.passthrough:.0%} stored unchanged"
+        lines.append(f"  {'images':<10} {shares} (from {found.trial:,} conversions)")
+        quirks = ", ".join(f"{kind} {count:,}" for kind, count in found.met.items())
+        lines.append(f"  {'quirks':<10} {quirks or 'none'}")
+        lines += [f"  {'refused':<10} {reason}: {n:,}" for reason, n in self.refused.items()]
+        for place, sent in self.requests.items():
+            shown = f"{sent.puts:,} PUT, {sent.gets:,} GET and HEAD, {sent.lists:,} LIST"
+            lines.append(f"  {'requests':<10} {place}: {shown}")
+        if self.cost is not None:
+            money = f"{self.cost.requests:,.4g} {self.cost.currency} for requests"
+            month = f"{self.cost.month:,.4g} {self.cost.currency} a month for storage"
+            lines.append(f"  {'cost':<10} {money}, {month} ({self.cost.prices})")
+        lines += [f"warning: {line}" for line in self.warnings]
+        return "\n".join([*lines, "Nothing was written."])
+
+
 def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> Estimate:
     """Say what ``shard`` would do with this config, from a few conversions.
 
@@ -68,7 +231,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         StoreError: the source cannot be read.
     """
     note = note or (lambda line: None)
-    prices = read_prices(checked(config).plan.prices)
+    prices = read_prices(config.plan.prices)
     begun_s = time.perf_counter()
     request = requested(config, note)
     duration = {"listing": time.perf_counter() - begun_s}
@@ -239,3 +402,15 @@ def _cost(
     paid = sum(price.of_requests(*one) for one in requests.values())
     name = str(config.plan.prices) if config.plan.prices else "example prices"
     return Cost(paid, month, prices.currency, f"{name}: {origin}")
+
+
+def seconds_of(work_s: float, shards: int, workers: int) -> float:
+    """How long ``workers`` take for what one takes ``work_s`` for: the last shards are shared."""
+    return work_s / max(1, min(workers, shards * 32))
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:,.1f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"

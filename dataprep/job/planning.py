@@ -27,7 +27,6 @@ from dataprep.errors import (
     StoreFull,
     nothing_written,
 )
-from dataprep.estimate import Calibration, pick, sample_size
 from dataprep.formats import Sample, format_names, get_format
 from dataprep.image import Converted
 from dataprep.job.jobfile import JobFile
@@ -41,12 +40,15 @@ from dataprep.labels.labelling import Classified, Labelling, load_labelling, req
 from dataprep.names import to_bytes
 from dataprep.plan import (
     VALIDATION,
+    Calibration,
     SplitPlan,
     clamp_target,
     label_offsets,
     labels_of,
     make_plans,
+    pick,
     sample_rows,
+    sample_size,
 )
 from dataprep.shard_buffer import Records
 from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
@@ -76,15 +78,6 @@ class Request:
         listing = self.listing
         classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
         return self.labelling.space(classes, listing.label_space)
-
-
-def checked(config: object) -> ShardConfig:
-    """The config itself. Raises ConfigError where it is something else."""
-    if not isinstance(config, ShardConfig):
-        raise ConfigError(
-            f"give a dataprep.ShardConfig(source=..., output=...), not {type(config).__name__}"
-        )
-    return config
 
 
 def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:

@@ -11,7 +11,6 @@ from typing import Any
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.job.cluster import Engine, engine_of, require_reachable
 from dataprep.job.finish import already_complete, finish, finished_summary, too_many
-from dataprep.job.planning import checked
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.resume import stored_shards
@@ -93,7 +92,7 @@ def _prepared(
     config: ShardConfig, display: Display, **how: Any
 ) -> Iterator[tuple[Prepared, Engine]]:
     """Start or connect to the workers and prepare the job; ``how`` are options of ``prepare``."""
-    require_reachable(checked(config).dask)
+    require_reachable(config.dask)
     with (
         ExitStack() as running,  # locks are released last, when the workers have ended
         closing(engine_of(config, display.advance, display.note)) as engine,

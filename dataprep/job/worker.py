@@ -22,7 +22,6 @@ from dataprep.errors import (
     ImageError,
     ImageTooLarge,
     ImageTooSmall,
-    JobError,
     NotAnImage,
     SourceChanged,
 )
@@ -201,7 +200,6 @@ def convert_items(
     Raises:
         SourceChanged: a file is gone or has another size than planned.
         StoreError: a file could not be read this time.
-        JobError: the source does not give bytes.
     """
     progress = _Reported(report or (lambda progress: None))
     files = contents(source, items, policy.max_source_bytes)
@@ -278,7 +276,6 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
 
     Raises:
         SourceChanged, StoreError: as ``convert_items``.
-        JobError: the source ends the program, or does not give bytes.
     """
     if item.bytes > max_bytes:
         return ImageTooLarge(
@@ -288,13 +285,6 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
         data = source.read(item)
     except ImageError as error:
         return error
-    except (SystemExit, GeneratorExit, StopIteration) as error:
-        raise JobError(
-            f"{source.uri}: reading {item.name!r} ended in {type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(data, bytes):
-        kind = type(data).__name__
-        raise JobError(f"{source.uri}: reading {item.name!r} gave {kind}, not bytes")
     if len(data) != item.bytes:
         raise SourceChanged(
             f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "

@@ -1,4 +1,4 @@
-"""Tests of dataprep.estimate."""
+"""What ``plan`` derives from a few conversions, and how sizes of records are predicted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.estimate import (
-    Calibration,
-    Cost,
-    Estimate,
-    Requests,
-    SplitEstimate,
-    outcome,
-    pick,
-    sample_size,
-    seconds_of,
-)
 from dataprep.image import ImagePolicy, convert
+from dataprep.job.forecast import Cost, Estimate, Requests, SplitEstimate, outcome, seconds_of
 from dataprep.manifest import Row
+from dataprep.plan import Calibration, pick, sample_size
 from dataprep.sample.drawing import draw_photo
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), max_size=256)
