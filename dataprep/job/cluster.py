@@ -332,35 +332,28 @@ class _Run:
         from dataprep.job import tasks
 
         task = self._shards.pop(future.key)
-        died = isinstance(future.exception(), KilledWorker)
-        if not died or task.name in self._isolated:
-            self._on_result(_result(future, task.name))
-            return []
-        self._cluster.announce(
-            f"workers died over {task.name}: each of its images is now converted in a process of "
-            "its own, so that one that crashes fails alone"
-        )
-        self._cluster.tally.forget(task.name)
-        self._isolated.add(task.name)
-        return [self._submit(task, tasks.isolated_shard)]
-
-
-def _result(future: Any, name: str) -> ShardResult:
-    """The result of a finished shard task; raises what ended it, as an error of this package."""
-    from distributed import KilledWorker
-
-    try:
-        result: ShardResult = future.result()
-    except KilledWorker:
-        raise WorkerLost(
-            f"workers died again and again over {name}: out of memory (see --set "
-            "dask.memory_limit) or killed from outside. What is stored is kept; run again to resume"
-        ) from None
-    except (DataprepError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
-    return result
+        try:
+            result: ShardResult = future.result()
+        except KilledWorker:
+            if task.name in self._isolated:
+                raise WorkerLost(
+                    f"workers died again and again over {task.name}: out of memory (see --set "
+                    "dask.memory_limit) or killed from outside. What is stored is kept; run again "
+                    "to resume"
+                ) from None
+            self._cluster.announce(
+                f"workers died over {task.name}: each of its images is now converted in a process "
+                "of its own, so that one that crashes fails alone"
+            )
+            self._cluster.tally.forget(task.name)
+            self._isolated.add(task.name)
+            return [self._submit(task, tasks.isolated_shard)]
+        except (DataprepError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
+        self._on_result(result)
+        return []
 
 
 def shards_to_split(shards: int, workers: int) -> int:

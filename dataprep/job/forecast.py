@@ -64,23 +64,6 @@ class Requests(NamedTuple):
     lists: int
 
 
-def source_requests(entries: int, reads: int, *, listed: bool) -> Requests:
-    """Requests to a source: a listing of 1,000 keys each, then one GET for each image."""
-    return Requests(0, reads, entries // 1_000 + 1 if listed else 0)
-
-
-def output_requests(shards: Sequence[int], objects_a_shard: int, keys: int) -> Requests:
-    """Requests to an output that has ``keys`` already; ``shards`` are those of each split.
-
-    Each object is stored by a PUT and confirmed by a HEAD. For each shard the lock is read before
-    its receipt, which is read back in the end. Six more objects and three listings are those of a
-    split itself.
-    """
-    objects = sum(shards) * objects_a_shard + 6 * len(shards)
-    lists = 3 * len(shards) * ((keys + objects) // 1_000 + 1)
-    return Requests(objects, objects + 2 * sum(shards) + 6 * len(shards), lists)
-
-
 @dataclass(frozen=True)
 class Cost:
     """In ``currency``: the requests of the job, and a month of keeping the shards."""
@@ -376,17 +359,24 @@ def _obstacles(
 
 
 def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> dict[str, Requests]:
+    """Requests to the source and to an output that has ``there`` keys, where they are on S3.
+
+    A listing has 1,000 keys each, and each image is read by one GET. Each object is stored by a
+    PUT and confirmed by a HEAD. For each shard the lock is read before its receipt, which is read
+    back in the end. Six more objects and three listings are those of a split itself.
+    """
     config, found = request.config, {}
     if request.source.uri.startswith("s3://"):
         samples = sum(plan.samples for plan in plans.values())
         listed = config.kind in ("imagefolder", "flat")
-        reads = samples + sample_size(samples)
-        found["source"] = source_requests(len(request.listing), reads, listed=listed)
+        lists = len(request.listing) // 1_000 + 1 if listed else 0
+        found["source"] = Requests(0, samples + sample_size(samples), lists)
     if config.output.startswith("s3://"):
         indexes = sum(len(get_format(name).indexes([])) for name in config.format)
-        objects = 1 + len(config.format) + indexes
-        shards = [plan.shard_count for plan in plans.values()]
-        found["output"] = output_requests(shards, objects, there)
+        shards = sum(plan.shard_count for plan in plans.values())
+        objects = shards * (1 + len(config.format) + indexes) + 6 * len(plans)
+        lists = 3 * len(plans) * ((there + objects) // 1_000 + 1)
+        found["output"] = Requests(objects, objects + 2 * shards + 6 * len(plans), lists)
     return found
 
 
