@@ -32,7 +32,7 @@ from dataprep.job.planning import (
 )
 from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Row
+from dataprep.manifest import Row, quirk_name
 from dataprep.plan import (
     SMALLEST_TARGET,
     SplitPlan,
@@ -191,7 +191,7 @@ class Estimate:
         lines.append(f"  {'memory':<10} about {gigabytes}")
         shares = f"{found.reencoded:.0%} re-encoded, {found.passthrough:.0%} stored unchanged"
         lines.append(f"  {'images':<10} {shares} (from {found.trial:,} conversions)")
-        quirks = ", ".join(f"{kind} {count:,}" for kind, count in found.met.items())
+        quirks = ", ".join(f"{quirk_name(kind)} {count:,}" for kind, count in found.met.items())
         lines.append(f"  {'quirks':<10} {quirks or 'none'}")
         lines += [f"  {'refused':<10} {reason}: {n:,}" for reason, n in self.refused.items()]
         for place, sent in self.requests.items():
@@ -351,11 +351,11 @@ def _obstacles(
             )
         readers = config.plan.readers or _FEW_SHARDS
         largest = max(one.bytes_by_format.values())
-        too_few = f"{one.split}: {counted(one.shards, 'shard')} for {readers} readers are too few"
+        said = f"{one.split}: {counted(one.shards, 'shard')} cannot be shared by {readers} readers"
         if one.shards < readers and largest >= readers * SMALLEST_TARGET:
-            yield f"{too_few}; --shard-size {largest // readers // 100_000 / 10:g}MB gives enough"
+            yield f"{said}; --shard-size {largest // readers // 100_000 / 10:g}MB gives enough"
         elif one.shards < readers and config.plan.readers:
-            yield f"{too_few}; so few photos make at most {largest // SMALLEST_TARGET + 1}"
+            yield f"{said}; so few photos make at most {largest // SMALLEST_TARGET + 1}"
 
 
 def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> dict[str, Requests]:

@@ -165,10 +165,8 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         yield said
     wanted = int(request.config.shard_size)
     if wanted != (target := clamp_target(wanted)):
-        yield (
-            f"shard size {wanted:,} bytes becomes {target:,}: a shard 15 % off still has 1 to "
-            "128 MB"
-        )
+        sizes = f"{wanted / 1e6:.3g} MB becomes {target / 1e6:.3g} MB"
+        yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
 
 
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:

@@ -145,7 +145,8 @@ def test_an_estimate_in_words() -> None:
         "  time       about 1 h 57 min with 64 workers (listing 1.0 s, converting 7,000.0 s)",
         "  memory     about 1.0 GB of 25 GB",
         "  images     25% re-encoded, 25% stored unchanged (from 4 conversions)",
-        "  quirks     cmyk_converted 100, failed_corrupt 100, icc_dropped 100, too_small 100",
+        "  quirks     cmyk converted 100, failed corrupt 100, colour profile dropped 100, "
+        "too small 100",
         "  refused    failed: broken symlink: 1",
         "  requests   output: 20 PUT, 30 GET and HEAD, 3 LIST",
         "  cost       0.5 USD for requests, 2 USD a month for storage (example prices)",
