@@ -258,11 +258,6 @@ def test_a_box_of_an_unknown_class_has_that_of_its_image() -> None:
     )
 
 
-def test_an_annotation_that_could_not_be_read() -> None:
-    """It is no box, and counted."""
-    assert followed(Annotated((), -1, -1), WHOLE) == ((), ("boxes_unreadable",))
-
-
 def test_an_image_without_boxes_stays_without() -> None:
     """And nothing is said about it."""
     assert followed(Annotated(), MIDDLE) == ((), ())
@@ -286,8 +281,7 @@ def columns(images: list[Annotated]) -> BoxColumns:
         np.cumsum([0, *(len(image.boxes) for image in images)]),
         np.array([box[:4] for box in boxes], np.float32).reshape(-1, 4),
         np.array([box.label for box in boxes], np.int32),
-        np.array([image.width for image in images], np.int32),
-        np.array([image.height for image in images], np.int32),
+        np.array([image[1:] for image in images], np.int32).reshape(-1, 2),
     )
 
 
