@@ -240,10 +240,6 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         self._samples = samples
         self._size, self._drop_last = size, drop_last
         self._threads, self._prefetch = threads, prefetch
-        self._free: deque[NDArray[Any]] = deque(maxlen=prefetch + 2)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_free": deque(maxlen=self._free.maxlen)}
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, also for workers that are running."""
@@ -267,17 +263,20 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
 
     def _parts(self) -> Iterator[tuple[_Batch, range]]:
         items, epoch = self._samples.items, self._samples.epoch
-        into = items.transform if has_write(items.transform) else None
+        writes = has_write(items.transform)
+        free: deque[NDArray[Any]] = deque(maxlen=self._prefetch + 2)
         for samples in self._samples.batches(self._size):
             count = len(samples)
             if count < self._size and self._drop_last:
                 continue
-            batch = _Batch(samples, items, epoch, None, [None] * count)
-            if into is not None:
-                images = _lend((self._size, *into.shape), into.dtype, self._free)[:count]
-                batch = _Batch(samples, items, epoch, images, list(images.numpy()))
+            images, made = None, [None] * count
+            if writes:
+                shape = (self._size, *items.transform.shape)
+                images = _lend(shape, items.transform.dtype, free)[:count]
+                made = list(images.numpy())
+            batch = _Batch(samples, items, epoch, images, made)
             for begin in range(0, count, _PART):
-                yield batch, range(begin, min(begin + _PART, count))
+                yield batch, range(count)[begin : begin + _PART]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,14 @@ JSON is a list of classes, ``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hug
 
 ``meta.mat`` of ILSVRC2012's devkit is a MATLAB file with one array of structs, ``synsets``. The
 1,000 classes are those without children; the others are above them in WordNet.
+
+The classes of validation images, the ground truth, come in three forms:
+
+- Line i of the devkit's ``ILSVRC2012_validation_ground_truth.txt`` is the ILSVRC2012_ID of
+  ``ILSVRC2012_val_%08d.JPEG``. These IDs are not in alphabetical order: ``meta.mat`` maps them to
+  synsets. Line i of ``synset_labels.txt`` is the synset of that image.
+- Kaggle's ``LOC_val_solution.csv`` has a row an image; its second column begins with the synset.
+- A table of names and classes.
 """
 
 from __future__ import annotations
@@ -18,9 +26,12 @@ import csv
 import io
 import json
 import re
+import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +40,10 @@ from dataprep.counted import counted
 from dataprep.errors import ConfigError
 from dataprep.labels.space import LabelSpace, is_synset
 
+META = "meta.mat"
+GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
+_KAGGLE = ("ImageId", "PredictionString")
+_DAMAGED = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
 _NUMBER = re.compile("[0-9]{1,9}")
 HEADS_OF_ONE = frozenset({"class", "label", "synset", "wnid"})
 HEADS = HEADS_OF_ONE | {
@@ -64,6 +79,68 @@ def read_rows(data: bytes, name: str) -> list[Row]:
         ) from None
     is_json = text.lstrip().startswith(("{", "["))
     return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name)
+
+
+def unpacked(data: bytes, wanted: str, name: str) -> bytes:
+    """Return a file as it is; of the devkit's tarball the member with the base name ``wanted``.
+
+    Raises:
+        ConfigError: the tarball is damaged, or lacks the member.
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+            for member in archive:
+                if member.isfile() and PurePosixPath(member.name).name == wanted:
+                    return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
+    except _DAMAGED as error:
+        raise ConfigError(f"{name} cannot be unpacked: {error}") from None
+    raise ConfigError(f"{name} is not the devkit: it has no {wanted}")
+
+
+def has_ids(rows: Sequence[Row]) -> bool:
+    """Whether a ground truth consists of ILSVRC2012_IDs, which need ``meta.mat``."""
+    return bool(rows) and all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
+
+
+def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
+    """Return the class of each sample, by its name in a table or by its name without extension.
+
+    Args:
+        rows: the content of the file.
+        name: the name of the file in errors.
+        meta: the content of ``meta.mat``, or nothing.
+
+    Raises:
+        ConfigError: a row gives no class; the error names it.
+    """
+    if rows and rows[0].cells == _KAGGLE:
+        of_kaggle = []
+        for place, (image, prediction) in rows[1:]:
+            synset = str(prediction).partition(" ")[0]
+            of_kaggle.append(Row(place, (image, _require_synset(synset, place))))
+        return two_columns(of_kaggle)
+    if not rows or len(rows[0].cells) > 1:
+        found = two_columns(rows)
+        if not found or "" in found.values():
+            raise ConfigError(f"{name}: expected a sample and its class in each line, as in a,b")
+        return found
+    known = {str(cells[0]): str(cells[1]) for _, cells in meta}
+    classes = {}
+    for number, (place, cells) in enumerate(rows, start=1):
+        image = f"ILSVRC2012_val_{number:08d}"
+        if not place.endswith(f" {number}"):
+            raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
+        value = str(cells[0])
+        classes[image] = _require_synset(known.get(value, value), place)
+    return classes
+
+
+def _require_synset(value: str, place: str) -> str:
+    if not is_synset(value):
+        raise ConfigError(f"{place}: {value[:20]!r} is neither a synset nor an ID in meta.mat")
+    return value
 
 
 def two_columns(rows: Sequence[Row]) -> dict[str, str]:
