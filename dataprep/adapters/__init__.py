@@ -130,9 +130,7 @@ def to_torch(
         samples = IterableRecords(Records(dataset), transform, order, epoch, shuffle_buffer)
     if batch_size is None:
         return samples
-    return BatchedRecords(
-        samples, batch_size, drop_last=drop_last, threads=threads, prefetch=prefetch
-    )
+    return BatchedRecords(samples, batch_size, drop_last, threads, prefetch)
 
 
 def to_tf(

@@ -86,28 +86,6 @@ def find_boxes(
         SourceError, StoreError: the boxes cannot be read.
     """
     annotations = read_annotations(options, store)
-    found = _matched(annotations, names, labels, classes, options)
-    annotated = int(np.count_nonzero(np.diff(found.starts)))
-    note(
-        f"{options.source}: {counted(len(annotations), 'annotation')} read; {annotated:,} of "
-        f"{counted(len(names) - names.count(None), 'image')} have "
-        f"{counted(len(found.labels), 'box')}"
-    )
-    if unknown := int(np.count_nonzero(found.labels < 0)):
-        note(
-            f"{counted(unknown, 'box')} of classes that labels.json does not know: they get the "
-            "label of their image"
-        )
-    return found
-
-
-def _matched(
-    annotations: Annotations,
-    names: Sequence[str | None],
-    labels: NDArray[np.int32],
-    classes: Mapping[str, int],
-    options: BoxOptions,
-) -> BoxColumns:
     by_key: dict[str, list[Drawn]] = {}
     for path, drawn in annotations:
         by_key.setdefault(_key(path, options), []).append(drawn)
@@ -130,11 +108,21 @@ def _matched(
         for group in drawn.names:
             own = options.labels == "own" and group
             box_labels.append(classes.get(group, -1) if own else label)
+    images = [name for name in names if name]
     if not found:
         raise ConfigError(
             f"no image has boxes at {options.source!r}: its annotations have names such as "
-            f"{next(iter(by_key))!r}, images such as {next(filter(None, names))!r} (boxes.key is "
-            f"{options.key!r})"
+            f"{next(iter(by_key))!r}, images such as {images[0]!r} (boxes.key is {options.key!r})"
+        )
+    annotated = len(set(ends)) - 1  # images without boxes end where the one before ends
+    note(
+        f"{options.source}: {counted(len(annotations), 'annotation')} read; {annotated:,} of "
+        f"{counted(len(images), 'image')} have {counted(len(sides), 'box')}"
+    )
+    if unknown := box_labels.count(-1):
+        note(
+            f"{counted(unknown, 'box')} of classes that labels.json does not know: they get the "
+            "label of their image"
         )
     return BoxColumns(
         np.array(ends, np.int64),
