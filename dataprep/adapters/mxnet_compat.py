@@ -19,19 +19,6 @@ import numpy as np
 
 # MXNet only exports them again.
 _FINANCIAL = ("fv", "ipmt", "irr", "mirr", "nper", "npv", "pmt", "ppmt", "pv", "rate")
-_RENAMED = {
-    "bool": "bool_",
-    "PINF": "inf",
-    "Inf": "inf",
-    "NAN": "nan",
-    "NaN": "nan",
-    "alltrue": "all",
-    "in1d": "isin",
-    "product": "prod",
-    "round_": "round",
-    "sometrue": "any",
-    "trapz": "trapezoid",
-}
 
 
 def import_mxnet() -> ModuleType:
@@ -43,10 +30,23 @@ def import_mxnet() -> ModuleType:
     Raises:
         ImportError: MXNet is not installed.
     """
-    names: dict[str, Any] = dict.fromkeys(_FINANCIAL)
-    names |= {"PZERO": 0.0, "NZERO": -0.0, "NINF": -np.inf, "msort": partial(np.sort, axis=0)}
-    for old, new in _RENAMED.items():
-        names[old] = vars(np).get(new)
+    names: dict[str, Any] = dict.fromkeys(_FINANCIAL) | {
+        "bool": np.bool_,
+        "PZERO": 0.0,
+        "NZERO": -0.0,
+        "PINF": np.inf,
+        "NINF": -np.inf,
+        "Inf": np.inf,
+        "NAN": np.nan,
+        "NaN": np.nan,
+        "alltrue": np.all,
+        "in1d": np.isin,
+        "product": np.prod,
+        "round_": np.round,
+        "sometrue": np.any,
+        "msort": partial(np.sort, axis=0),
+        "trapz": vars(np).get("trapezoid"),
+    }
     for name, value in names.items():
         if name not in vars(np):  # to ask NumPy itself for a removed name warns or raises
             setattr(np, name, value)

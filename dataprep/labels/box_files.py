@@ -124,12 +124,7 @@ def find_boxes(
             f"{counted(unknown, 'box')} of classes that labels.json does not know: they get the "
             "label of their image"
         )
-    return BoxColumns(
-        np.array(ends, np.int64),
-        np.array(sides, np.float32).reshape(-1, 4),
-        np.array(box_labels, np.int32),
-        np.array(sizes, np.int32),
-    )
+    return BoxColumns.made(ends, sides, box_labels, sizes)
 
 
 def _key(name: str, options: BoxOptions) -> str:

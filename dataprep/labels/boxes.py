@@ -9,12 +9,12 @@ image is cut off.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dataprep.formats import Box
@@ -23,7 +23,7 @@ from dataprep.image.geometry import Geometry
 from dataprep.labels.options import BoxOptions
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
-_OF_BOXES = (*(f"box_{side}" for side in SIDES), "box_label")
+_COLUMNS = ["box_width", "box_height", *(f"box_{side}" for side in SIDES), "box_label"]
 _LEAST_SIDE = 1e-6  # of the image: the resolution of float32 near 1
 _INVERSE = {6: 8, 8: 6}
 
@@ -45,50 +45,53 @@ class BoxColumns:
     """The boxes of rows, which are images; ILSVRC2012's 615,299 take some 20 MB.
 
     Attributes:
-        starts: int64 (rows + 1,): the boxes of row ``i`` are ``starts[i]`` to ``starts[i + 1]``.
-        sides: float32 (boxes, 4): xmin, ymin, xmax, ymax, in the units of ``Annotated``.
-        labels: int32 (boxes,), 0-based, -1 for an unknown class.
-        sizes: int32 (rows, 2): ``width`` and ``height`` of ``Annotated``.
+        table: the columns of the stored plan: ``box_width`` and ``box_height`` (int32) as in
+            ``Annotated``, and for each image a list of ``box_xmin``, ``box_ymin``, ``box_xmax`` and
+            ``box_ymax`` (float32) in its units, and of ``box_label`` (int32; -1 for an unknown
+            class).
     """
 
-    starts: NDArray[np.int64]
-    sides: NDArray[np.float32]
-    labels: NDArray[np.int32]
-    sizes: NDArray[np.int32]
+    table: pa.Table
 
-    def of(self, row: int) -> Annotated:
-        """Return the boxes of one image."""
-        within = slice(*self.starts[row : row + 2].tolist())
-        boxes = map(Box, *self.sides[within].T.tolist(), self.labels[within].tolist())
-        return Annotated(tuple(boxes), *self.sizes[row].tolist())
+    @classmethod
+    def made(
+        cls,
+        ends: Sequence[int],
+        sides: Sequence[Sequence[float]],
+        labels: Sequence[int],
+        sizes: Sequence[Sequence[int]],
+    ) -> BoxColumns:
+        """Make the columns from ``sides`` and ``labels`` of all boxes, image after image.
+
+        ``ends`` are 0 and where the boxes of each image end; ``sizes`` are of the images.
+        """
+        starts = pa.array(ends, pa.int32())
+        xmin, ymin, xmax, ymax = np.array(sides, np.float32).reshape(-1, 4).T
+        of_boxes = (xmin, ymin, xmax, ymax, np.array(labels, np.int32))
+        lists = [pa.ListArray.from_arrays(starts, pa.array(values)) for values in of_boxes]
+        widths, heights = np.array(sizes, np.int32).reshape(-1, 2).T
+        return cls(pa.table([pa.array(widths), pa.array(heights), *lists], _COLUMNS))
+
+    def of(self, rows: slice) -> list[Annotated]:
+        """Return the boxes of some images."""
+        part = self.table.slice(rows.start, rows.stop - rows.start)
+        images = zip(*(column.to_pylist() for column in part.columns), strict=True)
+        return [
+            Annotated(tuple(map(Box, *boxes)), width, height) for width, height, *boxes in images
+        ]
 
     def take(self, rows: NDArray[np.int64]) -> BoxColumns:
         """Return some rows, in the order given."""
-        counts = np.diff(self.starts)[rows]
-        starts = np.append(0, np.cumsum(counts))
-        # Box j of the result is as far behind its row's first box as it is in these columns.
-        boxes = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], counts)
-        return BoxColumns(starts, self.sides[boxes], self.labels[boxes], self.sizes[rows])
+        return BoxColumns(self.table.take(rows))
 
     def to_arrow(self) -> dict[str, pa.Array]:
         """Return columns for the stored plan."""
-        widths, heights = self.sizes.T
-        columns = {"box_width": pa.array(widths), "box_height": pa.array(heights)}
-        starts = pa.array(self.starts, pa.int32())
-        for name, values in zip(_OF_BOXES, (*self.sides.T, self.labels), strict=True):
-            columns[name] = pa.ListArray.from_arrays(starts, pa.array(values))
-        return columns
+        return dict(zip(_COLUMNS, self.table.combine_chunks().columns, strict=True))
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> BoxColumns | None:
         """Read columns made by ``to_arrow``; None where the table has no boxes."""
-        if "box_label" not in table.column_names:
-            return None
-        counts = pc.list_value_length(table["box_label"]).to_numpy()
-        *sides, labels = (pc.list_flatten(table[name]).to_numpy() for name in _OF_BOXES)
-        sizes = [table["box_width"].to_numpy(), table["box_height"].to_numpy()]
-        starts = np.append(0, np.cumsum(counts, dtype=np.int64))
-        return cls(starts, np.stack(sides, axis=1), labels, np.stack(sizes, axis=1))
+        return cls(table.select(_COLUMNS)) if "box_label" in table.column_names else None
 
 
 def follow(
