@@ -272,10 +272,9 @@ def _require_open(dataset: object, format: str = "") -> None:
 
     chosen = f", format={format!r}" if format else ""
     if not isinstance(dataset, Dataset):
-        where = repr(dataset) if isinstance(dataset, str) else "path"
         raise TypeError(
             f"expected an open data set, not {type(dataset).__name__}: "
-            f"dataprep.open({where}, 'train'{chosen})"
+            f"dataprep.open(path, 'train'{chosen})"
         )
     if format and dataset.format != format:
         raise ConfigError(
