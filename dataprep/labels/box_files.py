@@ -151,13 +151,13 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
             found = _parsed(_in_tar(_whole(uri, store)))
         else:
             found = _parsed(_in_folder(uri, store))
-    except ObjectNotFound as error:
-        raise SourceNotFound(f"no boxes at {uri!r}: {error} (check boxes.source)") from None
+    except ObjectNotFound:
+        found = []
     except _DAMAGED as error:
         raise SourceError(f"{uri!r} is not a whole archive: {error}") from None
     if not found:
         raise SourceNotFound(
-            f"no boxes at {uri!r}: expected XML files, a tar of them, or a CSV file"
+            f"no boxes at {uri!r}: boxes.source is XML files, a tar of them, or a CSV file"
         )
     return found
 

@@ -73,10 +73,8 @@ def read_rows(data: bytes, name: str) -> list[Row]:
         return _rows_of_matlab(data, name)
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{name} is not text in UTF-8 (byte {error.start:,}): save it as UTF-8"
-        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name} is not text in UTF-8: save it as UTF-8") from None
     is_json = text.lstrip().startswith(("{", "["))
     return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name)
 

@@ -26,13 +26,6 @@ class Label:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The content of ``labels.json``; names are escaped."""
-
-    classes: tuple[Label, ...]
-
-
 is_synset = re.compile(r"n\d{8}").fullmatch
 """Whether a name is a WordNet id such as ``n01440764``: a match, or None."""
 
@@ -98,7 +91,7 @@ class LabelSpace:
             SchemaTooNew: a newer version wrote it.
         """
         with malformed_as(DatasetError, f"{name} cannot be read"):
-            classes = typed(_Stored, parse(data, name, SCHEMA)).classes
+            classes = typed(list[Label], parse(data, name, SCHEMA)["classes"])
             labels = [Label(one.index, unescape(one.synset), unescape(one.text)) for one in classes]
             numbers = [label.index for label in labels]
             require(numbers == list(range(len(labels))), "its 'index' does not count from 0")
