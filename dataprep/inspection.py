@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageOps
 
 from dataprep.counted import counted
 from dataprep.dataset import Dataset, open_split, splits_in, why_missing
@@ -47,15 +46,13 @@ from dataprep.stores.protocol import location
 IMAGES = 48
 """The number of images on a contact sheet."""
 
-_TYPES = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
-_NUMBERS = (Int64List, FloatList)
-_SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
-_THUMB, _CELL, _LINE = 176, 188, 17
+_CELL, _ROW, _FONT = 188, 222, 13
 _REQUESTS = 16
 _VALUES = 8
 _TEXT_BYTES = 60
-_SIDES = ("width", "height", "source_width", "source_height", "source_bytes")
-_COLUMNS = ("label", "synset", "status", "reason", "action", "colorspace", *_SIDES)
+_TYPES = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
+_COLUMNS = ("label", "status", "reason", "action", "colorspace")
+_SIZES = ("width", "height", "source_width", "source_height", "source_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +70,11 @@ class Inspection:
 class _Samples:
     """The records of the samples of a split, by number."""
 
-    fault = ""
+    fault = None
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+        self._dataset, self._shards = dataset, dataset.shards()
         self.uri = f"{dataset.split} in {dataset.store.uri}"
-        self._first = {shard.key: shard.samples.start for shard in dataset.shards()}
 
     def count(self) -> int:
         """The number of samples that were written."""
@@ -86,12 +82,14 @@ class _Samples:
 
     def read(self, number: int) -> Record:
         """One record, in one request; raises ConfigError if there is none of this number."""
-        require_number(number, self.count(), self.uri)
-        key, offset, length = self._dataset.place(number)
-        row = self._dataset.written.iloc[[number]].to_json(orient="records")
-        known = {name: value for name, value in json.loads(row)[0].items() if value is not None}
-        uri, data = location(self._dataset.store, key), self._dataset.read(key, offset, length)
-        record = read_record(data, uri, self._dataset.format, number - self._first[key], offset)
+        dataset = self._dataset
+        require_number(number, len(dataset), self.uri)
+        key, offset, length = dataset.place(number)
+        shard = next(one for one in self._shards if one.key == key)
+        data = dataset.read(key, offset, length)
+        within = number - shard.samples.start
+        record = read_record(data, location(dataset.store, key), dataset.format, within, offset)
+        known = json.loads(dataset.written.iloc[number].dropna().to_json())
         return replace(record, sample=number, known=known)
 
 
@@ -110,7 +108,7 @@ def inspect(
 
     Args:
         target: an output, or one TFRecord or RecordIO file of anybody: a path or URI.
-        split: a split of an output; all by default.
+        split: a split of an output; all by default, ``train`` for one record or a picture.
         format: the format of an output in which a record or picture is read.
         record: the number of one record, from 0.
         save: the file for the image of that record.
@@ -123,33 +121,26 @@ def inspect(
         ManifestMissing: there is no such data set.
         RecordError: the record is damaged.
         StoreError: the store cannot be read.
+        OSError: a file cannot be written.
     """
-    sheet = None if contact_sheet is None else Path(contact_sheet)
+    if save and record is None:
+        raise ConfigError("--save needs --record N, the record whose image it stores")
+    if images is not None and (contact_sheet is None or images < 1):
+        raise ConfigError("--images needs --contact-sheet FILE, and a number of 1 or more")
+    if record is not None and contact_sheet is not None:
+        raise ConfigError("give --record or --contact-sheet, not both")
     store, info = _found(target, options)
-    suffixes = " or ".join(_SUFFIXES)
-    for refused, why in (
-        (save and record is None, "--save needs --record N, the record whose image it stores"),
-        (images is not None and sheet is None, "--images needs --contact-sheet FILE"),
-        (images is not None and images < 1, f"--images {images}: give 1 or more"),
-        (sheet and record is not None, "give --record or --contact-sheet, not both"),
-        (
-            sheet and sheet.suffix.lower() not in _SUFFIXES,
-            f"--contact-sheet {sheet}: give a name that ends in {suffixes}",
-        ),
-        (info and split, f"--split {split}: {target} is one shard, not an output"),
-        (info and format, f"--format {format}: {target} is one shard, not an output"),
-        (
-            format and record is None and sheet is None,
-            f"--format {format} needs --record or --contact-sheet",
-        ),
-    ):
-        if refused:
-            raise ConfigError(why)
-    if record is None and sheet is None:
-        return _overview(store, split) if info is None else _table(Shard(store, info))
-    records = _samples(store, split, format) if info is None else Shard(store, info)
-    if sheet is not None:
-        return _sheet(records, sheet, images or IMAGES)
+    if info and (split or format):
+        option = f"--split {split}" if split else f"--format {format}"
+        raise ConfigError(f"{option}: {target} is one shard, not an output")
+    whole = record is None and contact_sheet is None
+    if format and whole:
+        raise ConfigError(f"--format {format} needs --record or --contact-sheet")
+    if whole:
+        return _table(Shard(store, info)) if info else _overview(store, split)
+    records = Shard(store, info) if info else _Samples(Dataset(store, split or "train", format))
+    if contact_sheet is not None:
+        return _sheet(records, Path(contact_sheet), images or IMAGES)
     return _one(records.read(record or 0), save)
 
 
@@ -171,18 +162,11 @@ def _found(
         raise
 
 
-def _samples(store: Store, split: str | None, format: str | None) -> _Samples:
-    splits = [split] if split else splits_in(store)
-    if len(splits) > 1 and "train" not in splits:
-        raise ConfigError(f"{store.uri!r} has {', '.join(splits)}: choose one with --split")
-    return _Samples(Dataset(store, splits[0] if len(splits) == 1 else "train", format))
-
-
 def _overview(store: Store, split: str | None) -> Inspection:
     """Every split, or one."""
     splits = [_summary(store, name, split) for name in ([split] if split else splits_in(store))]
-    lines = [line for one in splits for line in _summary_lines(one)]
-    return Inspection("\n".join(lines), {"output": store.uri, "splits": splits})
+    text = "\n".join(map(_summary_text, splits))
+    return Inspection(text, {"output": store.uri, "splits": splits})
 
 
 def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
@@ -193,20 +177,18 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
         if wanted:
             raise
         return {"split": split, "complete": False, "why": why_missing(store, split)}
-    columns = [*_COLUMNS, *(f"{name}_length" for name in manifest.formats)]
+    lengths = [f"{name}_length" for name in manifest.formats]
     with snapshot.unchanged():
-        table = stored_table(store, manifest).frame(columns)
-    written = table[table["status"] == "written"]
-    lost = table[table["status"] != "written"]
-    formats = [
-        {
-            "name": name,
-            "label_offset": entry.label_offset,
-            "shards": _spread([shard.bytes for shard in entry.shards]),
-            "records": _spread(written[f"{name}_length"]),
-        }
-        for name, entry in manifest.formats.items()
-    ]
+        table = stored_table(store, manifest).frame([*_COLUMNS, *_SIZES, *lengths])
+    is_written = table["status"] == "written"
+    written, lost = table[is_written], table[~is_written]
+    formats = []
+    for name, entry in manifest.formats.items():
+        shards = _spread([shard.bytes for shard in entry.shards])
+        records = _spread(written[f"{name}_length"])
+        described = {"name": name, "label_offset": entry.label_offset}
+        formats.append({**described, "shards": shards, "records": records})
+    reasons = lost["status"] + ": " + lost["reason"].fillna("")
     return {
         "split": split,
         "complete": True,
@@ -214,100 +196,73 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
         "samples": asdict(manifest.samples),
         "formats": formats,
         "classes": _spread(written["label"].value_counts()),
-        **{name: _spread(written[name]) for name in _SIDES},
-        "actions": _counts(written["action"]),
-        "colorspaces": _counts(written["colorspace"]),
+        **{name: _spread(written[name]) for name in _SIZES},
+        "actions": written["action"].value_counts().to_dict(),
+        "colorspaces": written["colorspace"].value_counts().to_dict(),
         "quirks": dict(manifest.warnings),
-        "reasons": _counts(lost["status"] + ": " + lost["reason"].fillna("")),
+        "reasons": reasons.value_counts().to_dict(),
     }
 
 
-def _spread(values: ArrayLike) -> dict[str, Any]:
+def _spread(values: ArrayLike) -> dict[str, float]:
     """How whole numbers, of which there is one at least, are distributed."""
     array = np.asarray(values, np.int64)
     quantiles = np.quantile(array, (0, 0.05, 0.5, 0.95, 1), method="nearest").tolist()
-    found = dict(zip(("least", "p5", "median", "p95", "most"), quantiles, strict=True))
-    return {"count": len(array), **found, "mean": float(array.mean()), "total": int(array.sum())}
+    named = dict(zip(("least", "p5", "median", "p95", "most"), quantiles, strict=True))
+    return {"count": len(array), **named, "mean": float(array.mean()), "total": int(array.sum())}
 
 
-def _counts(column: pd.Series[str]) -> dict[str, int]:
-    return {str(name): int(count) for name, count in column.value_counts().items()}
-
-
-def _summary_lines(one: Mapping[str, Any]) -> Iterator[str]:
+def _summary_text(one: Mapping[str, Any]) -> str:
+    """A line, a table of the figures, and counts."""
     if not one["complete"]:
-        yield f"{one['split']}: not complete: {one['why']}"
-        return
-    samples, sources = one["samples"], one["source_bytes"]
-    yield (
-        f"{one['split']}: {samples['written']:,} of {samples['total']:,} samples in "
-        f"{counted(one['formats'][0]['shards']['count'], 'shard')} ({samples['failed']:,} failed, "
-        f"{samples['skipped']:,} skipped), made {one['created']}"
-    )
-    for form in one["formats"]:
-        least, most = (form["shards"][name] / 1e6 for name in ("least", "most"))
-        yield (
-            f"  {form['name']}: {form['shards']['total'] / 1e6:,.1f} MB, shards of {least:.1f} to "
-            f"{most:.1f} MB, records of {_range(form['records'])} bytes, "
-            f"labels in records from {form['label_offset']}"
-        )
-    yield f"  classes: {one['classes']['count']:,} of {_range(one['classes'])} samples"
-    yield f"  images: {_range(one['width'])} wide, {_range(one['height'])} high"
-    yield (
-        f"  sources: {_range(one['source_width'])} wide, {_range(one['source_height'])} high, "
-        f"{sources['total'] / 1e6:,.1f} MB, files of {_range(sources)} bytes"
-    )
+        return f"{one['split']}: not complete: {one['why']}"
+    figures: dict[str, Mapping[str, float]] = {}
+    for entry in one["formats"]:
+        name = f"{entry['name']}, labels from {entry['label_offset']}"
+        figures |= {f"{name}: shards": entry["shards"], f"{name}: records": entry["records"]}
+    figures |= {name: one[name] for name in ("classes", *_SIZES)}
+    table = pd.DataFrame(figures).T.to_string(float_format="{:,.0f}".format)
+    samples = one["samples"]
+    count = f"{samples['written']:,} of {samples['total']:,} samples"
+    lines = [f"{one['split']}: {count}, made {one['created']}", *table.split("\n")]
     for name in ("colorspaces", "actions", "quirks", "reasons"):
-        if one[name]:
-            pairs = [f"{what} {count:,}" for what, count in one[name].items()]
-            yield f"  {name}: {', '.join(pairs)}"
-
-
-def _range(spread: Mapping[str, Any]) -> str:
-    return f"{spread['least']:,} to {spread['most']:,} (median {spread['median']:,})"
+        counts = [f"{what} {count:,}" for what, count in one[name].items()]
+        if counts:
+            lines.append(f"{name}: {', '.join(counts)}")
+    return "\n  ".join(lines)
 
 
 def _table(shard: Shard) -> Inspection:
     """A line per record, up to the place where the framing is damaged."""
-    lines: list[dict[str, Any]] = []
-    fault, offset = None, None
-    try:
-        for record in shard:
-            lines.append(_line(record))  # noqa: PERF401  those before damage are kept
-    except RecordError as error:
-        fault, offset = str(error), error.offset
-    text = [
-        f"{escape(shard.uri)}: {shard.format}, {counted(len(lines), 'record')}, "
-        f"{len(shard) / 1e6:,.1f} MB; labels as they are stored",
-        " record       offset     length  labels    class      image              filename",
-    ]
-    for line in lines:
-        place = f"{line['number']:>7,} {line['offset']:>12,} {line['length']:>10,}"
-        labels = ",".join(f"{label:g}" for label in line["labels"])
-        image = line["problem"] or f"{line['format']} {line['width']} x {line['height']}"
-        text.append(f"{place}  {labels:<8}  {line['synset']:<9}  {image:<17}  {line['filename']}")
+    lines = [_line(record) for record in shard]
+    fault = shard.fault
+    count = counted(len(lines), "record")
+    text = [f"{escape(shard.uri)}: {shard.format}, {count}, {len(shard) / 1e6:,.1f} MB"]
+    if lines:
+        table = pd.DataFrame(lines).drop(columns="damaged")
+        text.append(table.to_string(index=False, formatters={"labels": _labels}))
     if fault:
-        text.append(f"fault: {escape(fault)}")
+        text.append(f"fault: {escape(str(fault))}")
     content = {
         "uri": shard.uri,
         "format": shard.format,
         "bytes": len(shard),
         "records": lines,
-        "fault": fault,
-        "fault_offset": offset,
+        "fault": str(fault) if fault else None,
+        "fault_offset": fault.offset if fault else None,
     }
     sound = not fault and not any(line["damaged"] for line in lines)
-    return Inspection("\n".join(map(str.rstrip, text)), content, sound)
+    return Inspection("\n".join(text), content, sound)
 
 
 def _line(record: Record) -> dict[str, Any]:
-    """A record in short, for the table and for ``--json``."""
+    """A record in short, for the table and for ``--json``. Labels are as they are stored."""
     facts = record.facts or ImageFacts("", 0, 0, "")
     return {
         "number": record.number,
         "offset": record.offset,
         "length": record.length,
-        "labels": tuple(record.first(_NUMBERS, "image/class/label", "label")),
+        "labels": tuple(record.first((Int64List, FloatList), "image/class/label", "label")),
         "synset": record.text("image/class/synset"),
         "filename": record.text("image/filename", "file_name"),
         "width": facts.width,
@@ -318,46 +273,53 @@ def _line(record: Record) -> dict[str, Any]:
     }
 
 
+def _labels(labels: Sequence[float]) -> str:
+    return ",".join(f"{label:g}" for label in labels)
+
+
 def _one(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
     """All of one record."""
     if record.damage:
         raise RecordError(f"{record.place}: {record.damage}")
-    fields = [_field(name, record.features[name]) for name in sorted(record.features)]
-    image = record.facts.text if record.facts else "it cannot be read, or there is none"
+    fields = [_field(name, feature) for name, feature in sorted(record.features.items())]
+    facts = record.facts
+    image = "it cannot be read, or there is none"
+    if facts:
+        image = f"{facts.container} of {facts.width} x {facts.height}, {facts.mode}"
     place = f"bytes={record.offset}-{record.offset + record.length - 1}"
     lines = [
         f"record {record.number:,} of {escape(record.uri)}",
-        f"  {record.format}, {record.length:,} bytes; HTTP range: {place}",
-        *(f"  {name} of sample {record.sample}: {value}" for name, value in record.known.items()),
-        *(f"  {one['name']}  {one['type']} [{one['count']}]  {one['shown']}" for one in fields),
-        f"  image: {image}",
+        f"{record.format}, {record.length:,} bytes; HTTP range: {place}",
     ]
+    lines += [f"{name} of sample {record.sample}: {value}" for name, value in record.known.items()]
+    lines += ["{name}  {type} [{count}]  {shown}".format_map(field) for field in fields]
+    lines.append(f"image: {image}")
     content = asdict(replace(record, features={}, image=b""))
     del content["features"], content["image"]
     content |= {"fields": fields, "range": place}
     if save is not None:
         if not record.image:
             raise ConfigError(f"--save: {record.place} has no image to store")
-        _write(Path(save), record.image)
-        lines.append(f"  image stored as {escape(str(save))}")
+        Path(save).write_bytes(record.image)
         content["saved"] = str(save)
-    return Inspection("\n".join(lines), content)
+        lines.append(f"image stored as {escape(str(save))}")
+    return Inspection("\n  ".join(lines), content)
 
 
 def _field(name: str, feature: Feature) -> dict[str, Any]:
     shown = [_value(value) for value in feature.values[:_VALUES]]
-    shown += ["…"] if len(feature.values) > _VALUES else []
-    return {
-        "name": escape(name),
-        "type": _TYPES[type(feature)],
-        "count": len(feature.values),
-        "shown": ", ".join(shown),
-    }
+    count = len(feature.values)
+    if count > _VALUES:
+        shown.append("…")
+    kind = _TYPES[type(feature)]
+    return {"name": escape(name), "type": kind, "count": count, "shown": ", ".join(shown)}
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, int | float):
-        return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
     data = bytes(value)
     facts = image_facts(data)
     if facts:
@@ -366,58 +328,54 @@ def _value(value: Any) -> str:
     return f"'{text}'" if len(data) <= _TEXT_BYTES else f"'{text}…', {len(data):,} bytes"
 
 
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
 def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
     """A picture of records that are evenly spread."""
+    if path.suffix.lower() not in (".png", ".jpg", ".jpeg"):
+        raise ConfigError(f"--contact-sheet {path}: give a name that ends in .png or .jpg")
     count = records.count()
+    fault = records.fault
+    if not count:
+        raise ConfigError(f"--contact-sheet: {records.uri} has no records. {fault or ''}")
     wanted = min(count, images)
     numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
-    if not numbers:
-        raise ConfigError(f"--contact-sheet: {records.uri} has no records. {records.fault}")
     found = list(in_order(records.read, numbers, _REQUESTS))
-    shown = f"{wanted:,} of {counted(count, 'record')}"
-    sheet = _drawn(found, f"{records.uri}: {shown}")
-    sink = io.BytesIO()
-    sheet.save(sink, _SUFFIXES[path.suffix.lower()], quality=90)
-    _write(path, sink.getvalue())
+    _drawn(found).save(path, quality=90)
     faults = [f"{record.place}: {record.damage}" for record in found if record.damage]
-    faults += [records.fault] if records.fault else []
+    if fault:
+        faults.append(str(fault))
     content = {"contact_sheet": str(path), "records": numbers, "of": count, "faults": faults}
-    lines = [f"{path}: {shown} of {records.uri}", *faults]
+    lines = [f"{path}: {wanted:,} of {counted(count, 'record')} of {records.uri}", *faults]
     return Inspection("\n  fault: ".join(map(escape, lines)), content, not faults)
 
 
-def _drawn(records: Sequence[Record], title: str) -> Image.Image:
-    """All images in rows, about four wide for three high, with captions below them."""
+def _drawn(records: Sequence[Record]) -> Image.Image:
+    """All images in rows, about four wide for three high."""
     columns = math.ceil(math.sqrt(len(records) * 4 / 3))
-    rows, height = math.ceil(len(records) / columns), _CELL + 2 * _LINE
-    sheet = Image.new("RGB", (columns * _CELL, rows * height + 2 * _LINE), "white")
-    font = ImageFont.load_default(13)
-    ImageDraw.Draw(sheet).text((6, 6), escape(title), "black", font)
+    rows = math.ceil(len(records) / columns)
+    sheet = Image.new("RGB", (columns * _CELL, rows * _ROW), "white")
     for number, record in enumerate(records):
-        cell = Image.new("RGB", (_CELL, height), "white")  # cuts off long captions
-        draw = ImageDraw.Draw(cell)
-        try:
-            thumb = Image.fromarray(decode_whole(record.image))
-            thumb.thumbnail((_THUMB, _THUMB))
-            cell.paste(thumb, ((_CELL - thumb.width) // 2, (_CELL - thumb.height) // 2))
-        except ImageError as error:
-            draw.text((6, 6), textwrap.fill(record.damage or str(error), 24), "red", font)
-        for line, text in enumerate(_caption(record)):
-            draw.text((6, _CELL + line * _LINE), text, "black", font)
-        sheet.paste(cell, (number % columns * _CELL, number // columns * height + 2 * _LINE))
+        row, column = divmod(number, columns)
+        sheet.paste(_cell(record), (column * _CELL, row * _ROW))
     return sheet
 
 
-def _caption(record: Record) -> tuple[str, str]:
-    """Label and class, and the base name of the file. Labels of samples count from 0."""
+def _cell(record: Record) -> Image.Image:
+    """An image, below it label and class, and the base name of the file.
+
+    Labels of samples count from 0; those of other records are shown as they are stored.
+    """
+    cell = Image.new("RGB", (_CELL, _ROW), "white")  # cuts off long captions
+    draw = ImageDraw.Draw(cell)
+    try:
+        image = Image.fromarray(decode_whole(record.image))
+        cell.paste(ImageOps.pad(image, (176, 176), color="white"), (6, 6))
+    except ImageError as error:
+        why = textwrap.fill(record.damage or str(error), 24)
+        draw.text((6, 6), why, "red", font_size=_FONT)
     line = _line(record)
-    label = record.known.get("label", ", ".join(f"{label:g}" for label in line["labels"]))
-    name = str(record.known.get("source", line["filename"]))
-    return f"{label}  {record.known.get('synset', line['synset'])}", name.rpartition("/")[2]
+    own = {"label": _labels(line["labels"]), "synset": line["synset"], "source": line["filename"]}
+    known = own | {**record.known}
+    name = known["source"].rpartition("/")[2]
+    caption = f"{known['label']}  {known['synset']}\n{name}"
+    draw.text((6, _CELL), caption, "black", font_size=_FONT)
+    return cell

@@ -28,12 +28,12 @@ _IMAGES = ("image/encoded", "image")
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """The header of an encoded image; ``text`` also has its mode, and whether it is progressive."""
+    """The header of an encoded image; ``mode`` is Pillow's name of its colours."""
 
     container: str
     width: int
     height: int
-    text: str
+    mode: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Record:
 
     def first(self, kinds: tuple[type[Feature], ...], *names: str) -> Sequence[Any]:
         """The values of the first of these features that has one of these types."""
-        found = (self.features[name] for name in names if name in self.features)
+        found = [self.features.get(name) for name in names]
         return next((one.values for one in found if isinstance(one, kinds)), ())
 
     def text(self, *names: str) -> str:
@@ -87,11 +87,12 @@ class Shard:
     Attributes:
         uri: where it is stored.
         format: ``tfrecord`` or ``recordio``, by its first bytes.
-        fault: why ``count`` found no more records, if it is damaged.
+        fault: why there are no more records than those that were read or counted; else None.
     """
 
     def __init__(self, store: Store, info: ObjectInfo) -> None:
-        self.uri, self.fault = location(store, info.key), ""
+        self.uri = location(store, info.key)
+        self.fault: RecordError | None = None
         self._store, self._info = store, info
         self._start, self._block = 0, b""
         self._spans: list[Span] = []
@@ -119,16 +120,11 @@ class Shard:
 
     def count(self) -> int:
         """The number of records before damage, by the headers of all."""
-        if not self._spans:
-            try:
-                for span in self._walk():
-                    self._spans.append(span)
-            except RecordError as error:
-                self.fault = str(error)
+        self._spans = self._spans or list(self._walk())
         return len(self._spans)
 
     def __iter__(self) -> Iterator[Record]:
-        """Every record, also damaged ones. Raises RecordError where the framing is damaged."""
+        """Every record, also damaged ones, up to the place where the framing is damaged."""
         for number, span in enumerate(self._walk()):
             data = self[span.offset : span.end]
             yield read_record(data, self.uri, self.format, number, span.offset)
@@ -141,18 +137,26 @@ class Shard:
             RecordError: the framing is damaged before it.
         """
         spans = self._spans or list(islice(self._walk(), max(0, number + 1)))
+        if self.fault and number >= len(spans):
+            raise self.fault
         require_number(number, len(spans), self.uri)
         offset, length = spans[number][:2]
         data = self._store.get_range(self._info.key, offset, length)
         return read_record(data, self.uri, self.format, number, offset)
 
     def _walk(self) -> Iterator[Span]:
+        """The place of each record, by its header; ends with a ``fault`` at damage."""
         span_at = tfrecord.span_at if self.format == "tfrecord" else recordio.span_at
         offset = number = 0
         while offset < len(self):
-            span = span_at(self, offset, (self.uri, number))
+            try:
+                span = span_at(self, offset, (self.uri, number))
+            except RecordError as error:
+                self.fault = error
+                return
             yield span
-            offset, number = span.end, number + 1
+            offset = span.end
+            number += 1
 
 
 def require_number(number: int, count: int, where: str) -> None:
@@ -180,16 +184,7 @@ def image_facts(image: bytes) -> ImageFacts | None:
     """The header of an encoded image; None if it is not one."""
     try:
         with Image.open(io.BytesIO(image), formats=FORMATS) as opened:
-            orientation, frames = opened.getexif().get(0x0112, 1), getattr(opened, "n_frames", 1)
-            details = {
-                "progressive": "progressive" in opened.info,
-                "ICC profile": "icc_profile" in opened.info,
-                f"orientation {orientation}": orientation != 1,
-                f"{frames} frames": frames > 1,
-            }
-            words = [f"{opened.format} of {opened.width} x {opened.height}", opened.mode]
-            words += [word for word, present in details.items() if present]
-            return ImageFacts(opened.format or "", *opened.size, ", ".join(words))
+            return ImageFacts(opened.format or "", *opened.size, opened.mode)
     except Exception:  # noqa: BLE001  decoders raise errors of all kinds
         return None
 

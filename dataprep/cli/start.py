@@ -31,8 +31,8 @@ def sample(
     tree = draw(dest, images=images, classes=classes, seed=seed, defects=defects)
     size = f"{tree.bytes / 1e6:,.1f} MB"
     show(f"{tree.images:,} photos in {tree.classes:,} classes, {size} -> {tree.root}")
-    for name, defect in tree.defects.items():
-        show(f"  {escape(name)}: {defect.what} ({defect.expected})")
+    for name, expected in tree.defects.items():
+        show(f"  {escape(name)}: {expected}")
 
 
 def init(

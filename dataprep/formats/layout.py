@@ -18,21 +18,30 @@ LISTS = (*BOX_SIDES, "bbox/label", "values")
 """Fields of which a sample has any number of values; of all others it has one."""
 
 FIELDS = (
-    *("encoded", "label", "synset", "text", "filename", "source", "number"),
-    *("height", "width", "channels", "colorspace", "format"),
-    *LISTS,
+    *("encoded", "label", "synset", "text", "filename", "source", "number", "height", "width"),
+    *("channels", "colorspace", "format", *LISTS),
 )
 """What a feature can hold; docs/layouts.md describes each."""
 
-_PREDEFINED: Mapping[str, Mapping[str, str]] = {
-    "imagenet": {
-        **{f"image/{field}": field for field in ("channels", "colorspace", "encoded", "filename")},
-        **{f"image/{field}": field for field in ("format", "height", "width")},
-        **{f"image/class/{field}": field for field in ("label", "synset", "text")},
-        **{f"image/object/{field}": field for field in (*BOX_SIDES, "bbox/label")},
-    },
-    "tfds": {"file_name": "filename", "image": "encoded", "label": "label"},
+_IMAGENET = {
+    "image/channels": "channels",
+    "image/class/label": "label",
+    "image/class/synset": "synset",
+    "image/class/text": "text",
+    "image/colorspace": "colorspace",
+    "image/encoded": "encoded",
+    "image/filename": "filename",
+    "image/format": "format",
+    "image/height": "height",
+    "image/object/bbox/label": "bbox/label",
+    "image/object/bbox/xmax": "bbox/xmax",
+    "image/object/bbox/xmin": "bbox/xmin",
+    "image/object/bbox/ymax": "bbox/ymax",
+    "image/object/bbox/ymin": "bbox/ymin",
+    "image/width": "width",
 }
+_TFDS = {"file_name": "filename", "image": "encoded", "label": "label"}
+_PREDEFINED: Mapping[str, Mapping[str, str]] = {"imagenet": _IMAGENET, "tfds": _TFDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class Layout:
 
     def feature(self, field: str) -> str | None:
         """The feature that holds ``field``, if there is one."""
-        return next((feature for feature, found in self.features if found == field), None)
+        return {found: feature for feature, found in self.features}.get(field)
 
     @property
     def keeps_boxes(self) -> bool:

@@ -32,19 +32,19 @@ from dataprep.image.resize import turn
 # Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 _EXTENSIONS = {
-    "JPEG": ("jpeg", "jpg", "jpe", "jfif"),
-    "MPO": ("jpeg", "jpg", "jpe", "jfif"),
-    "PNG": ("png", "apng"),
-    "GIF": ("gif",),
-    "BMP": ("bmp", "dib"),
-    "DIB": ("bmp", "dib"),
-    "TIFF": ("tif", "tiff"),
-    "WEBP": ("webp",),
-    "PPM": ("ppm", "pgm", "pbm", "pnm"),
-    "JPEG2000": ("jp2", "j2k", "j2c", "jpx"),
-    "AVIF": ("avif", "avifs"),
+    "JPEG": "jpeg jpg jpe jfif",
+    "MPO": "jpeg jpg jpe jfif",
+    "PNG": "png apng",
+    "GIF": "gif",
+    "BMP": "bmp dib",
+    "DIB": "bmp dib",
+    "TIFF": "tif tiff",
+    "WEBP": "webp",
+    "PPM": "ppm pgm pbm pnm",
+    "JPEG2000": "jp2 j2k j2c jpx",
+    "AVIF": "avif avifs",
 }
-_KNOWN_EXTENSIONS = frozenset().union(*_EXTENSIONS.values())
+_KNOWN_EXTENSIONS = frozenset(" ".join(_EXTENSIONS.values()).split())
 # What a file that Pillow cannot identify may be.
 _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
     (
@@ -147,7 +147,9 @@ def name_notes(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ..
         RefusedImage: it has the extension of another container, and the policy refuses that.
     """
     stem, _, extension = name.rpartition("/")[2].lower().rpartition(".")
-    if not stem or extension not in _KNOWN_EXTENSIONS or extension in _EXTENSIONS[container]:
+    if not stem or extension not in _KNOWN_EXTENSIONS:
+        return ()
+    if extension in _EXTENSIONS[container].split():
         return ()
     if policy.wrong_container == "fail":
         raise _refused(f"{container}, which its name does not say", "wrong_container")

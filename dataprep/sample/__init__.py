@@ -1,7 +1,6 @@
 """Drawn photographs like ImageNet's, with or without defects, for demo and tests."""
 
-from dataprep.sample.defects import Defect
 from dataprep.sample.ilsvrc import draw_ilsvrc
 from dataprep.sample.tree import SampleTree, draw_tree
 
-__all__ = ["Defect", "SampleTree", "draw_ilsvrc", "draw_tree"]
+__all__ = ["SampleTree", "draw_ilsvrc", "draw_tree"]

@@ -1,17 +1,14 @@
 """Draw pictures with the statistics of photographs from random numbers.
 
-A scene is "dead leaves": shapes that cover one another, with sizes after a power law (Lee, Mumford
-and Huang, "Occlusion models for natural images", IJCV 2001). Light, texture and grain are added,
-nearly alike in the three channels. The amplitude of the texture falls as 1/f (Field, "Relations
-between the statistics of natural images and the response properties of cortical cells", JOSA A
-1987). Sizes and JPEG settings are distributed as in 1,000 training images of ILSVRC2012.
+A scene is "dead leaves": ellipses that cover one another, with sizes after a power law (Lee,
+Mumford and Huang, "Occlusion models for natural images", IJCV 2001), in uneven light, with the
+grain of a sensor. Sizes and JPEG settings are distributed as in 1,000 training images of
+ILSVRC2012.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -22,52 +19,45 @@ Pixels = NDArray[np.uint8]
 Random = np.random.Generator | int | tuple[int, ...]
 """A source of random numbers, or a seed of one."""
 
-_Floats = NDArray[np.float32]
-_TILE = 512
-_CORNERS = 16
-# Brick, earth, sand, grass, leaves, water and sky.
-_SURROUNDING_HUES = (0.03, 0.08, 0.12, 0.22, 0.3, 0.52, 0.59)
-# Quantiles at equal steps from 0 to 1. Flickr's medium size has a long side of 500.
-_LONG_SIDES = (75, 220, 310, 350, 400, 450, *[500] * 30, 510, 540, 600, 640, 750, 1632)
-_ASPECTS = (0.292, 0.62, *[0.667] * 6, 0.7, *[0.75] * 9, 0.83, 0.93, 1.0)
+# Shares of the images, and the largest value that these have; values between them are
+# interpolated. Flickr's medium size has a long side of 500.
+_LONG_SIDES = (0, 0.03, 0.15, 0.88, 0.98, 1), (75, 250, 500, 500, 740, 1632)
+_ASPECTS = (0, 0.05, 0.1, 0.35, 0.45, 0.85, 1), (0.29, 0.62, 0.667, 0.667, 0.75, 0.75, 1)
 _QUALITIES = (75, 80, 85, 90, 93, *[96] * 10)
-_SUBSAMPLINGS = ("444", "420", "420", "420")
+_FULL_COLOUR_SHARE = 0.25
 _PORTRAIT_SHARE = 0.255
+# The least and the most of hue, saturation and value of what surrounds a subject.
+_DULL = (20, 0.05, 0.15), (220, 0.4, 0.9)
 
 
 class Style(NamedTuple):
-    """What the images of one class share.
+    """The colours that the images of one class share: RGB from 0 to 255.
 
-    Attributes:
-        subject: float32 (3,), RGB from 0 to 255.
-        surroundings: float32 (9, 3).
-        roughness: 0 for shapes that are ellipses, larger for ragged ones.
+    ``subject`` is float32 (3,), ``surroundings`` is float32 (9, 3).
     """
 
-    subject: _Floats
-    surroundings: _Floats
-    roughness: float
+    subject: NDArray[np.float32]
+    surroundings: NDArray[np.float32]
 
 
 def draw_style(random: Random, hue: float) -> Style:
     """Draw a style with a subject of this hue, 0 to 1."""
-    rng = np.random.default_rng(random)
-    hues = [*(rng.choice(_SURROUNDING_HUES, 9) + rng.normal(0, 0.03, 9)) % 1, hue]
-    saturations, values = [*rng.uniform(0.08, 0.55, 9), 0.7], [*rng.uniform(0.15, 0.9, 9), 0.8]
-    hsv = np.stack([np.multiply(hues, 360), saturations, values], axis=-1).astype(np.float32)
-    colours = np.asarray(cv2.cvtColor(hsv[None], cv2.COLOR_HSV2RGB)[0] * 255, np.float32)
-    return Style(colours[-1], colours[:-1], rng.uniform(0, 0.3))
+    hsv = np.random.default_rng(random).uniform(*_DULL, (10, 3)).astype(np.float32)
+    hsv[0] = 360 * hue, 0.7, 0.8
+    colours = np.asarray(cv2.cvtColor(hsv[np.newaxis], cv2.COLOR_HSV2RGB)[0] * 255, np.float32)
+    return Style(colours[0], colours[1:])
 
 
 def draw_photo(random: Random, style: Style | None = None) -> bytes:
     """Draw a JPEG with a size and settings as in ImageNet."""
     rng = np.random.default_rng(random)
-    long = _quantile(rng, _LONG_SIDES)
-    width, height = round(long), max(1, round(long * _quantile(rng, _ASPECTS)))
+    width = np.interp(rng.random(), *_LONG_SIDES)
+    height = width * np.interp(rng.random(), *_ASPECTS)
     if rng.random() < _PORTRAIT_SHARE:
         width, height = height, width
-    image = draw_image(rng, width, height, style)
-    quality, subsampling = int(rng.choice(_QUALITIES)), str(rng.choice(_SUBSAMPLINGS))
+    image = draw_image(rng, round(width), round(height), style)
+    quality = int(rng.choice(_QUALITIES))
+    subsampling = "444" if rng.random() < _FULL_COLOUR_SHARE else "420"
     return bytes(simplejpeg.encode_jpeg(image, quality, "RGB", subsampling, fastdct=False))
 
 
@@ -86,67 +76,30 @@ def draw_image(
     rng = np.random.default_rng(random)
     style = style or draw_style(rng, rng.random())
     detail = rng.beta(1.7, 1.25) if detail is None else detail
-    size, reach = np.array([width, height]), np.sqrt(width * height)
+    size = np.sqrt(width * height)
     canvas = np.full((height, width, 3), style.surroundings[0], np.uint8)
     count = round(8 + 200 * detail**1.4)
+    # The density of sizes falls with the third power, so that every scale covers as much.
+    smallest = 0.03 + 0.1 * (1 - detail)
+    lengths = size * np.minimum(smallest / np.sqrt(1 - rng.random((count, 1))), 0.6)
+    axes = lengths * rng.uniform(0.4, 1, (count, 2))
+    centres = rng.normal(0.5, 0.35, (count, 2)) * (width, height)
+    angles = rng.uniform(0, 180, count)
     colours = rng.choice(style.surroundings, count) * rng.uniform(0.45, 1.25, (count, 1))
-    # The density of radii falls with the third power, so that every scale covers as much.
-    smallest = 0.016 + 0.05 * (1 - detail)
-    radii = reach * np.minimum(smallest / np.sqrt(rng.random(count) + 1e-9), 0.3)
-    centres = rng.normal(0.5, 0.35, (count, 1, 2)) * size
-    leaves = centres + radii[:, None, None] * _outlines(rng, count, style.roughness)
+    leaves = zip(centres, axes, angles, strict=True)
     for leaf, colour in zip(leaves, colours, strict=True):
         _fill(canvas, leaf, colour)
-    centre = rng.uniform(0.35, 0.65, 2) * size
-    outline = rng.uniform(0.16, 0.34) * reach * _outlines(rng, 1, style.roughness)[0]
+    centre = rng.uniform(0.35, 0.65, 2) * (width, height)
+    axes, angle = size * rng.uniform(0.25, 0.65, 2), rng.uniform(0, 180)
     for step in np.linspace(0, 1, 9):  # darker at its edge, as a round body
-        _fill(canvas, centre + outline * (1 - 0.75 * step), style.subject * (0.45 + 0.65 * step))
-    return _developed(canvas, rng, detail)
-
-
-def _outlines(rng: np.random.Generator, count: int, roughness: float) -> NDArray[np.float64]:
-    """Draw closed curves of mean radius about 1, of shape (count, corners, 2)."""
-    angle = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False)
-    radius = 1 + rng.normal(0, roughness, (count, _CORNERS))
-    curve = radius * np.cos(angle) + 1j * rng.uniform(0.4, 1, (count, 1)) * radius * np.sin(angle)
-    turned = curve * np.exp(1j * rng.uniform(0, 2 * np.pi, (count, 1)))
-    return np.stack([turned.real, turned.imag], axis=-1)
-
-
-def _fill(canvas: Pixels, corners: NDArray[np.float64], colour: NDArray[np.floating]) -> None:
-    sixteenths = np.round(corners * 16).astype(np.int32)
-    paint = np.clip(colour, 0, 255).tolist()
-    cv2.fillPoly(canvas, [sixteenths], paint, lineType=cv2.LINE_AA, shift=4)
-
-
-def _developed(canvas: Pixels, rng: np.random.Generator, detail: float) -> Pixels:
-    """Add light, texture and the grain of the sensor, as a gain on each channel."""
-    height, width = canvas.shape[:2]
+        colour = style.subject * (0.45 + 0.65 * step)
+        _fill(canvas, (centre, axes * (1 - 0.75 * step), angle), colour)
     coarse = rng.normal(rng.uniform(0.85, 1.2), 0.13, (4, 4)).astype(np.float32)
     light = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
-    texture, grain, tint = (_noise(rng, width, height, power) for power in (0.85, 0.0, 1.25))
-    gain = light * (1 + np.float32(0.1 * detail) * texture)
-    gain += np.float32(0.01 + 0.125 * detail) * grain
-    gains = cv2.merge([gain + 0.03 * tint, gain, gain - 0.03 * tint])
-    return np.asarray(cv2.multiply(canvas, gains, dtype=cv2.CV_8U), np.uint8)
+    grain = rng.standard_normal((height, width), np.float32)
+    gain = light + np.float32(0.01 + 0.17 * detail) * grain
+    return np.asarray(cv2.multiply(canvas, cv2.merge([gain] * 3), dtype=cv2.CV_8U), np.uint8)
 
 
-def _noise(rng: np.random.Generator, width: int, height: int, power: float) -> _Floats:
-    """Cut float32 (height, width) of zero mean and unit deviation from a periodic tile."""
-    top, left = rng.integers(_TILE, size=2)
-    rows = _tile(power).take(np.arange(top, top + height), axis=0, mode="wrap")
-    return rows.take(np.arange(left, left + width), axis=1, mode="wrap")
-
-
-@cache
-def _tile(power: float) -> _Floats:
-    """Make noise whose amplitude falls with this power of the frequency."""
-    white = np.random.default_rng(round(100 * power)).standard_normal((_TILE, _TILE))
-    frequency = np.hypot(np.fft.fftfreq(_TILE)[:, None], np.fft.rfftfreq(_TILE))
-    frequency[0, 0] = np.inf
-    field = np.fft.irfft2(np.fft.rfft2(white) / frequency**power)
-    return np.asarray(field / field.std(), np.float32)
-
-
-def _quantile(rng: np.random.Generator, quantiles: Sequence[float]) -> float:
-    return float(np.interp(rng.random(), np.linspace(0, 1, len(quantiles)), quantiles))
+def _fill(canvas: Pixels, ellipse: Any, colour: NDArray[np.floating]) -> None:
+    cv2.ellipse(canvas, ellipse, colour.tolist(), cv2.FILLED, cv2.LINE_AA)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -22,7 +23,8 @@ COLUMNS = ("source", "label", "status", "source_sha256")
 _SHOWN = 3
 
 
-class Named(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Named:
     """A sample: its escaped source name and its 0-based label."""
 
     source: str
@@ -34,82 +36,51 @@ class Group:
     """Samples of equal content. ``others`` belong to the split that is compared."""
 
     sha256: str
+    labels_differ: bool
     samples: Sequence[Named]
-    others: Sequence[Named] = ()
-
-    @property
-    def pairs(self) -> int:
-        """The number of equal pairs: within the split, or across if there are others."""
-        count = len(self.samples)
-        return count * len(self.others) if self.others else count * (count - 1) // 2
-
-    @property
-    def labels_differ(self) -> bool:
-        """Whether the same content has more than one label."""
-        return len({named.label for named in (*self.samples, *self.others)}) > 1
-
-    def __str__(self) -> str:
-        both = (*self.samples, *self.others)
-        names = [f"{named.source} ({named.label})" for named in both[:_SHOWN]]
-        return " = ".join(names) + (f" = {len(both) - _SHOWN} more" if both[_SHOWN:] else "")
+    others: Sequence[Named]
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Groups of equal samples. ``against`` is empty if they are all within ``split``."""
+    """Groups of equal samples: within ``split``, or in ``split`` and ``against``.
+
+    ``pairs`` counts equal pairs, ``samples`` those of ``split`` that are in a group.
+    """
 
     split: str
-    against: str
-    groups: tuple[Group, ...]
-
-    @property
-    def pairs(self) -> int:
-        """The number of pairs of equal samples."""
-        return sum(group.pairs for group in self.groups)
-
-    @property
-    def samples(self) -> int:
-        """The number of samples of ``split`` that are in a group."""
-        return sum(len(group.samples) for group in self.groups)
+    against: str | None = None
+    pairs: int = 0
+    samples: int = 0
+    groups: Sequence[Group] = ()
 
     def __str__(self) -> str:
         if not self.groups:
             return f"no leakage between {self.split} and {self.against}"
         count = counted(self.samples, "sample")
+        text = f"{count} in {counted(len(self.groups), 'group')} of equal content"
         if self.against:
             text = f"leakage: {count} of {self.split} also in {self.against}"
-        else:
-            text = f"{count} in {counted(len(self.groups), 'group')} of equal content"
         conflicts = [group for group in self.groups if group.labels_differ]
         if conflicts:
             text += f", {counted(len(conflicts), 'group')} with more than one label"
-        return f"{text}, such as {(conflicts or self.groups)[0]}"
+        example = [*conflicts, *self.groups][0]
+        equal = [*example.samples, *example.others][:_SHOWN]
+        names = [f"{named.source} ({named.label})" for named in equal]
+        return f"{text}, such as {' = '.join(names)}"
 
     def as_dict(self) -> dict[str, Any]:
         """The content for ``--json``, with every group."""
-        groups = [
-            {
-                "sha256": group.sha256,
-                "labels_differ": group.labels_differ,
-                "samples": [named._asdict() for named in group.samples],
-                "others": [named._asdict() for named in group.others],
-            }
-            for group in self.groups
-        ]
-        return {
-            "split": self.split,
-            "against": self.against or None,
-            "pairs": self.pairs,
-            "samples": self.samples,
-            "groups": groups,
-        }
+        return asdict(self)
 
 
 def within(split: str, table: pd.DataFrame) -> Duplicates:
     """Equal samples of one split; ``table`` has ``COLUMNS``."""
     written = _written(table)
     equal = _grouped(written[written["source_sha256"].duplicated(keep=False)])
-    return Duplicates(split, "", tuple(Group(*group) for group in equal.items()))
+    groups = [_group(sha256, samples, []) for sha256, samples in equal.items()]
+    pairs = sum(math.comb(len(samples), 2) for samples in equal.values())
+    return Duplicates(split, None, pairs, sum(map(len, equal.values())), groups)
 
 
 def between(split: str, table: pd.DataFrame, against: str, other_table: pd.DataFrame) -> Duplicates:
@@ -117,8 +88,9 @@ def between(split: str, table: pd.DataFrame, against: str, other_table: pd.DataF
     one, other = _written(table), _written(other_table)
     mine = _grouped(one[one["source_sha256"].isin(other["source_sha256"])])
     theirs = _grouped(other[other["source_sha256"].isin(mine)])
-    groups = [Group(sha256, samples, theirs[sha256]) for sha256, samples in mine.items()]
-    return Duplicates(split, against, tuple(groups))
+    groups = [_group(sha256, samples, theirs[sha256]) for sha256, samples in mine.items()]
+    pairs = sum(len(group.samples) * len(group.others) for group in groups)
+    return Duplicates(split, against, pairs, sum(map(len, mine.values())), groups)
 
 
 def leakage(
@@ -157,6 +129,11 @@ def _table(store: Store, split: str) -> pd.DataFrame:
 
 def _written(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["status"] == "written") & table["source_sha256"].notna()]
+
+
+def _group(sha256: str, samples: list[Named], others: list[Named]) -> Group:
+    labels = {named.label for named in samples + others}
+    return Group(sha256, len(labels) > 1, samples, others)
 
 
 def _grouped(table: pd.DataFrame) -> dict[str, list[Named]]:

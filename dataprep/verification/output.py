@@ -5,32 +5,42 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
+from functools import partial
+from itertools import islice
 from typing import TypeVar
+
+from crc32c import crc32c
 
 from dataprep import keys
 from dataprep.dataset import splits_in
 from dataprep.errors import (
+    DataprepError,
     DatasetError,
     ManifestMissing,
     ObjectNotFound,
+    OutputConflict,
     RecordError,
     SchemaTooNew,
 )
-from dataprep.formats import format_names
+from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, format_names, get_format
+from dataprep.formats.protocol import Buffer, without_place
+from dataprep.image import check
 from dataprep.job.jobfile import JobFile
-from dataprep.job.resume import keys_of_shard, noted
-from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, Row, StoredFile, format_entries
-from dataprep.names import escape, escape_all
+from dataprep.job.resume import keys_of_shard, noted, stored_labels, stored_plan
+from dataprep.manifest import Manifest, Place, Receipt, Row, StoredFile, format_entries
+from dataprep.names import escape, escape_all, to_bytes, unescape
 from dataprep.ordered import in_order
-from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.verification.duplicates import COLUMNS, Duplicates, within
-from dataprep.verification.result import Depth, Fault, Verification, limited
-from dataprep.verification.shards import ShardCheck
+from dataprep.verification.result import Depth, Fault, Verification
+
+_MOST_FAULTS = 20
+"""How many faults of one object are listed."""
 
 Content = TypeVar("Content")
 
@@ -73,12 +83,9 @@ def _verify(store: Store, split: str, depth: Depth, workers: int) -> Verificatio
     key = keys.job(split)
     job = _load(key, faults, lambda: JobFile.from_json(store.get(key), key))
     if job is None:
-        faults = [Fault(key, f"{one.what}; restore it, or use --overwrite") for one in faults]
-        return Verification(
-            store.uri, split, depth, (), 0, 0, 0, tuple(faults), Duplicates(split, "", ())
-        )
-    opened = _load(keys.manifest(split), faults, lambda: Snapshot.open(store, split), "")
-    manifest, snapshot = opened or (None, None)
+        lost = Fault(key, f"{faults[0].what}; restore it, or use --overwrite")
+        return Verification(store.uri, split, depth, (lost,), Duplicates(split))
+    opened = _load(keys.manifest(split), faults, lambda: Snapshot.open(store, split), remedy="")
     check = _SplitCheck(store, job, depth, faults)
     receipts: list[Receipt] = []
     table = SampleTable(list(job.label_offsets))
@@ -88,22 +95,21 @@ def _verify(store: Store, split: str, depth: Depth, workers: int) -> Verificatio
             table.add(receipt.samples, receipt.shard)
             receipts.append(receipt.without_rows())
     samples = table.table().select(COLUMNS).to_pandas(use_threads=False)
-    if manifest and len(receipts) == job.shards:
-        faults += check.table_faults(manifest, receipts, table)
+    if opened and len(receipts) == job.shards:
+        faults += check.table_faults(opened[0], receipts, table)
     faults += check.strangers()
-    if snapshot is not None:
-        snapshot.check()
-    shards = [stored.file.bytes for receipt in receipts for stored in receipt.formats.values()]
+    if opened:
+        opened[1].check()
     return Verification(
-        output=store.uri,
-        split=split,
-        depth=depth,
+        store.uri,
+        split,
+        depth,
+        tuple(faults),
+        within(split, samples),
         formats=tuple(job.label_offsets),
         shards=len(receipts),
         samples=table.counts.written,
-        bytes=sum(shards),
-        faults=tuple(faults),
-        duplicates=within(split, samples),
+        bytes=sum(entry.bytes for entry in format_entries(receipts, job.label_offsets).values()),
     )
 
 
@@ -117,8 +123,10 @@ def _load(
     try:
         return read()
     except ObjectNotFound:
-        is_planned = key == keys.LABELS or key.endswith(".plan.parquet")
-        faults.append(Fault(key, "missing", remedy=None if is_planned else ""))
+        faults.append(Fault(key, "missing", remedy=""))
+    except OutputConflict:
+        what = "missing, or not the one that the job was planned with"
+        faults.append(Fault(key, f"{what}: restore it, or use --overwrite"))
     except (DatasetError, RecordError) as error:
         what = str(error).removeprefix(f"{key}: ")
         helps = None if isinstance(error, SchemaTooNew) else remedy
@@ -135,16 +143,8 @@ class _SplitCheck:
     def __init__(self, store: Store, job: JobFile, depth: Depth, faults: list[Fault]) -> None:
         self._store, self._job, self._depth = store, job, depth
         plan, labels = keys.plan(job.split), keys.LABELS
-        self._plan = _load(
-            plan,
-            faults,
-            lambda: SplitPlan.from_parquet(self._planned(plan, job.plan_sha256), plan),
-        )
-        self._labels = _load(
-            labels,
-            faults,
-            lambda: LabelSpace.from_json(self._planned(labels, job.labels_sha256), labels),
-        )
+        self._plan = _load(plan, faults, lambda: stored_plan(store, job.split, job))
+        self._labels = _load(labels, faults, lambda: stored_labels(store, {job.split: job}))
         # Samples within archives or records may have file names of their own.
         self._named = self._plan is not None and not self._plan.containers
         retried = _load(keys.retried(job.split), faults, lambda: noted(store, job))
@@ -153,15 +153,6 @@ class _SplitCheck:
         self._listed = {
             info.key: info for info in store.list() if keys.belongs_to(job.split, info.key, names)
         }
-
-    def _planned(self, key: str, sha256: str) -> bytes:
-        """An object that was written with the job file."""
-        data = self._store.get(key)
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise DatasetError(
-                "is not the one that the job was planned with: restore it, or use --overwrite"
-            )
-        return data
 
     def shard(self, shard: int) -> tuple[Receipt | None, list[Fault]]:
         """The receipt of a shard, if it can be used, and everything wrong in that shard."""
@@ -172,18 +163,21 @@ class _SplitCheck:
         )
         if receipt is None:
             return None, faults
-        wanted = job.fingerprint, job.split, shard, {*keys_of_shard(job, shard)}
         files = [file for stored in receipt.formats.values() for file in stored.files]
-        found = receipt.fingerprint, receipt.split, receipt.shard, {file.key for file in files}
-        if found != wanted:
+        whose = receipt.fingerprint, receipt.split, receipt.shard
+        expected = {*keys_of_shard(job, shard)}
+        if whose != (job.fingerprint, job.split, shard) or {f.key for f in files} != expected:
             return None, [Fault(key, "belongs to another job or shard", remedy=key)]
-        problems = [Fault(key, what, remedy=key) for what in self._account(receipt)]
-        content: list[Fault] = []
-        for name in receipt.formats if self._depth != "quick" else ():
-            check = ShardCheck(self._store, job, receipt, name, named=self._named)
-            content += check.faults(deep=self._depth == "deep", trusted=not problems)
-        listing = self._listing_faults(files, etags=not content)
-        return receipt, [*listing, *content, *limited(problems)]
+        if self._depth != "quick":
+            deep = self._depth == "deep"
+            for name in receipt.formats:
+                faults += _shard_faults(
+                    self._store, job, receipt, name, named=self._named, deep=deep
+                )
+        listing = self._listing_faults(files, etags=not faults)
+        problems = islice(self._account(receipt), _MOST_FAULTS)
+        account = [Fault(key, what, remedy=key) for what in problems]
+        return receipt, [*listing, *faults, *account]
 
     def table_faults(
         self, manifest: Manifest, receipts: Sequence[Receipt], table: SampleTable
@@ -194,17 +188,20 @@ class _SplitCheck:
         table.add(self._plan.others(self._labels), None)
         job, key = self._job, keys.manifest(self._job.split)
         formats = format_entries(receipts, job.label_offsets)
-        for name, wanted in (
-            ("split", job.split),
-            ("fingerprint", job.fingerprint),
-            ("config", job.config),
-            ("versions", {**manifest.versions, **job.versions}),
-            ("formats", formats),
-            ("samples", table.counts),
-            ("warnings", table.warnings(formats)),
-        ):
-            if getattr(manifest, name) != wanted:
-                yield Fault(key, f"its {name!r} does not match the receipts", remedy=key)
+        wanted = replace(
+            manifest,
+            split=job.split,
+            fingerprint=job.fingerprint,
+            config=job.config,
+            versions={**manifest.versions, **job.versions},
+            formats=formats,
+            samples=table.counts,
+            warnings=table.warnings(formats),
+        )
+        for field in fields(manifest):
+            if getattr(manifest, field.name) != getattr(wanted, field.name):
+                what = f"its {field.name!r} does not match the receipts"
+                yield Fault(key, what, remedy=key)
         key, entry = keys.samples(job.split), manifest.table
         try:
             data = self._store.get(key)
@@ -212,14 +209,15 @@ class _SplitCheck:
             yield Fault(key, "missing", remedy="")
             return
         intact = entry is not None and entry.sha256 == hashlib.sha256(data).hexdigest()
-        agrees = table.agrees_with(data)
-        differing = table.differing_shards(data) if intact and not agrees else []
+        if table.agrees_with(data):
+            if entry and not intact:
+                yield Fault(key, "checksum does not match the manifest", remedy=key)
+            return
+        differing = table.differing_shards(data) if intact else []
         for receipt in map(self._receipt_key, differing):
             yield Fault(receipt, f"its samples are not those of {key}", remedy=receipt)
-        if not differing and not agrees:
+        if not differing:
             yield Fault(key, "does not match the receipts", remedy=key)
-        elif entry and not intact:
-            yield Fault(key, "checksum does not match the manifest", remedy=key)
 
     def strangers(self) -> list[Fault]:
         """Objects among those of the split that do not belong to it."""
@@ -235,45 +233,143 @@ class _SplitCheck:
         for file in files:
             info = self._listed.get(file.key)
             if info is None:
-                yield Fault(file.key, "missing", remedy="")
+                what = "missing"
             elif info.bytes != file.bytes:
                 what = f"has {info.bytes:,} bytes, its receipt says {file.bytes:,}"
-                yield Fault(file.key, what, remedy="")
             elif etags and info.etag and file.etag and info.etag != file.etag:
                 what = f"its ETag is {info.etag}, its receipt says {file.etag}"
-                yield Fault(file.key, what, remedy="")
+            else:
+                continue
+            yield Fault(file.key, what, remedy="")
 
     def _account(self, receipt: Receipt) -> Iterator[str]:
         """How a receipt differs from the plan, which has every source sample exactly once."""
-        written = sum(row.status == "written" for row in receipt.rows)
+        rows, plan, labels = receipt.rows, self._plan, self._labels
+        written = sum(row.status == "written" for row in rows)
         for name, stored in receipt.formats.items():
-            placed = sum(name in (row.records or {}) for row in receipt.rows)
+            placed = sum(name in (row.records or {}) for row in rows)
             if not stored.records == placed == written:
                 yield f"{written:,} samples written, {placed:,} of {stored.records:,} in {name}"
-        if self._plan is None or self._labels is None:
+        if plan is None or labels is None:
             return
-        place = self._plan.rows_of(receipt.shard)
-        planned = Counter(escape_all(self._plan.names[place]))
-        found = Counter(row.source for row in receipt.rows)
-        for name in sorted(planned.keys() | found.keys()):
-            if planned[name] != found[name]:
-                yield f"{name} is {found[name]} times in it, {planned[name]} times in the plan"
-        if planned == found:
-            yield from self._rows(receipt.rows, self._plan, self._labels, place)
-
-    def _rows(
-        self, rows: Sequence[Row], plan: SplitPlan, labels: LabelSpace, place: slice
-    ) -> Iterator[str]:
-        """How rows differ from the plan if it has the same samples."""
-        sizes, numbers = plan.sizes[place].tolist(), range(place.start, place.stop)
-        planned = zip(plan.names[place], numbers, plan.labels[place].tolist(), sizes, strict=True)
-        for row, (name, number, label, size) in zip(rows, planned, strict=True):
-            wanted = escape(name), number, label, escape(labels.labels[label].synset)
-            found = row.source, row.number, row.label, row.synset
-            if found != wanted:
-                yield f"name, number, label and class are {found}, planned {wanted}"
-            elif row.source_bytes not in (size, self._retried.get(name)):
+        place = plan.rows_of(receipt.shard)
+        names = escape_all(plan.names[place])
+        numbers = range(place.start, place.stop)
+        classes = plan.labels[place].tolist()
+        synsets = [escape(labels.labels[label].synset) for label in classes]
+        planned = Counter(zip(names, numbers, classes, synsets, strict=True))
+        found = Counter((row.source, row.number, row.label, row.synset) for row in rows)
+        for sample in sorted((planned - found) | (found - planned)):
+            name, number, label, synset = sample
+            yield (
+                f"{name} with number {number}, label {label} and class {synset} is "
+                f"{found[sample]} times in it, {planned[sample]} times in the plan"
+            )
+        sizes = dict(zip(names, plan.sizes[place].tolist(), strict=True))
+        for row in rows:
+            size = sizes.get(row.source, row.source_bytes)
+            retried = self._retried.get(unescape(row.source), size)
+            if row.source_bytes not in (size, retried):
                 yield f"{row.source} had {row.source_bytes:,} bytes, the plan says {size:,}"
 
     def _receipt_key(self, shard: int) -> str:
         return keys.receipt(self._job.split, shard, self._job.shards)
+
+
+def _shard_faults(
+    store: Store, job: JobFile, receipt: Receipt, name: str, *, named: bool, deep: bool
+) -> list[Fault]:
+    """Faults of a shard in the format ``name`` and of its indexes.
+
+    With ``named``, records have the base names of their sources.
+    """
+    stored = receipt.formats[name]
+    record_format, options = get_format(name), job.record_options(name)
+    rows = [(row, row.records[name]) for row in receipt.rows if row.records and name in row.records]
+    differ = partial(_differences, record_format, options, named, deep)
+    found = list(islice(_record_faults(store, stored.file, rows, differ), _MOST_FAULTS))
+    entries = []
+    for row, (offset, length, _) in rows:
+        label = row.label + options.label_offset
+        values = row.values or ()
+        entries.append(IndexEntry(row.number, label, offset, length, row.source, values))
+    wanted = record_format.indexes(entries).values()
+    for file, content in zip(stored.indexes, wanted, strict=True):
+        with suppress(ObjectNotFound):  # reported by the comparison with the listing
+            data = store.get(file.key)
+            if data != content or hashlib.sha256(data).hexdigest() != file.sha256:
+                found.append(Fault(file.key, "does not match its receipt", remedy=file.key))
+    return found
+
+
+def _record_faults(
+    store: Store,
+    file: StoredFile,
+    rows: Sequence[tuple[Row, Place]],
+    differ: Callable[[Buffer, Row], Iterable[str]],
+) -> Iterator[Fault]:
+    """Faults of records, at the places that the receipt gives."""
+    key = file.key
+    try:
+        data = memoryview(store.get(key))
+    except ObjectNotFound:
+        return  # reported by the comparison with the listing
+    end = 0
+    sound = True
+    for number, (row, (offset, length, crc)) in enumerate(rows):
+        record = data[offset : offset + length]
+        problems: Iterable[str]
+        if offset != end:
+            problems = [f"begins at byte {offset:,}, the record before it ends at byte {end:,}"]
+        elif offset + length > len(data):
+            problems = [f"the shard ends at byte {len(data):,}, inside this record or before it"]
+        elif crc32c(record) != crc:
+            problems = ["checksum does not match its receipt"]
+        else:
+            problems = differ(record, row)
+        end = offset + length
+        for what in problems:
+            sound = False
+            yield Fault(key, what, number, offset, key)
+    if end < len(data):
+        what = f"{len(data) - end:,} bytes that the receipt does not list"
+        yield Fault(key, what, len(rows), end, key)
+    elif sound and hashlib.sha256(data).hexdigest() != file.sha256:
+        yield Fault(key, "its SHA-256 does not match its receipt, its records do", remedy=key)
+
+
+def _differences(
+    record_format: RecordFormat,
+    options: RecordOptions,
+    named: bool,
+    deep: bool,
+    data: Buffer,
+    row: Row,
+) -> Iterator[str]:
+    """What is wrong in a record whose checksum matches."""
+    try:
+        (record,) = record_format.read(data, "record")
+        sample = record_format.decode(record.payload, options)
+        shape = check(bytes(sample.image)) if deep else None
+    except ValueError as error:
+        what = str(error) if isinstance(error, DataprepError) else "not exactly one record"
+        yield f"{without_place(what)} ({row.source})"
+        return
+    wanted = {
+        "label": row.label,
+        "synset": to_bytes(unescape(row.synset)),
+        "number": row.number,
+        "width": row.width,
+        "height": row.height,
+    }
+    if named:
+        wanted["filename"] = to_bytes(unescape(row.source).rpartition("/")[2])
+    for what, value in wanted.items():
+        found = getattr(sample, what)
+        # Formats keep different fields; what they do not keep is 0 or empty.
+        if found != value and (found or what == "label"):
+            yield f"{what} is {found!r}, the receipt says {value!r} ({row.source})"
+    if record_format.keeps_boxes(options) and len(sample.boxes) != (row.boxes or 0):
+        yield f"{len(sample.boxes)} boxes, the receipt says {row.boxes or 0} ({row.source})"
+    if shape and shape != (row.width, row.height, sample.channels or shape[2]):
+        yield f"the image is {shape}, the receipt says {row.width} x {row.height} ({row.source})"

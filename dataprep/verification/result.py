@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dataprep.counted import counted
@@ -11,7 +10,6 @@ from dataprep.verification.duplicates import Duplicates
 
 Depth = Literal["quick", "full", "deep"]
 
-_MOST_FAULTS = 20
 _MOST_NAMED = 5
 _DONE = {"quick": "; shards were not read", "full": "", "deep": "; every image was decoded"}
 
@@ -31,22 +29,8 @@ class Fault:
     remedy: str | None = None
 
     def __str__(self) -> str:
-        place = self.key
-        if self.record is not None:
-            place += f", record {self.record}"
-        if self.offset is not None:
-            place += f", byte {self.offset}"
-        return f"{place}: {self.what}"
-
-
-def limited(faults: Iterable[Fault]) -> list[Fault]:
-    """The first 20 faults of an object, and one that counts the others."""
-    found = list(faults)
-    if len(found) <= _MOST_FAULTS:
-        return found
-    more = f"{counted(len(found) - _MOST_FAULTS, 'more fault')} like these"
-    last = replace(found[_MOST_FAULTS], what=more, record=None, offset=None)
-    return [*found[:_MOST_FAULTS], last]
+        place = "" if self.record is None else f", record {self.record}, byte {self.offset}"
+        return f"{self.key}{place}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +44,12 @@ class Verification:
     output: str
     split: str
     depth: Depth
-    formats: tuple[str, ...]
-    shards: int
-    samples: int
-    bytes: int
     faults: tuple[Fault, ...]
     duplicates: Duplicates
+    formats: tuple[str, ...] = ()
+    shards: int = 0
+    samples: int = 0
+    bytes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -75,14 +59,13 @@ class Verification:
     @property
     def repair(self) -> str:
         """What repairs the faults; empty if nothing is known to."""
-        remedies = dict.fromkeys(f.remedy for f in self.faults if f.remedy is not None)
+        remedies = {fault.remedy: None for fault in self.faults if fault.remedy is not None}
         if not remedies:
             return ""
         named = [key for key in remedies if key]
-        shown = ", ".join(named[:_MOST_NAMED])
-        if len(named) > _MOST_NAMED:
-            shown += f" and {len(named) - _MOST_NAMED:,} more"
-        delete = f"delete {shown} and " if named else ""
+        more = len(named) - _MOST_NAMED
+        delete = f"delete {', '.join(named[:_MOST_NAMED])} and " if named else ""
+        delete += f"{more:,} more and " if more > 0 else ""
         return f"{delete}run the same dataprep shard again"
 
     def __str__(self) -> str:
@@ -100,5 +83,4 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """The content for ``--json``."""
-        content = {**asdict(self), "duplicates": self.duplicates.as_dict()}
-        return {**content, "mending": self.repair, "ok": self.ok}
+        return {**asdict(self), "mending": self.repair, "ok": self.ok}

@@ -24,15 +24,15 @@ OPENED = {
     "grey.JPEG": ("JPEG", "L"),
     "palette.png": ("PNG", "P"),
     "rgba.png": ("PNG", "RGBA"),
-    "rgb16.png": ("PNG", "RGB"),
-    "bits.png": ("PNG", "1"),
+    "16-bits.png": ("PNG", "RGB"),
+    "1-bit.png": ("PNG", "1"),
     "png.JPEG": ("PNG", "RGB"),
-    "gif.JPEG": ("GIF", "P"),
+    "animated-gif.JPEG": ("GIF", "P"),
     "webp.jpg": ("WEBP", "RGB"),
     "bmp.bmp": ("BMP", "RGB"),
     "tiff.tiff": ("TIFF", "RGB"),
 }
-SIZES = {"dot.JPEG": (1, 1), "wide.JPEG": (2880, 8)}
+SIZES = {"1x1.JPEG": (1, 1), "8-pixels-high.JPEG": (2880, 8)}
 
 
 def contents(root: Path) -> dict[str, bytes | str]:
@@ -47,7 +47,7 @@ def contents(root: Path) -> dict[str, bytes | str]:
 
 def expecting(tree: SampleTree, expected: str) -> list[Path]:
     """The odd files that a job writes, fails or skips."""
-    return [tree.root / path for path, odd in tree.defects.items() if odd.expected == expected]
+    return [tree.root / path for path, what in tree.defects.items() if what == expected]
 
 
 def test_one_seed_gives_one_tree(tmp_path: Path) -> None:
