@@ -79,6 +79,11 @@ _COLUMNS: dict[str, Any] = {
 _Columns = create_model("_Columns", **_COLUMNS)
 
 
+def quirk_name(kind: str) -> str:
+    """A kind that ``warnings`` of a manifest counts, in words."""
+    return kind.replace("icc_", "colour profile_").replace("_", " ")
+
+
 @dataclass(frozen=True)
 class Samples:
     """Rows of the samples table as columns: by the fields of ``Row``, and places by format.

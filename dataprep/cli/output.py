@@ -18,7 +18,7 @@ from dataprep.counted import counted
 from dataprep.errors import DataprepError, TooManyFailures
 from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.worker import Progress
-from dataprep.manifest import OUT_OF_BOUNDS
+from dataprep.manifest import OUT_OF_BOUNDS, quirk_name
 
 _SHOWN_FAILURES = 5
 _LINE_EVERY_S = 5.0
@@ -149,7 +149,7 @@ def _split(summary: Summary) -> Iterator[str]:
         mean = entry.bytes / len(entry.shards) / 1e6
         yield f"  {name:<10} {counted(len(entry.shards), 'shard')} of {mean:,.1f} MB"
     quirks = [
-        f"{kind.replace('icc_', 'colour profile_').replace('_', ' ')} {count:,}"
+        f"{quirk_name(kind)} {count:,}"
         for kind, count in manifest.warnings.items()
         if kind != OUT_OF_BOUNDS and not kind.startswith("failed_")
     ]

@@ -42,10 +42,10 @@ pytestmark = pytest.mark.slow
 PROGRESS = re.compile(
     r".* files?, [\d,]+ class(es)?"
     r"|plan: [\d,]+ shards? a format.*"
-    r"|shard size .* moved to .*"
+    r"|shard size .* becomes .*"
     r"|resuming .*"
     r"|Dask dashboard: http.*"
-    r"|these are not the 1,000 known synsets: .*"
+    r"|[\d,]+ of ImageNet's 1,000 classes.*"
     r"|\w+: complete already, nothing to do .*"
     r"|\w+  [\d,]+/[\d,]+ photos  .*"
 )
