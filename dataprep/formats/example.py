@@ -25,6 +25,9 @@ _Item = TypeVar("_Item")
 class _Values(Generic[_Item]):
     values: Sequence[_Item]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+
 
 class BytesList(_Values[Buffer]):
     """A feature of byte strings; long ones of a decoded example are views of its buffer."""

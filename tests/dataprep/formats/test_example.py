@@ -119,10 +119,12 @@ def test_what_was_decoded_before_is_not_lost_with_its_buffer() -> None:
     assert first == decode_example(message(entry(delimited(0x0A, delimited(0x0A, b"tench")))))["a"]
 
 
-def test_kinds_differ() -> None:
-    """Lists of different kinds are never equal."""
+def test_kinds_differ_and_values_may_be_any_sequence() -> None:
+    """Lists of different kinds are never equal; a list and a tuple of values are."""
     empty: list[Feature] = [BytesList([]), FloatList([]), Int64List([])]
     assert [empty.count(feature) for feature in empty] == [1, 1, 1]
+    assert Int64List([1, 2]) == Int64List((1, 2)) == Int64List(range(1, 3))
+    assert len({Int64List([1]), Int64List((1,))}) == 1
 
 
 @pytest.mark.parametrize(
