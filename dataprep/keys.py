@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 LABELS = "labels.json"
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
-_JOB = re.compile(r"([A-Za-z0-9_]+)\.job\.json")
 _OF_A_SPLIT = re.compile(
     r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet)"
     r"|receipts/(?P<shard_of>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
@@ -58,7 +57,7 @@ def manifest(split: str) -> str:
 
 def split_of_job(key: str) -> str | None:
     """The split whose job file ``key`` is, if it is one."""
-    match = _JOB.fullmatch(key)
+    match = re.fullmatch(r"([A-Za-z0-9_]+)\.job\.json", key)
     return match[1] if match else None
 
 

@@ -385,7 +385,7 @@ def _connected(address: str) -> Any:
 
     try:
         return Client(address, timeout=_ANSWER_TIMEOUT_S)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # TypeError: TLS without certificates
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
 
 

@@ -207,14 +207,15 @@ class _SplitCheck:
             yield Fault(key, "missing", remedy="")
             return
         intact = entry is not None and entry.sha256 == hashlib.sha256(data).hexdigest()
-        if table.agrees_with(data):
+        differing = table.differences(data)
+        if not differing:
             if entry and not intact:
                 yield Fault(key, "checksum does not match the manifest", remedy=key)
             return
-        differing = table.differing_shards(data) if intact else []
-        for receipt in map(self._receipt_key, differing):
+        shards = [shard for shard in differing if shard is not None] if intact else []
+        for receipt in map(self._receipt_key, shards):
             yield Fault(receipt, f"its samples are not those of {key}", remedy=receipt)
-        if not differing:
+        if not shards:
             yield Fault(key, "does not match the receipts", remedy=key)
 
     def strangers(self) -> list[Fault]:
