@@ -362,7 +362,8 @@ def _differences(
         # Formats keep different fields; what they do not keep is 0 or empty.
         if found != value and (found or what == "label"):
             yield f"{what} is {found!r}, the receipt says {value!r} ({row.source})"
-    if record_format.keeps_boxes(options) and len(sample.boxes) != (row.boxes or 0):
-        yield f"{len(sample.boxes)} boxes, the receipt says {row.boxes or 0} ({row.source})"
+    boxes = len(sample.boxes)
+    if record_format.keeps_boxes(options) and boxes != (row.boxes or 0):
+        yield f"{boxes} boxes, the receipt says {row.boxes or 0} ({row.source})"
     if shape and shape != (row.width, row.height, sample.channels or shape[2]):
         yield f"the image is {shape}, the receipt says {row.width} x {row.height} ({row.source})"
