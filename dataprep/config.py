@@ -270,7 +270,7 @@ class ShardConfig(BaseModel):
     @field_validator("boxes", mode="before")
     @classmethod
     def _source_of_boxes(cls, value: Any) -> Any:
-        return {"source": value} if isinstance(value, str | os.PathLike) else value
+        return {"source": _place(value)} if isinstance(value, str | os.PathLike) else value
 
     @field_validator("layout")
     @classmethod

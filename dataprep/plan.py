@@ -103,7 +103,7 @@ class SplitPlan:
             values = [tuple(each) for each in self.values[rows].tolist()]
         annotated: list[Annotated | None] = [None] * len(labels)
         if self.boxes is not None:
-            annotated = [self.boxes.of(row) for row in range(rows.start, rows.stop)]
+            annotated = [*self.boxes.of(rows)]
         return tuple(map(Item, places, labels, values, annotated))
 
     def others(self, label_space: LabelSpace) -> Samples:
