@@ -9,7 +9,7 @@ LABELS = "labels.json"
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
 _OF_A_SPLIT = re.compile(
-    r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet|retried\.json)"
+    r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet)"
     r"|receipts/(?P<shard_of>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
 )
 
@@ -55,11 +55,6 @@ def manifest(split: str) -> str:
     return f"{split}.manifest.json"
 
 
-def retried(split: str) -> str:
-    """Which samples were tried again, where some were."""
-    return f"{split}.retried.json"
-
-
 def split_of_job(key: str) -> str | None:
     """The split whose job file ``key`` is, if it is one."""
     match = re.fullmatch(r"([A-Za-z0-9_]+)\.job\.json", key)
@@ -79,7 +74,7 @@ def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
     """Whether ``key`` is an object of this split: shard, index, receipt or table."""
     folder, _, name = key.rpartition("/")
     if not folder:
-        return name in (job(split), plan(split), samples(split), manifest(split), retried(split))
+        return name in (job(split), plan(split), samples(split), manifest(split))
     return (
         folder.removeprefix("index/") in {"receipts", *format_names}
         and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None

@@ -119,20 +119,19 @@ def _found(
         return None
     label_space = stored_labels(store, found)
     plans = {split: stored_plan(store, split, found[split]) for split in found}
-    again = {
-        split: retries(store, job, plans[split], failed=retry_failed)
-        for split, job in found.items()
-    }
-    require_same(config, found, request.listing, label_space, plans, again)
+    require_same(config, store, found, request.listing, label_space, plans, retry_failed)
     if set(found) != set(splits):
         return None
     request.labelling.require_order(label_space, config.split, note)
-    if any(again.values()):
-        plans = {split: located(plan, request.listing) for split, plan in plans.items()}
+    digest = request.listing.digest()
+    for split, job in found.items():
+        if job.source["sha256"] != digest:
+            plans[split] = located(plans[split], request.listing)
     if retry_failed:
+        again = {split: retries(store, job, plans[split]) for split, job in found.items()}
         require_limit(store, again, config.max_failures)
-    for split, job in found.items() if retry_failed else ():
-        forget(store, job, again[split], request.listing, note)
+        for split, job in found.items():
+            forget(store, job, again[split], note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
