@@ -364,6 +364,6 @@ def _differences(
             yield f"{what} is {found!r}, the receipt says {value!r} ({row.source})"
     boxes = len(sample.boxes)
     if record_format.keeps_boxes(options) and boxes != (row.boxes or 0):
-        yield f"number of boxes is {boxes}, the receipt says {row.boxes or 0} ({row.source})"
+        yield f"{boxes} boxes, the receipt says {row.boxes or 0} ({row.source})"
     if shape and shape != (row.width, row.height, sample.channels or shape[2]):
         yield f"the image is {shape}, the receipt says {row.width} x {row.height} ({row.source})"
