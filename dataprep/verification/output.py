@@ -161,7 +161,7 @@ class _SplitCheck:
         )
         if receipt is None:
             return None, faults
-        files = [file for stored in receipt.formats.values() for file in stored.files]
+        files = receipt.files
         whose = receipt.fingerprint, receipt.split, receipt.shard
         expected = {*keys_of_shard(job, shard)}
         if whose != (job.fingerprint, job.split, shard) or {f.key for f in files} != expected:
