@@ -312,7 +312,6 @@ class TestAccounts:
             ("label", 5, "label 5 and class"),
             ("synset", "n00000000", "class n00000000 is 1 times in it"),
             ("number", 7777, "with number 7777, "),
-            ("source_bytes", 7, " had 7 bytes, the plan says "),
         ],
     )
     def test_a_changed_row(self, output: Output, name: str, value: Any, said: str) -> None:
