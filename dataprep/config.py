@@ -93,6 +93,7 @@ def _as_share(value: Any) -> Any:
 
 
 Place = Annotated[str, BeforeValidator(_place), AfterValidator(check_no_credentials)]
+Positive = Annotated[int, Field(ge=1)]
 
 
 class SampleLimit(NamedTuple):
@@ -110,7 +111,7 @@ class DaskOptions(BaseModel):
 
     model_config = _STRICT
 
-    workers: Annotated[int, Field(ge=1)] | None = None
+    workers: Positive | None = None
     """How many. (default: one for each processor that affinity and control group allow)"""
 
     processes: bool | Literal["auto"] = "auto"
@@ -133,7 +134,7 @@ class DaskOptions(BaseModel):
     dashboard: str | None = None
     """Where Dask's dashboard listens, as in `127.0.0.1:8787`. (default: no dashboard)"""
 
-    max_concurrent_uploads: Annotated[int, Field(ge=1)] = 32
+    max_concurrent_uploads: Positive = 32
     """Shards that all workers store at a time."""
 
     sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
@@ -155,28 +156,13 @@ class DaskOptions(BaseModel):
 
         return self.workers or int(CPU_COUNT)
 
-    @field_validator("scheduler")
-    @classmethod
-    def _with_certificates(cls, value: str | None) -> str | None:
-        """Refuse ``tls://`` where Dask has no certificates, since its own error names no key."""
-        from dask.config import get
-
-        needed = [f"distributed.comm.tls.{key}" for key in ("ca-file", "client.cert")]
-        if value and value.startswith("tls://") and not all(get(key, None) for key in needed):
-            raise ValueError(
-                "TLS needs certificates: name their files in DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
-                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
-                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
-            )
-        return value
-
 
 class PlanOptions(BaseModel):
     """Options of ``plan`` beside those of the job; none of them changes a byte."""
 
     model_config = _STRICT
 
-    readers: Annotated[int, Field(ge=1)] | None = None
+    readers: Positive | None = None
     """Ranks times loader workers that will read the shards: a warning where shards are fewer."""
 
     prices: Path | None = None
@@ -284,7 +270,7 @@ class ShardConfig(BaseModel):
     @field_validator("boxes", mode="before")
     @classmethod
     def _source_of_boxes(cls, value: Any) -> Any:
-        return {"source": value} if isinstance(value, str | os.PathLike) else value
+        return {"source": _place(value)} if isinstance(value, str | os.PathLike) else value
 
     @field_validator("layout")
     @classmethod

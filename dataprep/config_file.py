@@ -9,8 +9,7 @@ import difflib
 import json
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -23,6 +22,7 @@ from pydantic_core import ErrorDetails
 from dataprep.counted import counted
 from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError
+from dataprep.schema import MISSHAPEN
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -43,6 +43,7 @@ _WANTED = {
     "string_pattern_mismatch": "text that matches {pattern}",
     "string_too_short": "at least {min_length} characters",
     "too_short": "at least one",
+    "too_long": "at most {max_length} values",
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
@@ -85,14 +86,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty mapping. Raises ConfigError."""
     try:
         content = parse_yaml(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        raise ConfigError(f"config file not found: {path}") from None
-    except IsADirectoryError:
-        raise ConfigError(
-            f"{path} is a folder, not a config file: give images with --source"
-        ) from None
     except OSError as error:
-        raise ConfigError(f"cannot read config file {path}: {error.strerror}") from None
+        advice = ": give images with --source" if path.is_dir() else ""
+        raise ConfigError(f"cannot read config file {path}: {error.strerror}{advice}") from None
     if not isinstance(content, dict | None):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
     return content or {}
@@ -102,12 +98,9 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
     """The YAML document in ``text``, found ``where``. Raises ConfigError, in one line."""
     try:
         return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-        # Others than YAMLError: a date such as 2024-13-01, a list as a key.
+    except (yaml.YAMLError, *MISSHAPEN) as error:  # such as a date 2024-13-01, a list as a key
         problem = " ".join(str(error).split())
-    except RecursionError:
-        problem = "it is nested too deeply"
-    raise ConfigError(f"{where}: not valid YAML: {problem}")
+        raise ConfigError(f"{where}: not valid YAML: {problem}") from None
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -116,9 +109,9 @@ class _UniqueKeys(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> Any:
         """Check a mapping as it is written, before ``<<`` merges keys of others."""
         node: Any = super().compose_mapping_node(anchor)
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        for key, count in keys.items():
-            if count > 1:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key in keys:
+            if keys.count(key) > 1:
                 problem = f"key {key!r} is repeated"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node
@@ -177,7 +170,8 @@ def explain(
             advice = f"give {flag} or the key in a config file" if flag else "add it"
             found.append(f"{dotted} is missing: {advice}")
         elif problem["type"] == "extra_forbidden":
-            found += _unknown(model, dotted, problem["input"])
+            meant = did_you_mean(dotted, [*_dotted_keys(model)])
+            found.append(f"unknown key {dotted}: {meant}")
         else:
             value = _shown(problem["input"])
             flag = flags.get(dotted) if dotted in overrides else None
@@ -207,20 +201,10 @@ def _shown(value: object) -> str:
     return textwrap.shorten(text, 60, placeholder=" ...") or repr(value)
 
 
-def _unknown(model: type[BaseModel], dotted: str, value: object) -> Iterator[str]:
-    """A line for an unknown key, or for each key below it."""
-    keys = [f"{dotted}.{key}" for key in value] if isinstance(value, Mapping) else []
-    for key in keys or [dotted]:
-        yield f"unknown key {key}: {did_you_mean(key, _dotted_keys(model))}"
-
-
-def did_you_mean(key: str, known: Iterable[str]) -> str:
+def did_you_mean(key: str, known: Sequence[str]) -> str:
     """The known keys that an unknown one may mean, else those of its section."""
-    known = [*known]
     name = re.sub(r"\.\d+\b", "", key)  # without places in lists
     section, _, last = name.rpartition(".")
-    if section not in known:
-        section = ""
     beside = [one for one in known if one.rpartition(".")[0] == section]
     meant = [one for one in known if one.rpartition(".")[2] == last]
     meant = meant or difflib.get_close_matches(name, beside, n=1, cutoff=0.7)

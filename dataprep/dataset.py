@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import NamedTuple, SupportsIndex, TypeVar, overload
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dataprep import keys
-from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
     DatasetError,
@@ -41,10 +39,12 @@ from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.protocol import Close, location
 
 Item = TypeVar("Item")
+Integers: TypeAlias = NDArray[np.int64]
 
 _SHARDS_AHEAD = 4
 _MEMORY_BYTES = 128 * 2**20
 _MOST_KEYS = 100_000
+_NOTHING = "dataprep has stored nothing there"
 
 
 class Place(NamedTuple):
@@ -62,10 +62,10 @@ class Places(NamedTuple):
     from 0.
     """
 
-    shards: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    labels: NDArray[np.int64]
+    shards: Integers
+    offsets: Integers
+    lengths: Integers
+    labels: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Dataset(_Numbered[Sample]):
         self._entry = self.manifest.formats[self.format]
         self._options = self.manifest.record_options(self.format)
 
-    def __reduce__(self) -> tuple[type[Dataset], tuple[Store, str, str, Snapshot]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self.store, self.split, self.format, self.snapshot)
 
     def __enter__(self) -> Dataset:
@@ -197,7 +197,7 @@ class Dataset(_Numbered[Sample]):
         return self._table.frame(written=True)
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Integers:
         """The 0-based label of each sample: int64 of shape (len,)."""
         return self.places.labels
 
@@ -281,9 +281,8 @@ class Dataset(_Numbered[Sample]):
                 break
             yield self._decoded(record, f"{name}: record {count - 1}", record.offset)
         if count != len(shard):  # cut or extended exactly at the end of a record
-            found = f"{count:,}" if count < len(shard) else f"more than {len(shard):,}"
             raise CorruptRecord(
-                f"{name}: {found} records, the manifest says {len(shard):,}; run dataprep verify"
+                f"{name}: not the {len(shard):,} records of the manifest; run dataprep verify"
             )
 
     def _item(self, number: int) -> Sample:
@@ -391,7 +390,7 @@ def splits_in(store: Store) -> list[str]:
         raise
     splits = sorted(keys.splits(found))
     if not splits:
-        raise ManifestMissing(f"no data set in {store.uri!r}: {_instead(found)}")
+        raise ManifestMissing(f"no data set in {store.uri!r}: {_NOTHING}")
     return splits
 
 
@@ -400,10 +399,10 @@ def why_missing(store: Store, split: str) -> str:
     found = _keys(store, _MOST_KEYS)
     splits = sorted(keys.splits(found))
     if split not in splits:
-        return f"it has {' and '.join(map(repr, splits))}" if splits else _instead(found)
-    receipt = re.compile(rf"receipts/{re.escape(split)}-\d+-of-(\d+)\.json")
-    totals = [int(match[1]) for key in found if (match := receipt.fullmatch(key))]
-    finished = f"{len(totals):,} of {max(totals):,}" if totals else "no"
+        return f"it has {' and '.join(map(repr, splits))}" if splits else _NOTHING
+    receipts = [key for key in found if key.startswith(f"receipts/{split}-")]
+    total = int(receipts[0].removesuffix(".json").rpartition("-")[2]) if receipts else 0
+    finished = f"{len(receipts):,} of {total:,}" if receipts else "no"
     return f"{finished} shards are finished; run the same dataprep shard again to resume"
 
 
@@ -412,12 +411,6 @@ def _keys(store: Store, most: int | None = None) -> list[str]:
         return [info.key for info in islice(store.list(), most)]
     except ObjectNotFound:
         return []
-
-
-def _instead(found: Sequence[str]) -> str:
-    if not found:
-        return "nothing is stored there"
-    return f"it has {counted(len(found), 'other object')}, such as {min(found)!r}"
 
 
 def _number(index: SupportsIndex, count: int) -> int:

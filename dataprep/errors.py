@@ -49,6 +49,9 @@ are translated once, where the foreign library is called.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class DataprepError(Exception):
     """Root of the tree. ``exit_code`` is what the command line ends with."""
@@ -257,3 +260,13 @@ class WorkerLost(JobError):
 
 class SampleLost(WorkerLost):
     """Processes that convert one sample are killed or hang, again and again."""
+
+
+@contextlib.contextmanager
+def nothing_written() -> Iterator[None]:
+    """Give a StoreError the exit code of a wrong request, since nothing has been written yet."""
+    try:
+        yield
+    except StoreError as error:
+        error.exit_code = 2
+        raise

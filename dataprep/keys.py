@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable
 LABELS = "labels.json"
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
-_JOB = re.compile(r"([A-Za-z0-9_]+)\.job\.json")
 _OF_A_SPLIT = re.compile(
-    r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet|retried\.json)"
+    r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet)"
     r"|receipts/(?P<shard_of>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
 )
 
@@ -56,14 +55,9 @@ def manifest(split: str) -> str:
     return f"{split}.manifest.json"
 
 
-def retried(split: str) -> str:
-    """Which samples were tried again, where some were."""
-    return f"{split}.retried.json"
-
-
 def split_of_job(key: str) -> str | None:
     """The split whose job file ``key`` is, if it is one."""
-    match = _JOB.fullmatch(key)
+    match = re.fullmatch(r"([A-Za-z0-9_]+)\.job\.json", key)
     return match[1] if match else None
 
 
@@ -80,8 +74,7 @@ def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
     """Whether ``key`` is an object of this split: shard, index, receipt or table."""
     folder, _, name = key.rpartition("/")
     if not folder:
-        tables = (job(split), plan(split), samples(split), manifest(split), retried(split))
-        return name in tables
+        return name in (job(split), plan(split), samples(split), manifest(split))
     return (
         folder.removeprefix("index/") in {"receipts", *format_names}
         and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None

@@ -8,9 +8,10 @@ later version can add some. A receipt has no time stamps: the same shard gives t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from types import GenericAlias
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
@@ -67,13 +68,20 @@ class Row(NamedTuple):
 
 _OPTIONAL = ("boxes", "values")
 _LATER = ("image_bytes", *_OPTIONAL)
-_HINTS = get_type_hints(Row, include_extras=True)
+KINDS: Mapping[str, Any] = get_type_hints(Row, include_extras=True)
+"""The type of each column."""
+
 _COLUMNS: dict[str, Any] = {
-    **{name: (GenericAlias(list, kind), ...) for name, kind in _HINTS.items()},
-    **{name: (GenericAlias(list, _HINTS[name]) | None, None) for name in _LATER},
+    **{name: (GenericAlias(list, kind), ...) for name, kind in KINDS.items()},
+    **{name: (GenericAlias(list, KINDS[name]) | None, None) for name in _LATER},
     "records": (dict[str, list[Place | None]], ...),
 }
 _Columns = create_model("_Columns", **_COLUMNS)
+
+
+def quirk_name(kind: str) -> str:
+    """A kind that ``warnings`` of a manifest counts, in words."""
+    return kind.replace("icc_", "colour profile_").replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -90,15 +98,14 @@ class Samples:
         return len(self.columns["number"])
 
     @classmethod
-    def of(cls, rows: Sequence[Row], formats: Iterable[str] = ()) -> Samples:
-        """The columns of some rows."""
-        every = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
-        columns = {name: list(values) for name, values in zip(Row._fields, every, strict=True)}
-        places = columns.pop("records")
+    def of(cls, rows: Sequence[Row]) -> Samples:
+        """The columns of some rows, without their places."""
+        columns = {name: list(map(attrgetter(name), rows)) for name in Row._fields}
+        del columns["records"]
         for name in _OPTIONAL:
-            if columns[name].count(None) == len(columns[name]):
+            if columns[name].count(None) == len(rows):
                 del columns[name]
-        return cls(columns, {name: [(one or {}).get(name) for one in places] for name in formats})
+        return cls(columns, {})
 
     @classmethod
     def from_json(cls, stored: Any) -> Samples:
@@ -171,15 +178,8 @@ class Receipt:
 
     def to_json(self) -> bytes:
         """As stored."""
-        content = {
-            "schema": SCHEMA,
-            "fingerprint": self.fingerprint,
-            "split": self.split,
-            "shard": self.shard,
-            "shards": self.shards,
-            "formats": {name: asdict(shard) for name, shard in self.formats.items()},
-            "samples": {**self.samples.columns, "records": self.samples.records},
-        }
+        samples = {**self.samples.columns, "records": self.samples.records}
+        content = {"schema": SCHEMA, **asdict(self.without_rows()), "samples": samples}
         return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
     @classmethod
@@ -220,6 +220,9 @@ class FormatEntry:
     shards: tuple[ShardEntry, ...]
 
 
+Formats: TypeAlias = Mapping[str, FormatEntry]
+
+
 @dataclass(frozen=True, slots=True)
 class TableEntry:
     """``SPLIT.samples.parquet`` in the manifest."""
@@ -250,7 +253,7 @@ class Manifest:
     config: Mapping[str, Any]
     run: Mapping[str, Any]
     versions: Mapping[str, str]
-    formats: Annotated[Mapping[str, FormatEntry], Field(min_length=1)]
+    formats: Annotated[Formats, Field(min_length=1)]
     samples: SampleCounts
     warnings: Mapping[str, int]
     table: TableEntry | None = None
@@ -298,29 +301,23 @@ def require_sums(manifest: Manifest, name: str) -> Manifest:
         size = sum(shard.bytes for shard in entry.shards)
         if (records, size) != (entry.records, entry.bytes):
             raise DatasetError(f"{name}: 'formats.{key}' has other totals than its shards")
-    if len({len(entry.shards) for entry in manifest.formats.values()}) > 1:
-        raise DatasetError(f"{name}: its formats have different numbers of shards")
     return manifest
 
 
-def in_bounds(shard_bytes: int) -> bool:
-    """Whether a shard has 1 to 128 MB."""
-    return MIN_SHARD_BYTES <= shard_bytes <= MAX_SHARD_BYTES
-
-
-def out_of_bounds(formats: Mapping[str, FormatEntry]) -> int:
+def out_of_bounds(formats: Formats) -> int:
     """The number of shards outside 1 to 128 MB, by the larger format."""
-    return sum(not in_bounds(size) for size in _largest_sizes(formats))
+    sizes = _largest_sizes(formats)
+    return sum(not MIN_SHARD_BYTES <= size <= MAX_SHARD_BYTES for size in sizes)
 
 
-def spread(formats: Mapping[str, FormatEntry]) -> float:
+def spread(formats: Formats) -> float:
     """Largest deviation of a shard from the mean size, as a share, by the larger format."""
     sizes = _largest_sizes(formats)
     mean = sum(sizes) / len(sizes) if sizes else 0
     return max(abs(size - mean) / mean for size in sizes) if mean else 0.0
 
 
-def _largest_sizes(formats: Mapping[str, FormatEntry]) -> list[int]:
+def _largest_sizes(formats: Formats) -> list[int]:
     """The size of each shard in its larger format."""
     columns = [[shard.bytes for shard in entry.shards] for entry in formats.values()]
     return [max(sizes) for sizes in zip(*columns, strict=True)]

@@ -35,7 +35,7 @@ def escape_all(names: Sequence[str]) -> list[str]:
 
 def unescape_all(texts: Sequence[str]) -> list[str]:
     """The names that ``escape_all`` was given."""
-    return [unescape(text) if "\\" in text else text for text in texts]
+    return [unescape(text) for text in texts]
 
 
 def by_bytes(names: Iterable[str]) -> list[str]:

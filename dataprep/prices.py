@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
 from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
+Date = Annotated[str, BeforeValidator(str)]
 _GB = 2**30
 
 
@@ -39,14 +40,9 @@ class InstancePrices(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    as_of: str
+    as_of: Date
     source: str
     usd_per_h: dict[str, dict[str, Dollars]]
-
-    @field_validator("as_of", mode="before")
-    @classmethod
-    def _date_as_text(cls, value: object) -> object:
-        return str(value)
 
 
 class Prices(BaseModel):
@@ -54,16 +50,11 @@ class Prices(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    as_of: str
+    as_of: Date
     source: str
     currency: str = "USD"
     s3: dict[str, dict[str, Price]]
     instances: InstancePrices | None = None
-
-    @field_validator("as_of", mode="before")
-    @classmethod
-    def _date_as_text(cls, value: object) -> object:
-        return str(value)
 
     def find(self, region: str, storage_class: str) -> Price | None:
         """The price of a class in a region, if it is known."""

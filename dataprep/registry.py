@@ -37,11 +37,7 @@ class Registry(Generic[Kind]):
         return name in self._entries()
 
     def check(self, name: str) -> str:
-        """``name`` itself.
-
-        Raises:
-            ConfigError: no class is registered under it, or two packages register one.
-        """
+        """``name`` itself. Raises ConfigError: no class has it, or two packages register one."""
         self._entry(name)
         return name
 

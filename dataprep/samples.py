@@ -23,11 +23,15 @@ from numpy.typing import NDArray
 from dataprep import keys
 from dataprep.errors import DatasetError, ObjectNotFound
 from dataprep.manifest import (
+    KINDS,
     OUT_OF_BOUNDS,
+    Byte,
+    Count,
     FormatEntry,
     Manifest,
     SampleCounts,
     Samples,
+    Small,
     out_of_bounds,
 )
 from dataprep.stores import Store
@@ -36,28 +40,17 @@ from dataprep.stores.protocol import location
 if TYPE_CHECKING:
     import pandas as pd
 
-_COLUMNS: Mapping[str, pa.DataType] = {
-    "source": pa.string(),
-    "label": pa.int32(),
-    "synset": pa.string(),
-    "status": pa.string(),
-    "reason": pa.string(),
-    "action": pa.string(),
-    "source_width": pa.int32(),
-    "source_height": pa.int32(),
-    "source_bytes": pa.int64(),
-    "source_sha256": pa.string(),
-    "colorspace": pa.string(),
-    "exif_orientation": pa.int8(),
-    "width": pa.int32(),
-    "height": pa.int32(),
-    "notes": pa.string(),
-    "image_bytes": pa.int64(),
-}
+_COLUMNS = (
+    *("source", "label", "synset", "status", "reason", "action", "source_width", "source_height"),
+    *("source_bytes", "source_sha256", "colorspace", "exif_orientation", "width", "height"),
+    *("notes", "image_bytes"),
+)
+# The integers of the table; its other columns are text.
+_INTEGERS = {Count: np.int64, Small: np.int32, Byte: np.int8}
 # Only where some sample has them.
 _OPTIONAL = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
-# The value that stands for an unknown one. A label counts from 0; a file may have no bytes.
-_UNKNOWN = {"label": -1, "source_bytes": None}
+# The value that stands for an unknown one, where 0 does not: a file may have no bytes.
+_UNKNOWN = {"label": -1, "source_bytes": -1}
 
 _EXAMPLES = 10
 _ROWS_A_CHUNK = 2**20
@@ -78,8 +71,7 @@ class SampleTable:
     def __init__(self, format_names: Sequence[str]) -> None:
         self._format_names = tuple(format_names)
         self._parts: list[pa.Table] = [self._part(Samples.of([]), None)]
-        self._statuses: Counter[str] = Counter()
-        self._actions: Counter[str] = Counter()
+        self._made: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self.failures: list[tuple[str, str]] = []
         self.skips: list[tuple[str, str]] = []
@@ -89,8 +81,8 @@ class SampleTable:
         """Append the samples of one shard, or of none."""
         self._parts.append(self._part(samples, shard))
         columns = samples.columns
-        self._statuses.update(columns["status"])
-        self._actions.update(columns["action"])
+        self._made.update(columns["status"])
+        self._made.update(columns["action"])
         for notes in filter(None, columns["notes"]):
             self._kinds.update(notes.split(","))
         names = ("source", "status", "reason", "kind")
@@ -99,21 +91,21 @@ class SampleTable:
                 self._kinds[f"failed_{kind}"] += 1
                 self.failures.append((source, reason))
             elif status == "skipped":
-                listed = kind == "refused"
-                self.skip_reasons[reason if listed else kind.replace("_", " ")] += 1
+                self.skip_reasons[reason if kind == "refused" else kind.replace("_", " ")] += 1
                 if len(self.skips) < _EXAMPLES:
                     self.skips.append((source, reason))
 
     @property
     def counts(self) -> SampleCounts:
         """Totals over all rows."""
+        made = self._made
         return SampleCounts(
-            total=self._statuses.total(),
-            written=self._statuses["written"],
-            failed=self._statuses["failed"],
-            skipped=self._statuses["skipped"],
-            passthrough=self._actions["passthrough"] + self._actions["retagged"],
-            reencoded=self._actions["reencoded"],
+            total=made["written"] + made["failed"] + made["skipped"],
+            written=made["written"],
+            failed=made["failed"],
+            skipped=made["skipped"],
+            passthrough=made["passthrough"] + made["retagged"],
+            reencoded=made["reencoded"],
         )
 
     def warnings(self, formats: Mapping[str, FormatEntry]) -> dict[str, int]:
@@ -133,52 +125,38 @@ class SampleTable:
         pq.write_table(self.table(), sink, compression="zstd")
         return sink.getvalue()
 
-    def agrees_with(self, stored: bytes) -> bool:
-        """Whether ``stored`` has these rows, whichever version of Arrow wrote them."""
+    def differences(self, stored: bytes) -> list[int | None]:
+        """The shards with other rows in ``stored``; None among them where more than rows differ.
+
+        Outputs of earlier versions have no checksums, which are then not compared.
+        """
         try:
             found = read_table(stored)
         except ValueError:
-            return False
-        return bool(found.equals(self._comparable(found)))
-
-    def differing_shards(self, stored: bytes) -> list[int]:
-        """The shards with other rows in ``stored``; none where more than rows differ.
-
-        Raises:
-            ValueError: ``stored`` is damaged.
-        """
-        found = read_table(stored)
-        wanted = self._comparable(found)
+            return [None]
+        wanted = self.table()
+        checksums = [f"{name}_crc32c" for name in self._format_names]
+        if {*checksums}.isdisjoint(found.column_names):
+            wanted = wanted.drop_columns(checksums)
         if len(found) != len(wanted) or not found.schema.equals(wanted.schema):
-            return []
+            return [None]
         differing, start = [], 0
         for shard, rows in itertools.groupby(wanted["shard"].to_pylist()):
             count = len([*rows])
-            same = found.slice(start, count).equals(wanted.slice(start, count))
-            if shard is not None and not same:
+            if not found.slice(start, count).equals(wanted.slice(start, count)):
                 differing.append(shard)
             start += count
         return differing
 
-    def _comparable(self, found: pa.Table) -> pa.Table:
-        """All rows, without checksums where ``found`` is of an earlier version, which has none."""
-        table = self.table()
-        checksums = [f"{name}_crc32c" for name in self._format_names]
-        if {*checksums}.isdisjoint(found.column_names):
-            table = table.drop_columns(checksums)
-        return table
-
     def _part(self, samples: Samples, shard: int | None) -> pa.Table:
         count = len(samples)
         columns: dict[str, pa.Array] = {}
-        for name, kind in _COLUMNS.items():
-            values = samples.columns[name]
-            if kind == pa.string():
-                columns[name] = texts(values, null_if_empty=True)
-                continue
-            array = np.array(values, str(kind))
-            unknown = _UNKNOWN.get(name, 0)
-            columns[name] = numbers(array, None if unknown is None else array != unknown)
+        for name in _COLUMNS:
+            if KINDS[name] is str:
+                columns[name] = texts(samples.columns[name], null_if_empty=True)
+            else:
+                array = np.array(samples.columns[name], _INTEGERS[KINDS[name]])
+                columns[name] = numbers(array, array != _UNKNOWN.get(name, 0))
         of_shard = np.full(count, shard or 0, np.int32)
         columns["shard"] = numbers(of_shard, np.full(count, shard is not None))
         for name in self._format_names:

@@ -26,12 +26,10 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
         SchemaTooNew: written by a newer version of this package.
         LookupError, TypeError, ValueError: any other content; see ``malformed_as``.
     """
-    content = json.loads(data)
-    if type(content) is not dict:
-        raise TypeError("it is not a JSON object")
-    schema = content.get("schema")
+    content: dict[str, Any] = json.loads(data)
+    schema = content.get("schema") if type(content) is dict else None
     if type(schema) is not int or schema < 1:
-        raise ValueError("its 'schema' is not a whole number from 1 on")
+        raise ValueError("not a JSON object whose 'schema' is a whole number from 1 on")
     if schema > newest:
         raise SchemaTooNew(
             f"{name}: schema {str(schema)[:10]}; this version reads up to {newest}: upgrade "

@@ -72,23 +72,30 @@ class ShardBuffer:
         self.offsets: list[int] = []
         self.lengths: list[int] = []
         self.crcs: list[int] = []
-        self._memory = _Memory()
-        self._bytes = 0
+        self._memory = _idle.pop() if _idle else _mapped(_FIRST_BYTES)
+        self._memory.seek(0)
         self._sha256 = hashlib.sha256()
         self._md5 = hashlib.md5(usedforsecurity=False) if isinstance(store, PutHashed) else None
 
     def append(self, records: Records) -> None:
         """Append records."""
-        self._memory.append(records.parts, self._bytes, sum(records.lengths))
-        added = self._memory.view[self._bytes : self._bytes + sum(records.lengths)]
+        start = self._memory.tell()
+        end = start + sum(records.lengths)
+        if end > len(self._memory):
+            larger = _mapped(2 * end)
+            larger.write(memoryview(self._memory)[:start])
+            self._memory = larger
+        for part in records.parts:
+            self._memory.write(part)
+        added = memoryview(self._memory)[start:end]
         self._sha256.update(added)
         if self._md5 is not None:
             self._md5.update(added)
         self.lengths += records.lengths
         self.crcs += records.crcs
         for length in records.lengths:
-            self.offsets.append(self._bytes)
-            self._bytes += length
+            self.offsets.append(start)
+            start += length
 
     def put(self, place: tuple[str, int, int], entries: Sequence[IndexEntry]) -> StoredShard:
         """Store the shard, then the files that index it, and give its memory to other shards.
@@ -99,14 +106,14 @@ class ShardBuffer:
             StoreError: it could not be stored.
         """
         name = self.format.name
-        content = self._memory.view[: self._bytes]
+        content = memoryview(self._memory)[: self._memory.tell()]
         key = keys.data(name, self.format.extension, *place)
         if self._md5 is not None and isinstance(self._store, PutHashed):
             info = self._store.put_hashed(key, content, self._md5.digest())
         else:
             info = self._store.put(key, content)
         file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
-        self._memory.leave()
+        _idle.append(self._memory)
         indexes = tuple(
             self._put_index(keys.index(name, extension, *place), index)
             for extension, index in self.format.indexes(entries).items()
@@ -116,32 +123,6 @@ class ShardBuffer:
     def _put_index(self, key: str, index: bytes) -> StoredFile:
         info = self._store.put(key, index)
         return StoredFile(key, len(index), hashlib.sha256(index).hexdigest(), info.etag)
-
-
-class _Memory:
-    """Bytes outside Python's heap."""
-
-    def __init__(self) -> None:
-        self._use(_idle.pop() if _idle else _mapped(_FIRST_BYTES))
-        self._map.seek(0)
-
-    def _use(self, memory: mmap.mmap) -> None:
-        self._map = memory
-        self.view = memoryview(memory)
-
-    def append(self, parts: Sequence[Buffer], used: int, more: int) -> None:
-        """Write ``more`` bytes behind the ``used`` ones, in a larger map where they do not fit."""
-        if used + more > len(self._map):
-            larger = _mapped(2 * (used + more))
-            larger.write(self.view[:used])
-            self._use(larger)
-        for part in parts:
-            self._map.write(part)
-
-    def leave(self) -> None:
-        """Leave the memory, and what every view shows, to other shards."""
-        _idle.append(self._map)
-        del self._map, self.view
 
 
 _idle: list[mmap.mmap] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from dataprep import keys
 from dataprep.errors import DatasetChanged, DatasetError, ObjectNotFound
@@ -47,12 +48,8 @@ class Snapshot:
         manifest = Manifest.from_json(data, location(store, key))
         return manifest, cls(store, split, hashlib.sha256(data).hexdigest(), version)
 
-    def __reduce__(self) -> tuple[type[Snapshot], tuple[Store, str, str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Snapshot, (self.store, self._split, self._digest, self._version)
-
-    def by(self, store: Store) -> Snapshot:
-        """The same snapshot, read through another store object, such as one of a new process."""
-        return Snapshot(store, self._split, self._digest, self._version)
 
     def manifest(self) -> Manifest:
         """The manifest, read again.
@@ -98,11 +95,20 @@ class Snapshot:
             DatasetChanged: the split was made anew since it was opened, or is being.
             ObjectNotFound: it was not, and the object is missing.
         """
-        return self._read(key, 0, None)
+        return self.get_range(key, 0, None)
 
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """``length`` bytes of an object from ``offset``; raises as ``get``."""
-        return self._read(key, offset, length)
+    def get_range(self, key: str, offset: int, length: int | None) -> bytes:
+        """``length`` bytes of an object from ``offset``, or all that follow; raises as ``get``."""
+        try:
+            data, version = _get(self.store, key, offset, length)
+        except ObjectNotFound:
+            self.check()
+            raise ObjectNotFound(
+                f"{location(self.store, key)} is missing: "
+                f"dataprep verify {self.store.uri} lists all faults"
+            ) from None
+        self.confirm(key, version)
+        return data
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -117,18 +123,6 @@ class Snapshot:
             self.check()
             raise
         self.check()
-
-    def _read(self, key: str, offset: int, length: int | None) -> bytes:
-        try:
-            data, version = _get(self.store, key, offset, length)
-        except ObjectNotFound:
-            self.check()
-            raise ObjectNotFound(
-                f"{location(self.store, key)} is missing: "
-                f"dataprep verify {self.store.uri} lists all faults"
-            ) from None
-        self.confirm(key, version)
-        return data
 
     def _changed(self, why: str) -> DatasetChanged:
         return DatasetChanged(

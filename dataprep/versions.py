@@ -23,11 +23,16 @@ _INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
     """Name and version of what decides the bytes; part of the fingerprint.
 
-    Where bytes are not the same on every processor, what this one can do is among them.
+    Where bytes are not the same on every processor, its architecture and vector instructions are
+    among them.
     """
-    processor = () if same_everywhere else ((_PROCESSOR, _processor()),)
-    versions = ((name, version(name)) for name in _DETERMINING)
-    return (("pipeline", str(PIPELINE)), *versions, (_RESIZER, resizer()), *processor)
+    versions = {name: version(name) for name in _DETERMINING}
+    found = {"pipeline": str(PIPELINE), **versions, _RESIZER: resizer()}
+    if not same_everywhere:
+        import cv2  # here, since it is slow to import and rarely needed
+
+        found[_PROCESSOR] = f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
+    return tuple(found.items())
 
 
 def resizer() -> str:
@@ -56,13 +61,6 @@ def other_resizer(planned: Mapping[str, str]) -> str:
         f"planned with the resizer {wanted}, but {platform.node()} has {here}: a job keeps to one "
         f"resizer; use machines with {wanted}"
     )
-
-
-def _processor() -> str:
-    """Architecture and vector instructions."""
-    import cv2  # here, since it is slow to come and seldom asked
-
-    return f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
 
 
 def informing() -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -128,6 +128,12 @@ counts = st.integers(0, 2**53)
 short_text = st.text(max_size=6)
 
 
+def placed(rows: Sequence[Row], formats: Iterable[str]) -> Samples:
+    """The columns of rows, with the places that they have in some formats."""
+    records = {name: [(row.records or {}).get(name) for row in rows] for name in formats}
+    return Samples(Samples.of(rows).columns, records)
+
+
 def receipt_rows(formats: Sequence[str]) -> st.SearchStrategy[Row]:
     """One row of a receipt, written to all of ``formats`` or to none."""
     places = st.fixed_dictionaries({name: st.tuples(counts, counts, counts) for name in formats})
@@ -175,5 +181,5 @@ def receipts(draw: st.DrawFn) -> Receipt:
         shard=draw(st.integers(0, 2**31 - 1)),
         shards=draw(st.integers(0, 2**31 - 1)),
         formats={name: draw(stored) for name in formats},
-        samples=Samples.of(draw(st.lists(receipt_rows(formats), max_size=5)), formats),
+        samples=placed(draw(st.lists(receipt_rows(formats), max_size=5)), formats),
     )

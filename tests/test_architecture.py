@@ -15,7 +15,7 @@ ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
         *("registry", "schema"),
-        *("image", "formats", "versions", "manifest", "estimate"),
+        *("image", "formats", "versions", "manifest"),
         "record_file",
         *("stores", "samples", "snapshot"),
         "labels",
@@ -56,7 +56,7 @@ ORDER = {
         *("__main__", "demo", "bench_tars"),
     ),
 }
-PURE = {"image", "assign", "formats", "estimate", "keys", "names", "counted"}
+PURE = {"image", "assign", "formats", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
 PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
 PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}

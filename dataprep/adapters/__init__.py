@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from dataprep.adapters.mxnet_compat import import_mxnet
 from dataprep.assign import Order
@@ -17,7 +17,6 @@ from dataprep.errors import ConfigError
 if TYPE_CHECKING:
     from dataprep.adapters.augment import Augmentation, Transform
     from dataprep.adapters.mxnet import RecordBatches
-    from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
     from dataprep.dataset import Dataset
 
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
@@ -45,74 +44,6 @@ def import_framework(name: str) -> ModuleType:
         raise ImportError(f"{_TITLES[name]} {problem}", name=name) from error
 
 
-@overload
-def to_torch(
-    dataset: Dataset,
-    *,
-    iterable: Literal[False] = False,
-    transform: Transform | None = None,
-    batch_size: None = None,
-    drop_last: bool = False,
-    threads: int | None = None,
-    prefetch: int = 2,
-    shuffle: bool = True,
-    shuffle_buffer: int = 0,
-    seed: int = 0,
-    epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
-) -> MapRecords: ...
-@overload
-def to_torch(
-    dataset: Dataset,
-    *,
-    iterable: Literal[True],
-    transform: Transform | None = None,
-    batch_size: None = None,
-    drop_last: bool = False,
-    threads: int | None = None,
-    prefetch: int = 2,
-    shuffle: bool = True,
-    shuffle_buffer: int = 0,
-    seed: int = 0,
-    epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
-) -> IterableRecords: ...
-@overload
-def to_torch(
-    dataset: Dataset,
-    *,
-    iterable: bool,
-    transform: Transform | None = None,
-    batch_size: None = None,
-    drop_last: bool = False,
-    threads: int | None = None,
-    prefetch: int = 2,
-    shuffle: bool = True,
-    shuffle_buffer: int = 0,
-    seed: int = 0,
-    epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
-) -> MapRecords | IterableRecords: ...
-@overload
-def to_torch(
-    dataset: Dataset,
-    *,
-    iterable: bool = False,
-    transform: Transform | None = None,
-    batch_size: int,
-    drop_last: bool = False,
-    threads: int | None = None,
-    prefetch: int = 2,
-    shuffle: bool = True,
-    shuffle_buffer: int = 0,
-    seed: int = 0,
-    epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
-) -> BatchedRecords: ...
 def to_torch(
     dataset: Dataset,
     *,
@@ -128,7 +59,7 @@ def to_torch(
     epoch: int = 0,
     rank: int = 0,
     world_size: int = 1,
-) -> MapRecords | IterableRecords | BatchedRecords:
+) -> Any:
     """Read ``dataset`` in torch: in batches, or as samples for ``torch.utils.data.DataLoader``.
 
     With ``batch_size`` it gives whole batches, tensors (N, ...) and int64 labels (N,) from 0::
@@ -194,16 +125,12 @@ def to_torch(
     from dataprep.adapters.records import Records
     from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
 
-    samples: MapRecords | IterableRecords
+    samples: Any = MapRecords(Records(dataset), transform, order, epoch)
     if iterable:
         samples = IterableRecords(Records(dataset), transform, order, epoch, shuffle_buffer)
-    else:
-        samples = MapRecords(Records(dataset), transform, order, epoch)
     if batch_size is None:
         return samples
-    return BatchedRecords(
-        samples, batch_size, drop_last=drop_last, threads=threads, prefetch=prefetch
-    )
+    return BatchedRecords(samples, batch_size, drop_last, threads, prefetch)
 
 
 def to_tf(
@@ -278,7 +205,6 @@ def to_mxnet(
     threads: int = 4,
     prefetch: int = 4,
     cache_dir: str | os.PathLike[str] | None = None,
-    cache_bytes: int = 1_000_000_000,
 ) -> RecordBatches:
     """Read ``dataset``, in its recordio format, as an ``mx.io.DataIter`` of decoded batches.
 
@@ -306,14 +232,13 @@ def to_mxnet(
         epoch: the number of the first epoch.
         threads: threads that decode.
         prefetch: how many batches to prepare ahead.
-        cache_dir: where remote shards are copied; by default the folder for temporary files.
-        cache_bytes: the space for remote shards there; it must be enough for two.
+        cache_dir: where remote shards are copied, two at a time; by default the folder for
+            temporary files.
 
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: MXNet is not installed.
-        ConfigError: the data set has another format or images that MXNet does not decode, or
-            the cache is too small.
+        ConfigError: the data set has another format or images that MXNet does not decode.
     """
     _require_open(dataset, "recordio")
     from dataprep.adapters.augment import Augmentation
@@ -325,11 +250,6 @@ def to_mxnet(
         raise ConfigError(
             "MXNet does not decode WebP: make the data set with image.encoding jpeg or png, or "
             "read it with dataprep.to_torch"
-        )
-    largest = max((shard.bytes for shard in dataset.shards()), default=0)
-    if "://" in dataset.store.uri and cache_bytes < 2 * largest:
-        raise ConfigError(
-            f"cache_bytes {cache_bytes:,} is too small for two shards of {largest:,} bytes"
         )
     import_framework("mxnet")
     from dataprep.adapters.mxnet import RecordBatches
@@ -352,10 +272,9 @@ def _require_open(dataset: object, format: str = "") -> None:
 
     chosen = f", format={format!r}" if format else ""
     if not isinstance(dataset, Dataset):
-        where = repr(dataset) if isinstance(dataset, str) else "path"
         raise TypeError(
             f"expected an open data set, not {type(dataset).__name__}: "
-            f"dataprep.open({where}, 'train'{chosen})"
+            f"dataprep.open(path, 'train'{chosen})"
         )
     if format and dataset.format != format:
         raise ConfigError(

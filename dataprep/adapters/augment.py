@@ -11,6 +11,7 @@ All randomness comes from the generator that is passed in.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
-from dataprep.errors import ConfigError, CorruptImage
+from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels, dct_fraction
-from dataprep.image.jpeg import segments
+from dataprep.image.jpeg import SOI, segments
 from dataprep.image.rgb import decode_whole
 
 # One thread per image: images are decoded in parallel, and OpenCV's threads would interfere.
@@ -62,7 +63,6 @@ SHIFT = (-np.array(IMAGENET_MEAN) / np.array(IMAGENET_STD)).astype(np.float32)
 _NORMALISED = (np.arange(256, dtype=np.float32)[:, None] * SCALE + SHIFT)[None]
 _NORMALISED_PLANES = _NORMALISED[0].T.copy()
 _LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601, as Pillow and OpenCV use it
-_SOI = b"\xff\xd8"
 # ITU-T T.81, B.2.2: the Huffman-coded kinds, baseline, extended and progressive.
 _SOF = frozenset({0xC0, 0xC1, 0xC2})
 _ROWS_BELOW = 4  # at the decoded size: chroma is interpolated from the next row's
@@ -106,14 +106,10 @@ class Augmentation:
     layout: Literal["CHW", "HWC"] = "CHW"
 
     def __post_init__(self) -> None:
-        if self.size != int(self.size) or self.size < 1 or self.layout not in ("CHW", "HWC"):
+        in_range = self.size >= 1 and 0 <= self.jitter <= 1 and 0 <= self.noise < math.inf
+        if not in_range or self.layout not in ("CHW", "HWC"):
             raise ConfigError(
-                f"size {self.size}, layout {self.layout}: size is a whole number from 1 on, layout "
-                "CHW or HWC"
-            )
-        if not 0 <= self.jitter <= 1 or not 0 <= self.noise < math.inf:
-            raise ConfigError(
-                f"jitter {self.jitter}, noise {self.noise}: jitter is 0 to 1, noise at least 0"
+                f"{self}: size is at least 1, jitter is 0 to 1, noise at least 0, layout CHW or HWC"
             )
 
     @property
@@ -146,40 +142,37 @@ class Augmentation:
         if self.layout == "HWC":
             out[...] = cv2.LUT(pixels, _NORMALISED) if self.normalise else pixels
             return
-        planes = np.empty(self.shape, np.uint8) if self.normalise else out
-        cv2.split(pixels, list(planes))  # five times as fast as a transposed copy
-        if self.normalise:
-            for channel in range(3):
-                cv2.LUT(planes[channel], _NORMALISED_PLANES[channel], out[channel])
+        planes = cv2.split(pixels)  # five times as fast as a transposed copy
+        for plane, normalised, channel in zip(planes, _NORMALISED_PLANES, out, strict=True):
+            if self.normalise:
+                cv2.LUT(plane, normalised, channel)
+            else:
+                channel[:] = plane
 
-    def pixels(self, data: Buffer, rng: np.random.Generator, out: Pixels | None = None) -> Pixels:
-        """The result before normalisation: uint8 (size, size, 3), in ``out`` if it is given."""
+    def pixels(self, data: Buffer, rng: np.random.Generator) -> Pixels:
+        """The result before normalisation: uint8 (size, size, 3)."""
         if not self.random:
-            return self.part(data, centre_crop, out)
-        pixels = self.part(data, partial(random_crop, rng=rng), out)
+            return self.part(data, centre_crop)
+        pixels = self.part(data, partial(random_crop, rng=rng))
         if rng.random() < 0.5:
             cv2.flip(pixels, 1, pixels)
         if self.jitter or self.noise:
             recolour(pixels, self.jitter, self.noise, rng)
         return pixels
 
-    def part(
-        self, data: Buffer, choose: Callable[[int, int], Box], out: Pixels | None = None
-    ) -> Pixels:
+    def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
         """Decode and scale the crop ``choose(width, height)``: uint8 (size, size, 3).
 
-        Subclasses replace this for images that are stored in another way. The result is written
-        into ``out`` if it is given, which must be contiguous.
+        Subclasses replace this for images that are stored in another way.
 
         Raises:
             ImageError: the data is not an image, or cannot be decoded.
         """
-        if bytes(data[:2]) == _SOI:
-            decoded = _decode_jpeg(data, choose, self.size)
-            if decoded is not None:
-                return scaled_part(*decoded, self.size, out)
+        if bytes(data[:2]) == SOI:
+            with contextlib.suppress(ValueError, KeyError):  # decode_whole says what is wrong
+                return scaled_part(*_decode_jpeg(data, choose, self.size), self.size)
         pixels = decode_whole(data)
-        return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size, out)
+        return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size)
 
 
 def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:
@@ -190,10 +183,11 @@ def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:
 def has_write(transform: object) -> bool:
     """Whether a transform can write into a batch: it has ``write``, ``shape`` and ``dtype``.
 
-    False for a subclass that replaces ``__call__`` but not ``write``.
+    False for a subclass of ``Augmentation`` that replaces ``__call__``.
     """
-    caller = next((cls for cls in type(transform).__mro__ if "__call__" in vars(cls)), object)
-    return all(hasattr(transform, name) for name in ("shape", "dtype")) and "write" in vars(caller)
+    if isinstance(transform, Augmentation):
+        return type(transform).__call__ is Augmentation.__call__
+    return hasattr(transform, "write")
 
 
 def random_crop(width: int, height: int, rng: np.random.Generator) -> Box:
@@ -253,36 +247,33 @@ def recolour(pixels: Pixels, jitter: float, noise: float, rng: np.random.Generat
     cv2.transform(pixels, np.column_stack([matrix, shift]), pixels)
 
 
-def scaled_part(pixels: Pixels, box: Box, size: int, out: Pixels | None = None) -> Pixels:
-    """Scale ``box`` of uint8 (height, width, 3) to (size, size, 3), in ``out`` if it is given."""
+def scaled_part(pixels: Pixels, box: Box, size: int) -> Pixels:
+    """Scale ``box`` of uint8 (height, width, 3) to (size, size, 3)."""
     part = pixels[box.top : box.top + box.height, box.left : box.left + box.width]
-    scaled = cv2.resize(part, (size, size), out, interpolation=cv2.INTER_LINEAR)
-    return np.asarray(scaled, np.uint8)
+    return np.asarray(cv2.resize(part, (size, size), interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
-def _decode_jpeg(
-    data: Buffer, choose: Callable[[int, int], Box], size: int
-) -> tuple[Pixels, Box] | None:
-    """RGB pixels and the box within them; None if libjpeg cannot decode the file to RGB."""
-    try:
-        height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
-        if colorspace in ("CMYK", "YCCK"):
-            return None
-        box = choose(width, height)
-        # The smallest size of the whole image at which the part is as large as the target.
-        least_width, least_height = -(-size * width // box.width), -(-size * height // box.height)
-        fraction = dct_fraction(width, height, least_width, least_height)
-        rows = box.top + box.height + _ROWS_BELOW * fraction
-        upper = _upper_rows(data, rows) if height - rows >= _WORTH_ROWS else None
-        pixels: Pixels = simplejpeg.decode_jpeg(
-            data if upper is None else upper,
-            "RGB",
-            min_width=-(-width // fraction) if fraction > 1 else 0,
-            min_height=-(-(height if upper is None else rows) // fraction) if fraction > 1 else 0,
-            strict=False,
-        )
-    except (ValueError, KeyError):  # KeyError for a header without a colour space
-        return None
+def _decode_jpeg(data: Buffer, choose: Callable[[int, int], Box], size: int) -> tuple[Pixels, Box]:
+    """RGB pixels and the box within them.
+
+    Raises:
+        ValueError, KeyError: libjpeg cannot decode the file to RGB.
+    """
+    height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
+    if colorspace in ("CMYK", "YCCK"):
+        raise ValueError(colorspace)
+    box = choose(width, height)
+    # The smallest size of the whole image at which the part is as large as the target.
+    least_width, least_height = -(-size * width // box.width), -(-size * height // box.height)
+    fraction = dct_fraction(width, height, least_width, least_height)
+    rows = box.top + box.height + _ROWS_BELOW * fraction
+    shown = height
+    if height - rows >= _WORTH_ROWS and (upper := _upper_rows(data, rows)):
+        data, shown = upper, rows
+    least = {}
+    if fraction > 1:
+        least = {"min_width": -(-width // fraction), "min_height": -(-shown // fraction)}
+    pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False, **least)
     return pixels, _reduced(box, width, height, fraction)
 
 
@@ -293,13 +284,10 @@ def _upper_rows(data: Buffer, rows: int) -> bytearray | None:
     the row below. None for a kind of JPEG for which this is not known to work.
     """
     copy = bytearray(data)
-    try:
-        for marker, start, _ in segments(copy):
-            if marker in _SOF:
-                copy[start + 1 : start + 3] = rows.to_bytes(2, "big")  # after the sample precision
-                return copy
-    except CorruptImage:
-        pass
+    for marker, start, _ in segments(copy):
+        if marker in _SOF:
+            copy[start + 1 : start + 3] = rows.to_bytes(2, "big")  # after the sample precision
+            return copy
     return None
 
 

@@ -73,12 +73,13 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         }
         if order.shuffle:
             self._arguments |= {"shuffle": True, "shuffle_chunk_size": _CHUNK_MB}
-        self._batches: _Batches | None = None
+        self._batches = self._of_epoch(epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch."""
         self.close()
         self._epoch = epoch
+        self._batches = self._of_epoch(epoch)
 
     def reset(self) -> None:
         """Begin the next epoch."""
@@ -86,19 +87,15 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
 
     def next(self) -> Any:
         """The next batch as an ``mx.io.DataBatch``."""
-        if self._batches is None:
-            self._batches = self._of_epoch()
         images, labels = next(self._batches)
         return mx.io.DataBatch([images], [labels], pad=0)
 
     def close(self) -> None:
         """Stop reading and remove copies of remote shards."""
-        if self._batches is not None:
-            self._batches.close()
-        self._batches = None
+        self._batches.close()
 
-    def _of_epoch(self) -> _Batches:
-        numbers = epoch_order(self._order, len(self._entry.shards), self._epoch)
+    def _of_epoch(self, epoch: int) -> _Batches:
+        numbers = epoch_order(self._order, len(self._entry.shards), epoch)
         shards = [self._entry.shards[number] for number in numbers]
         if not isinstance(self._store, LocalStore):
             # Closed from the inside out: ImageRecordIter keeps files open while it exists.
@@ -151,12 +148,13 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             width = label_count(file.read(_RECORD_START_BYTES))
         # One seed for the order of chunks, one for that of records, one for crops and colours.
         seed = framework_seed(self._order, self._epoch, part)
-        seeds = dict.fromkeys(("seed", "seed_aug", "shuffle_chunk_seed"), seed)
         source = mx.io.ImageRecordIter(
             path_imgrec=";".join(map(os.fspath, files)),
             label_width=width,
+            seed=seed,
+            seed_aug=seed,
+            shuffle_chunk_seed=seed,
             **self._arguments,
-            **seeds,
         )
         left = sum(shard.records for shard in shards)
         for batch in source:

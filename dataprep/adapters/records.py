@@ -6,6 +6,7 @@ the record itself.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from typing import Any
@@ -88,46 +89,38 @@ class Records:
         return key, int(self._offsets[index]), int(self._lengths[index])
 
     def _read(self, key: str, offset: int, length: int) -> bytes:
+        if key not in self._files and self._root is not None and len(self._files) < _OPEN_FILES:
+            self._open(os.path.join(self._root, key), key)  # noqa: PTH118
         descriptor = self._files.get(key)
-        if descriptor is None and self._root is not None and len(self._files) < _OPEN_FILES:
-            descriptor = self._opened(os.path.join(self._root, key), key)  # noqa: PTH118
         if descriptor is None:
             return self._snapshot.get_range(key, offset, length)
         return os.pread(descriptor, length, offset)
 
-    def _opened(self, path: str, key: str) -> int | None:
+    def _open(self, path: str, key: str) -> None:
         """Open a shard for good: opening takes longer than reading a record.
 
-        None if it cannot be opened: the usual way of reading then raises the error.
+        If it cannot be opened, the usual way of reading raises the error.
         """
-        try:
+        with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        kept = None
-        try:
-            self._snapshot.confirm(key, version_of(os.fstat(descriptor)))
-            kept = self._files.setdefault(key, descriptor)
-        finally:
-            if kept != descriptor:  # another thread was first, or the shard is another one
-                os.close(descriptor)
-        return kept
+            try:
+                self._snapshot.confirm(key, version_of(os.fstat(descriptor)))
+                self._files.setdefault(key, descriptor)
+            finally:
+                if self._files.get(key) != descriptor:  # another thread was first, or it changed
+                    os.close(descriptor)
 
     def _image_of(self, record: Buffer, key: str, offset: int) -> Buffer:
-        found = list(self._format.read(record, f"{key} at {offset}"))
-        if len(found) != 1:
-            raise CorruptRecord(
-                f"{key}: {len(found)} records at byte {offset}, expected one; fetch or write the "
-                "shard again",
-                offset=offset,
-            )
-        payload = found[0].payload
-        if self._image_start and (image := _first_value(payload, self._image_start)) is not None:
+        where = f"{key}: record at byte {offset}"
+        found = next(self._format.read(record, where), None)
+        if found is None:
+            raise CorruptRecord(f"{where}: the shard ends before it; write it again", offset=offset)
+        if self._image_start and (image := _first_value(found.payload, self._image_start)):
             return image
         try:
-            return self._format.decode(payload, self._options).image
+            return self._format.decode(found.payload, self._options).image
         except CorruptRecord as error:
-            raise CorruptRecord(f"{key}: record at byte {offset}: {error}", offset=offset) from None
+            raise CorruptRecord(f"{where}: {error}", offset=offset) from None
 
 
 def _image_start(feature: str) -> re.Pattern[bytes]:

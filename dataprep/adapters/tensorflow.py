@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,10 @@ def pipeline(
     if augmentation is None:
         samples = _epochs(epoch).flat_map(records)
     else:
+        drawn = _epochs(epoch).flat_map(lambda number: _with_draws(records(number), number))
         calls = tf.data.AUTOTUNE if parallel_calls is None else parallel_calls or None
         is_jpeg = dataset.manifest.encoding == "JPEG"
-        prepare = _preparation(augmentation, order.seed, is_jpeg=is_jpeg)
-        drawn = _epochs(epoch).flat_map(lambda number: _with_draws(records(number), number))
+        prepare = partial(_prepared, augmentation=augmentation, seed=order.seed, is_jpeg=is_jpeg)
         samples = drawn.map(prepare, num_parallel_calls=calls)
     samples = samples.apply(tf.data.experimental.assert_cardinality(len(dataset)))
     if batch_size is not None:
@@ -129,7 +130,9 @@ def _with_draws(records: Any, epoch: Any) -> Any:
 def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
     """A function of a shard's number to a data set of its (encoded image, label from 0)."""
     if not isinstance(dataset.store, LocalStore):
-        return _generator(Records(dataset))
+        signature = (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.int64))
+        read_with = partial(tf.data.Dataset.from_generator, partial(_samples, Records(dataset)))
+        return lambda shard: read_with(args=(shard,), output_signature=signature)
     root, snapshot = dataset.store.root, dataset.snapshot
     paths = tf.constant([os.fspath(root / shard.key) for shard in dataset.shards()], tf.string)
     options = dataset.manifest.record_options(dataset.format)
@@ -158,22 +161,16 @@ def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
     return read
 
 
-def _generator(records: Records) -> Callable[[Any], Any]:
-    def samples(shard: np.int64) -> Iterator[tuple[bytes, int]]:
-        view = memoryview(records.shard(int(shard)))
-        for index in records.samples_of(int(shard)):
-            yield bytes(records.image_within(view, index)), int(records.labels[index])
-
-    signature = (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.int64))
-
-    def read(shard: Any) -> Any:
-        return tf.data.Dataset.from_generator(samples, args=(shard,), output_signature=signature)
-
-    return read
+def _samples(records: Records, shard: np.int64) -> Iterator[tuple[bytes, int]]:
+    view = memoryview(records.shard(int(shard)))
+    for index in records.samples_of(int(shard)):
+        yield bytes(records.image_within(view, index)), int(records.labels[index])
 
 
-def _preparation(augmentation: Augmentation, seed: int, *, is_jpeg: bool) -> Any:
-    """A function of ((encoded image, label), draw) to (image, label); see ``_with_draws``.
+def _prepared(
+    sample: tuple[Any, Any], draw: Any, *, augmentation: Augmentation, seed: int, is_jpeg: bool
+) -> tuple[Any, Any]:
+    """The image as a training array, and the label; see ``_with_draws``.
 
     TensorFlow's own operation draws the crops, as in TensorFlow's pipelines. It draws the height
     where the others draw the area: on ImageNet's shapes its crops have 0.38 of the image on
@@ -181,21 +178,18 @@ def _preparation(augmentation: Augmentation, seed: int, *, is_jpeg: bool) -> Any
     ``random_crop`` in TensorFlow's operations takes a seventh of the whole preparation.)
     """
 
-    def prepare(sample: tuple[Any, Any], draw: Any) -> tuple[Any, Any]:
-        encoded, label = sample
-        key = tf.stack([tf.constant(seed, tf.int64), draw])
-        part = _part(encoded, augmentation, key, is_jpeg=is_jpeg)
-        image = tf.image.resize(part, (augmentation.size, augmentation.size))
-        if augmentation.random:
-            image = _varied(image, augmentation, tf.random.fold_in(key, 1))
-        if not augmentation.normalise:
-            return tf.cast(tf.round(image), tf.uint8), label
-        size = augmentation.size
-        # A whole row at a time: broadcasting over a last axis of 3 takes as long as decoding.
-        rows = tf.reshape(image, (size, size * 3)) * np.tile(SCALE, size) + np.tile(SHIFT, size)
-        return tf.reshape(rows, (size, size, 3)), label
-
-    return prepare
+    encoded, label = sample
+    size = augmentation.size
+    key = tf.stack([tf.constant(seed, tf.int64), draw])
+    part = _part(encoded, augmentation, key, is_jpeg=is_jpeg)
+    image = tf.image.resize(part, (size, size))
+    if augmentation.random:
+        image = _varied(image, augmentation, tf.random.fold_in(key, 1))
+    if not augmentation.normalise:
+        return tf.cast(tf.round(image), tf.uint8), label
+    # A whole row at a time: broadcasting over a last axis of 3 takes as long as decoding.
+    rows = tf.reshape(image, (size, size * 3)) * np.tile(SCALE, size) + np.tile(SHIFT, size)
+    return tf.reshape(rows, (size, size, 3)), label
 
 
 def _part(encoded: Any, augmentation: Augmentation, key: Any, *, is_jpeg: bool) -> Any:

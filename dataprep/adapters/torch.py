@@ -220,64 +220,57 @@ def _worker() -> tuple[int, int]:
     return (info.id, info.num_workers) if info else (0, 1)
 
 
+@dataclass(eq=False)
 class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
     """Batches (images, labels): tensors (N, ...) and int64 (N,).
 
     Threads decode each image into its place in the batch. The memory of a batch is used again only
-    when neither the batch nor a view of it is referenced any more.
+    when neither the batch nor a view of it is referenced any more. ``size`` is the ``batch_size``
+    of ``dataprep.to_torch``, whose names the other options have.
     """
 
-    def __init__(
-        self,
-        samples: MapRecords | IterableRecords,
-        size: int,
-        *,
-        drop_last: bool = False,
-        threads: int | None = None,
-        prefetch: int = 2,
-    ) -> None:
-        """See ``dataprep.to_torch``."""
-        self._samples = samples
-        self._size, self._drop_last = size, drop_last
-        self._threads, self._prefetch = threads, prefetch
-        self._free: deque[NDArray[Any]] = deque(maxlen=prefetch + 2)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_free": deque(maxlen=self._free.maxlen)}
+    samples: MapRecords | IterableRecords
+    size: int
+    drop_last: bool
+    threads: int | None
+    prefetch: int
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, also for workers that are running."""
-        self._samples.set_epoch(epoch)
+        self.samples.set_epoch(epoch)
 
     def __len__(self) -> int:
         """The batches of this rank in the epoch, without worker processes."""
-        samples = self._samples.samples_in_epoch()
-        return samples // self._size if self._drop_last else -(-samples // self._size)
+        samples = self.samples.samples_in_epoch()
+        return samples // self.size if self.drop_last else -(-samples // self.size)
 
     def __iter__(self) -> Iterator[tuple[Any, torch.Tensor]]:
-        threads = self._threads
+        threads = self.threads
         if threads is None:
             cores = len(os.sched_getaffinity(0))
             threads = 0 if get_worker_info() is not None else min(_MOST_THREADS, cores)
-        ahead = self._prefetch * -(-self._size // _PART)
+        ahead = self.prefetch * -(-self.size // _PART)
         with closing(in_order(_fill, self._parts(), threads, ahead=ahead)) as parts:
             for batch, places in parts:
                 if places.stop == len(batch.samples):
                     yield batch.finish()
 
     def _parts(self) -> Iterator[tuple[_Batch, range]]:
-        items, epoch = self._samples.items, self._samples.epoch
-        into = items.transform if has_write(items.transform) else None
-        for samples in self._samples.batches(self._size):
+        items, epoch = self.samples.items, self.samples.epoch
+        writes = has_write(items.transform)
+        free: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)
+        for samples in self.samples.batches(self.size):
             count = len(samples)
-            if count < self._size and self._drop_last:
+            if count < self.size and self.drop_last:
                 continue
-            batch = _Batch(samples, items, epoch, None, [None] * count)
-            if into is not None:
-                images = _lend((self._size, *into.shape), into.dtype, self._free)[:count]
-                batch = _Batch(samples, items, epoch, images, list(images.numpy()))
+            images, made = None, [None] * count
+            if writes:
+                shape = (self.size, *items.transform.shape)
+                images = _lend(shape, items.transform.dtype, free)[:count]
+                made = list(images.numpy())
+            batch = _Batch(samples, items, epoch, images, made)
             for begin in range(0, count, _PART):
-                yield batch, range(begin, min(begin + _PART, count))
+                yield batch, range(count)[begin : begin + _PART]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dataprep.counted import counted
 from dataprep.errors import DataprepError, TooManyFailures
 from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.worker import Progress
-from dataprep.manifest import OUT_OF_BOUNDS
+from dataprep.manifest import OUT_OF_BOUNDS, quirk_name
 
 _SHOWN_FAILURES = 5
 _LINE_EVERY_S = 5.0
@@ -135,23 +135,21 @@ def splits_json(
 
 def split_text(summary: Summary | PartSummary) -> str:
     """A split, or a part of one, in a few lines."""
-    if isinstance(summary, PartSummary):
-        return "\n".join(_part(summary))
-    return "\n".join(_split(summary))
+    lines = _part(summary) if isinstance(summary, PartSummary) else _split(summary)
+    return "\n".join(lines)
 
 
 def _split(summary: Summary) -> Iterator[str]:
     manifest = summary.manifest
     counts = manifest.samples
+    made = f"{counted(counts.written, 'photo')} written, {counts.failed:,} failed"
     skipped = f", {counts.skipped:,} skipped" if counts.skipped else ""
-    photos = counted(counts.written, "photo")
-    failed = f"{counts.failed:,} failed{skipped}"
-    yield f"{summary.split}: {photos} written, {failed} -> {summary.output}"
+    yield f"{summary.split}: {made}{skipped} -> {summary.output}"
     for name, entry in manifest.formats.items():
         mean = entry.bytes / len(entry.shards) / 1e6
         yield f"  {name:<10} {counted(len(entry.shards), 'shard')} of {mean:,.1f} MB"
     quirks = [
-        f"{kind.replace('icc_', 'colour profile_').replace('_', ' ')} {count:,}"
+        f"{quirk_name(kind)} {count:,}"
         for kind, count in manifest.warnings.items()
         if kind != OUT_OF_BOUNDS and not kind.startswith("failed_")
     ]
@@ -164,12 +162,12 @@ def _split(summary: Summary) -> Iterator[str]:
         several = max(len(entry.shards) for entry in manifest.formats.values()) > 1
         advice = "choose another --shard-size" if several else "the split has too few photos"
         yield f"  {counted(outside, 'shard')} outside 1 to 128 MB: {advice}"
-    speed = f"{summary.seconds:,.1f} s, {summary.images_per_s:,.0f} img/s. "
-    kept = f"{counted(summary.kept_shards, 'shard')} stored by an earlier run. "
-    yield (
-        f"{speed if summary.made_shards else ''}{kept if summary.kept_shards else ''}"
-        f"Check it with: dataprep verify {summary.output}"
-    )
+    last = f"Check it with: dataprep verify {summary.output}"
+    if summary.kept_shards:
+        last = f"{counted(summary.kept_shards, 'shard')} stored by an earlier run. {last}"
+    if summary.made_shards:
+        last = f"{summary.seconds:,.1f} s, {summary.images_per_s:,.0f} img/s. {last}"
+    yield last
 
 
 def _part(summary: PartSummary) -> Iterator[str]:

@@ -23,8 +23,10 @@ from dataprep._version import __version__
 from dataprep.credentials import without_credentials
 from dataprep.errors import DataprepError
 
-_WRONG_PLACE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
-_WRONG_PLACE |= {errno.ENAMETOOLONG, errno.ELOOP}
+_WRONG_PLACE = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ENAMETOOLONG, errno.ELOOP),
+)
 
 
 class Commands(TyperGroup):
@@ -49,7 +51,9 @@ class Commands(TyperGroup):
             if error.errno == errno.EPIPE:  # the reader of stdout has ended; typer exits quietly
                 raise
             _drop_stdout()
-            self._fail(ctx, _system_error(error), 2 if error.errno in _WRONG_PLACE else 1)
+            place = f": {str(error.filename)[:200]}" if error.filename else ""
+            message = f"{error.strerror or error}{place}"
+            self._fail(ctx, message, 2 if error.errno in _WRONG_PLACE else 1)
         except KeyboardInterrupt:
             _handle_signals(signal.SIG_IGN)
             advice = self.interrupted.get(ctx.invoked_subcommand, "")
@@ -119,11 +123,6 @@ def start(app: typer.Typer) -> None:
 def printable(text: str) -> str:
     """One line without control characters and credentials, which names and addresses may have."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in without_credentials(text))
-
-
-def _system_error(error: OSError) -> str:
-    reason = error.strerror or str(error)
-    return f"{reason}: {str(error.filename)[:200]}" if error.filename else reason
 
 
 def _drop_stdout() -> None:

@@ -66,13 +66,9 @@ def shard(
     if part is None:
         show_splits(each_split(config, overwrite, retry_failed, takeover, Terminal()), as_json)
         return
-    if overwrite:
+    if overwrite or retry_failed:
         raise ConfigError(
-            "--part and --overwrite exclude each other, since parts would remove each other's "
-            "shards: use another --output"
-        )
-    if retry_failed:
-        raise ConfigError(
-            "--part and --retry-failed exclude each other: run --retry-failed once without --part"
+            "--part excludes --overwrite and --retry-failed: use another --output, or run "
+            "--retry-failed without --part"
         )
     show_splits(each_part(config, Part.parse(part), takeover, Terminal()), as_json)

@@ -10,7 +10,7 @@ may come from any writer.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -51,16 +51,6 @@ _FIRST, _SECOND = (field << 3 | _DELIMITED for field in (1, 2))
 _ONE_INT, _ONE_FLOAT = 1 << 3 | _VARINT, 1 << 3 | _FIXED32
 _LIMIT_BYTES = 2**31 - 1
 _SHORT_BYTES = 128
-
-
-def encode_example(features: Mapping[str, Feature]) -> bytes:
-    """The serialised example, keys sorted by their UTF-8 bytes.
-
-    Raises ``RecordError`` for a number that its list cannot hold, and from 2 GiB on.
-    """
-    # Python compares text by code point, which is the order of the UTF-8 bytes.
-    entries = b"".join([encode_feature(key, features[key]) for key in sorted(features)])
-    return example_head(len(entries)) + entries
 
 
 def example_head(size: int) -> bytes:
@@ -143,17 +133,13 @@ def decode_example(data: Buffer) -> dict[str, Feature]:
     Raises ``CorruptRecord``, naming the byte, for any other content.
     """
     view = memoryview(data).cast("B")
-    features: dict[str, Feature] = {}
+    features: dict[str, Feature | None] = {}
     for outer, first, last in _fields(view, 0, len(view)):
         if outer == _FIRST:
             for tag, start, stop in _fields(view, first, last):
                 if tag == _FIRST:
-                    key, feature = _entry(view, start, stop)
-                    if feature is None:
-                        features.pop(key, None)
-                    else:
-                        features[key] = feature
-    return features
+                    key, features[key] = _entry(view, start, stop)
+    return {key: feature for key, feature in features.items() if feature is not None}
 
 
 def _entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
@@ -177,49 +163,39 @@ def _decode_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature
     key, kind, values = "", 0, list[Any]()
     for tag, first, last in _fields(view, start, stop):
         if tag == _FIRST:
-            key = _decode_key(view, first, last)
+            try:
+                key = str(view[first:last], "utf-8")
+            except UnicodeDecodeError as error:
+                raise _malformed(first, "the key is not UTF-8") from error
         elif tag == _SECOND:
             for list_kind, begin, end in _fields(view, first, last):
                 if list_kind in _LISTS:
                     if list_kind != kind:
                         kind, values = list_kind, []
-                    _LISTS[list_kind][1](view, begin, end, values)
-    return key, _LISTS[kind][0](values) if kind else None
+                    _decode_list(view, kind, begin, end, values)
+    return key, _LISTS[kind](values) if kind else None
 
 
-def _decode_key(view: memoryview, start: int, stop: int) -> str:
-    try:
-        return str(view[start:stop], "utf-8")
-    except UnicodeDecodeError as error:
-        raise _malformed(start, "the key is not UTF-8") from error
-
-
-def _decode_bytes(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
-    values += [view[first:last] for tag, first, last in _fields(view, start, stop) if tag == _FIRST]
-
-
-def _decode_floats(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
+def _decode_list(view: memoryview, kind: int, start: int, stop: int, values: list[Any]) -> None:
+    """Append the values of one list, packed or not."""
     for tag, first, last in _fields(view, start, stop):
-        if tag in (_FIRST, _ONE_FLOAT):
+        if kind == _BYTES and tag == _FIRST:
+            values.append(view[first:last])
+        elif kind == _FLOATS and tag in (_FIRST, _ONE_FLOAT):
             count, odd = divmod(last - first, 4)
             if odd:
                 raise _malformed(first, "packed floats are not a multiple of 4 bytes")
             values += struct.unpack_from(f"<{count}f", view, first)
-
-
-def _decode_ints(view: memoryview, start: int, stop: int, values: list[Any]) -> None:
-    for tag, first, last in _fields(view, start, stop):
-        if tag in (_FIRST, _ONE_INT):
+        elif kind == _INTS and tag in (_FIRST, _ONE_INT):
             while first < last:
                 value, first = _read_varint(view, first, last)
                 values.append(value - (value >> 63 << 64))
 
 
-_List: TypeAlias = type[BytesList] | type[FloatList] | type[Int64List]
-_LISTS: dict[int, tuple[_List, Callable[[memoryview, int, int, list[Any]], None]]] = {
-    _BYTES: (BytesList, _decode_bytes),
-    _FLOATS: (FloatList, _decode_floats),
-    _INTS: (Int64List, _decode_ints),
+_LISTS: Mapping[int, type[Feature]] = {
+    _BYTES: BytesList,
+    _FLOATS: FloatList,
+    _INTS: Int64List,
 }
 
 

@@ -25,11 +25,9 @@ from dataprep.formats.layout import BOX_SIDES, LISTS, Layout
 from dataprep.formats.protocol import Box, Buffer, Sample, encoding_of
 
 _Encode: TypeAlias = Callable[[Sample], bytes]
-_Features: TypeAlias = tuple[tuple[str, str], ...]
-_Kind: TypeAlias = type[BytesList] | type[FloatList] | type[Int64List]
 
 _INTEGERS = ("bbox/label", "channels", "height", "label", "number", "width")
-_KINDS: Mapping[str, _Kind] = {
+_KINDS: Mapping[str, type[Feature]] = {
     **dict.fromkeys(_INTEGERS, Int64List),
     **dict.fromkeys((*BOX_SIDES, "values"), FloatList),
 }  # of all other fields BytesList
@@ -41,41 +39,33 @@ _REPEATING = ("channels", "colorspace", "format", "height", "label", "synset", "
 _KNOWN = 16_384
 
 
-class ExampleEncoder:
-    """Samples to Examples of one layout; what repeats from sample to sample is encoded once."""
+@lru_cache(maxsize=8)
+def example_encoder(layout: Layout, label_offset: int) -> Callable[[Sample], list[Buffer]]:
+    """A function from samples to Examples, one for all shards of a data set.
 
-    def __init__(self, layout: Layout, label_offset: int) -> None:
-        image = [field for _, field in layout.features].index("encoded")
-        self._image = layout.features[image][0]
-        around = (layout.features[:image], layout.features[image + 1 :])
-        self._without_lists, self._with_lists = (
-            [_encoders(features, label_offset, lists) for features in around]
-            for lists in (False, True)
-        )
+    It returns the bytes before the image, the image, not copied, and the bytes after it. What
+    repeats from sample to sample is encoded once. It raises RecordError for a number that its list
+    cannot hold, and for an Example from 2 GiB on.
+    """
+    position = [field for _, field in layout.features].index("encoded")
+    image = layout.features[position][0]
+    around = (layout.features[:position], layout.features[position + 1 :])
+    without_lists = [_encoders(features, label_offset, False) for features in around]
+    with_lists = [_encoders(features, label_offset, True) for features in around]
 
-    def parts(self, sample: Sample) -> list[Buffer]:
-        """An Example: the bytes before the image, the image, not copied, and those after it.
-
-        Raises:
-            RecordError: a number that its list cannot hold, or an Example from 2 GiB on.
-        """
-        lists = sample.boxes or sample.values
-        first, last = self._with_lists if lists else self._without_lists
+    def parts(sample: Sample) -> list[Buffer]:
+        first, last = with_lists if sample.boxes or sample.values else without_lists
         image_bytes = memoryview(sample.image).nbytes
-        head = bytes_head(self._image, image_bytes)
+        head = bytes_head(image, image_bytes)
         before = b"".join([*[encode(sample) for encode in first], head])
         after = b"".join([encode(sample) for encode in last])
         prefix = example_head(len(before) + image_bytes + len(after))
         return [prefix + before, sample.image, after]
 
-
-@lru_cache(maxsize=8)
-def example_encoder(layout: Layout, label_offset: int) -> ExampleEncoder:
-    """One for all shards of a data set, since it remembers what it has encoded."""
-    return ExampleEncoder(layout, label_offset)
+    return parts
 
 
-def _encoders(features: _Features, label_offset: int, lists: bool) -> list[_Encode]:
+def _encoders(features: Sequence[tuple[str, str]], label_offset: int, lists: bool) -> list[_Encode]:
     """One for each run of features that repeat, and one for each of the others.
 
     In samples without ``lists`` these are empty, and repeat.
@@ -103,7 +93,10 @@ def _remembering(features: Sequence[tuple[str, str]], label_offset: int) -> _Enc
         if found is None:
             if len(known) >= _KNOWN:
                 known.clear()
-            entries = [_entry(feature, field, sample, label_offset) for feature, field in features]
+            entries = [
+                _known_entry(feature, field, tuple(_values(field, sample, label_offset)))
+                for feature, field in features
+            ]
             found = known[key] = b"".join(entries)
         return found
 
@@ -118,13 +111,9 @@ def _each(feature: str, field: str, label_offset: int) -> _Encode:
     return lambda sample: bytes_head(feature, len(value_of(sample))) + value_of(sample)
 
 
-def _entry(feature: str, field: str, sample: Sample, label_offset: int) -> bytes:
-    """One field that repeats as an entry of an Example; lists are empty."""
-    return _known_entry(feature, field, tuple(_values(field, sample, label_offset)))
-
-
 @lru_cache(maxsize=_KNOWN)
 def _known_entry(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
+    """One field that repeats as an entry of an Example; lists are empty."""
     return encode_feature(feature, _KINDS.get(field, BytesList)(values))
 
 
@@ -149,38 +138,27 @@ def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int
     """
     found: dict[str, Any] = {}
     lists: dict[str, tuple[Any, ...]] = {}
-    for feature, field in layout.features:
+    for name, field in layout.features:
+        kind, feature = _KINDS.get(field, BytesList), features.get(name)
+        values: Sequence[Any] = () if feature is None else feature.values
+        # An empty list may be of any type, or left out.
+        if (values and not isinstance(feature, kind)) or (field not in LISTS and len(values) != 1):
+            size = "" if field in LISTS else " of one value"
+            raise CorruptRecord(f"Example without a {kind.__name__}{size} under {name!r}")
         if field in LISTS:
-            lists[field] = _list(features, feature, _KINDS.get(field, BytesList))
+            lists[field] = tuple(values)
+        elif field in _TEXTS:
+            found[_ATTRIBUTES.get(field, field)] = bytes(values[0]).decode("ascii", "replace")
+        elif field in _INTEGERS or field == "encoded":
+            found[_ATTRIBUTES.get(field, field)] = values[0]
         else:
-            value = _one(features, feature, _KINDS.get(field, BytesList))
-            if field in _TEXTS:
-                value = bytes(value).decode("ascii", "replace")
-            elif field not in _INTEGERS and field != "encoded":
-                value = bytes(value)
-            found[_ATTRIBUTES.get(field, field)] = value
+            found[field] = bytes(values[0])
     found["label"] -= label_offset
     if "encoding" not in found:
         found["encoding"] = encoding_of(found["image"])
-    values = lists.pop("values", ())
+    found["values"] = lists.pop("values", ())
     boxes = _boxes(lists, found["label"], label_offset) if lists else ()
-    return Sample(**found, values=values, boxes=boxes)
-
-
-def _one(features: Mapping[str, Feature], key: str, kind: type[Feature]) -> Any:
-    feature = features.get(key)
-    if not isinstance(feature, kind) or len(feature.values) != 1:
-        raise CorruptRecord(f"Example without one {kind.__name__} value under {key!r}")
-    return feature.values[0]
-
-
-def _list(features: Mapping[str, Feature], key: str, kind: type[Feature]) -> tuple[Any, ...]:
-    feature = features.get(key)
-    if feature is None or not feature.values:
-        return ()  # an empty list may be of any type, or left out
-    if not isinstance(feature, kind):
-        raise CorruptRecord(f"Example without a {kind.__name__} under {key!r}")
-    return tuple(feature.values)
+    return Sample(**found, boxes=boxes)
 
 
 def _boxes(sides: Mapping[str, tuple[Any, ...]], label: int, label_offset: int) -> tuple[Box, ...]:

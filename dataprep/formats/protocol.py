@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from dataprep.errors import ConfigError, CorruptRecord, TruncatedRecord
+from dataprep.errors import RecordError
 from dataprep.formats.layout import IMAGENET, Layout
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Contiguous bytes; a reader given a ``memoryview`` of a mapped file copies nothing."""
+
+Extent: TypeAlias = tuple[int, int]
+"""Offset and length of an encoded record in bytes, framing included."""
+
+Where: TypeAlias = tuple[str, int]
+"""The name of a file and the number of a record in it, for errors."""
 
 _PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
@@ -125,10 +131,7 @@ class RecordOptions:
         Raises:
             ConfigError: its layout is not one that this version knows.
         """
-        try:
-            return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
-        except ConfigError as error:
-            raise ConfigError(f"'config.layout' of the data set: {error}") from None
+        return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
 
 
 class IndexEntry(NamedTuple):
@@ -149,9 +152,8 @@ class IndexEntry(NamedTuple):
 class RecordWriter(Protocol):
     """Appends samples to one shard."""
 
-    def write(self, sample: Sample) -> tuple[int, int]:
+    def write(self, sample: Sample) -> Extent:
         """Write a sample; return offset and length of the encoded record, framing included."""
-        ...
 
 
 class RecordFormat(Protocol):
@@ -162,33 +164,27 @@ class RecordFormat(Protocol):
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
         """What is added to the 0-based label inside a record."""
-        ...
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
         """Whether records hold bounding boxes."""
-        ...
 
     def writer(self, sink: Sink, options: RecordOptions) -> RecordWriter:
         """A writer of records that begin at the sink's first byte.
 
         A shard is several such runs of records, one after the other.
         """
-        ...
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """The records of one shard; ``name`` is for errors.
 
         Raises CorruptRecord or TruncatedRecord with the record's number and offset.
         """
-        ...
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
         """The sample in a record's payload. Raises CorruptRecord."""
-        ...
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """Index files of one shard, by extension."""
-        ...
 
 
 def encoding_of(image: Buffer) -> str:
@@ -199,18 +195,27 @@ def encoding_of(image: Buffer) -> str:
     return "WEBP" if head[:4] == b"RIFF" and head[8:] == b"WEBP" else "JPEG"
 
 
-def corrupt(name: str, record: int, offset: int, problem: str) -> CorruptRecord:
-    """The error for a damaged record, number ``record`` of ``name``, at byte ``offset``."""
-    return CorruptRecord(_message(name, record, offset, problem), record=record, offset=offset)
+def damaged(
+    kind: type[RecordError], name: str, record: int, offset: int, problem: str
+) -> RecordError:
+    """The error for record number ``record`` of ``name``, which begins at byte ``offset``."""
+    message = f"{name}: record {record} at byte {offset}: {problem}; fetch or write the file again"
+    return kind(message, record=record, offset=offset)
 
 
-def truncated(name: str, record: int, offset: int, problem: str) -> TruncatedRecord:
-    """The error for ``name`` ending inside record ``record``, which begins at ``offset``."""
-    return TruncatedRecord(_message(name, record, offset, problem), record=record, offset=offset)
+class SampleWriter:
+    """Writes samples as records: ``payload_of`` gives the parts of a payload."""
 
+    def __init__(
+        self,
+        write_parts: Callable[[Sequence[Buffer]], Extent],
+        payload_of: Callable[[Sample], Sequence[Buffer]],
+    ) -> None:
+        self._write_parts, self._payload_of = write_parts, payload_of
 
-def _message(name: str, record: int, offset: int, problem: str) -> str:
-    return f"{name}: record {record} at byte {offset}: {problem}; fetch or write the file again"
+    def write(self, sample: Sample) -> Extent:
+        """Append one record; the image is not copied on its way to the sink."""
+        return self._write_parts(self._payload_of(sample))
 
 
 def without_place(message: str) -> str:

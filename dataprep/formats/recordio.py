@@ -19,20 +19,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataprep.errors import CorruptRecord, RecordError
+from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
     Buffer,
+    Extent,
     IndexEntry,
     RawRecord,
     RecordOptions,
     Sample,
+    SampleWriter,
     Sink,
     Span,
+    Where,
     Window,
-    corrupt,
+    damaged,
     encoding_of,
-    truncated,
 )
 
 MAGIC = b"\x0a\x23\xd7\xce"
@@ -60,14 +62,14 @@ class RecordIOWriter:
         self._sink = sink
         self.offset = offset
 
-    def write(self, payload: Buffer) -> tuple[int, int]:
+    def write(self, payload: Buffer) -> Extent:
         """Write one record; return the offset and length in bytes of the encoded record.
 
         Raises ``RecordError`` for a payload of 2^29 bytes or more.
         """
         return self.write_parts((payload,))
 
-    def write_parts(self, parts: Sequence[Buffer]) -> tuple[int, int]:
+    def write_parts(self, parts: Sequence[Buffer]) -> Extent:
         """Write one record whose payload is ``parts``, one after the other; as ``write``."""
         sizes = [memoryview(part).nbytes for part in parts]
         size = sum(sizes)
@@ -128,7 +130,7 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
         offset = span.end
 
 
-def span_at(data: Window, offset: int, where: tuple[str, int] = ("RecordIO", 0)) -> Span:
+def span_at(data: Window, offset: int, where: Where = ("RecordIO", 0)) -> Span:
     """The place of the record at ``offset``, all its parts together, from their headers alone.
 
     ``where`` is the file's name and the record's number. Raises as ``read_recordio``.
@@ -162,19 +164,19 @@ def _part_header(data: Window, at: int, where: tuple[str, int, int]) -> tuple[in
     """
     header, end = bytes(data[at : at + HEADER_BYTES]), len(data)
     if not MAGIC.startswith(header[: len(MAGIC)]):
-        raise corrupt(*where, f"no magic at byte {at}")
+        raise damaged(CorruptRecord, *where, f"no magic at byte {at}")
     if len(header) < HEADER_BYTES:
-        raise truncated(*where, f"the file ends at byte {end}, inside it")
+        raise damaged(TruncatedRecord, *where, f"the file ends at byte {end}, inside it")
     _, word = _HEADER.unpack(header)
     cflag, size = word >> 29, word & LENGTH_LIMIT_BYTES - 1
-    if cflag not in ((WHOLE, FIRST) if at == where[2] else (MIDDLE, LAST)):
-        raise corrupt(*where, f"a part of cflag {cflag} out of order at byte {at}")
-    if cflag in (FIRST, MIDDLE) and size % 4:
-        raise corrupt(*where, f"a part of {size} bytes, before its last, at {at}")
+    in_order = cflag in ((WHOLE, FIRST) if at == where[2] else (MIDDLE, LAST))
+    if not in_order or (size % 4 and cflag in (FIRST, MIDDLE)):
+        problem = f"a part of {size} bytes with cflag {cflag} cannot be at byte {at}"
+        raise damaged(CorruptRecord, *where, problem)
     start = at + HEADER_BYTES
     if start + size + -size % 4 > end:
         problem = f"the {size} bytes from {start} run past the end of the file at {end}"
-        raise truncated(*where, problem)
+        raise damaged(TruncatedRecord, *where, problem)
     return cflag, size
 
 
@@ -272,9 +274,14 @@ class RecordIOFormat:
         """No: an image record has labels only."""
         return False
 
-    def writer(self, sink: Sink, options: RecordOptions) -> ImageRecordWriter:
+    def writer(self, sink: Sink, options: RecordOptions) -> SampleWriter:
         """A writer of one shard."""
-        return ImageRecordWriter(sink, options.label_offset)
+
+        def payload_of(sample: Sample) -> list[Buffer]:
+            labels = [sample.label + options.label_offset, *sample.values[1:]]
+            return [pack_image_header(labels, sample.number), sample.image]
+
+        return SampleWriter(RecordIOWriter(sink).write_parts, payload_of)
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records, the parts of split ones joined."""
@@ -302,17 +309,3 @@ class RecordIOFormat:
             rows.append("\t".join([str(entry.number), *labels, entry.name]) + "\n")
         pairs = [(entry.number, entry.offset) for entry in entries]
         return {".idx": mxnet_index(pairs), ".lst": "".join(rows).encode()}
-
-
-class ImageRecordWriter:
-    """Writes image records."""
-
-    def __init__(self, sink: Sink, label_offset: int) -> None:
-        self._records = RecordIOWriter(sink)
-        self._label_offset = label_offset
-
-    def write(self, sample: Sample) -> tuple[int, int]:
-        """Append one record; the image is not copied on its way to the sink."""
-        labels = [sample.label + self._label_offset, *sample.values[1:]]
-        header = pack_image_header(labels, sample.number)
-        return self._records.write_parts([header, sample.image])

@@ -12,20 +12,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
+from dataprep.errors import CorruptRecord, TruncatedRecord
 from dataprep.formats.example import decode_example
-from dataprep.formats.features import ExampleEncoder, example_encoder, sample_of
+from dataprep.formats.features import example_encoder, sample_of
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
     Buffer,
+    Extent,
     IndexEntry,
     RawRecord,
     RecordOptions,
     Sample,
+    SampleWriter,
     Sink,
     Span,
+    Where,
     Window,
-    corrupt,
-    truncated,
+    damaged,
 )
 
 HEADER_BYTES = 12
@@ -59,11 +62,11 @@ class TFRecordWriter:
         self._sink = sink
         self.offset = offset
 
-    def write(self, payload: Buffer) -> tuple[int, int]:
+    def write(self, payload: Buffer) -> Extent:
         """Write one record; return the offset and length in bytes of the encoded record."""
         return self.write_parts((payload,))
 
-    def write_parts(self, parts: Sequence[Buffer]) -> tuple[int, int]:
+    def write_parts(self, parts: Sequence[Buffer]) -> Extent:
         """Write one record whose payload is ``parts``, one after the other; return as ``write``."""
         size = crc = 0
         for part in parts:
@@ -99,7 +102,7 @@ def read_tfrecords(
 
 
 def span_at(
-    data: Window, offset: int, where: tuple[str, int] = ("TFRecord", 0), *, check: bool = True
+    data: Window, offset: int, where: Where = ("TFRecord", 0), *, check: bool = True
 ) -> Span:
     """The place of the record at ``offset``, from its header alone.
 
@@ -107,24 +110,25 @@ def span_at(
     """
     header = data[offset : offset + HEADER_BYTES]
     if len(header) < HEADER_BYTES:
-        raise truncated(*where, offset, "the file ends inside the record's header")
+        raise damaged(TruncatedRecord, *where, offset, "the file ends inside the record's header")
     size, crc = _HEADER.unpack(header)
     if check and masked_crc32c(header[: _LENGTH.size]) != crc:
-        raise corrupt(*where, offset, "the checksum of the length does not match")
+        raise damaged(CorruptRecord, *where, offset, "the checksum of the length does not match")
     if offset + size + OVERHEAD_BYTES > len(data):
         problem = f"its {size} payload bytes run past the end of the file at byte {len(data)}"
-        raise truncated(*where, offset, problem)
+        raise damaged(TruncatedRecord, *where, offset, problem)
     return Span(offset, size + OVERHEAD_BYTES, offset + HEADER_BYTES, size)
 
 
 def payload_at(
-    data: Window, span: Span, where: tuple[str, int] = ("TFRecord", 0), *, check: bool = True
+    data: Window, span: Span, where: Where = ("TFRecord", 0), *, check: bool = True
 ) -> Buffer:
     """The payload of the record at ``span``; parameters and errors as of ``span_at``."""
     content = data[span.payload : span.end]
     payload = content[: span.payload_bytes]
     if check and content[span.payload_bytes :] != _FOOTER.pack(masked_crc32c(payload)):
-        raise corrupt(*where, span.offset, "the checksum of the payload does not match")
+        problem = "the checksum of the payload does not match"
+        raise damaged(CorruptRecord, *where, span.offset, problem)
     return payload
 
 
@@ -142,9 +146,10 @@ class TFRecordFormat:
         """Whether the layout has features for them."""
         return options.layout.keeps_boxes
 
-    def writer(self, sink: Sink, options: RecordOptions) -> ExampleWriter:
+    def writer(self, sink: Sink, options: RecordOptions) -> SampleWriter:
         """A writer of one shard."""
-        return ExampleWriter(sink, example_encoder(options.layout, options.label_offset))
+        payload_of = example_encoder(options.layout, options.label_offset)
+        return SampleWriter(TFRecordWriter(sink).write_parts, payload_of)
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records with both CRCs checked."""
@@ -157,15 +162,3 @@ class TFRecordFormat:
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """DALI's index, as its ``tools/tfrecord2idx`` writes it: ``offset length`` a record."""
         return {".idx": b"".join([b"%d %d\n" % (entry.offset, entry.length) for entry in entries])}
-
-
-class ExampleWriter:
-    """Writes one Example a record."""
-
-    def __init__(self, sink: Sink, encoder: ExampleEncoder) -> None:
-        self._records = TFRecordWriter(sink)
-        self._encoder = encoder
-
-    def write(self, sample: Sample) -> tuple[int, int]:
-        """Append one Example; the image is not copied on its way to the sink."""
-        return self._records.write_parts(self._encoder.parts(sample))

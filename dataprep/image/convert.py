@@ -9,7 +9,6 @@ arithmetic, conversion to sRGB excepted: the same bytes on every processor.
 from __future__ import annotations
 
 import io
-import re
 import resource
 from dataclasses import dataclass
 from typing import Literal
@@ -31,7 +30,7 @@ from dataprep.image.geometry import (
     require_feasible,
     require_size,
 )
-from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy, Note
+from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy, Note, Notes
 from dataprep.image.resize import REDUCIBLE, bgrx, fit, turn
 
 Action = Literal["passthrough", "retagged", "reencoded"]
@@ -50,12 +49,7 @@ _STORED = {
     b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
     b"RI": ImagePolicy(encoding="webp", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
 }
-# libjpeg-turbo, Pillow, libavif, OpenCV, and the two numbers of libwebp's encoder.
-_NO_MEMORY = re.compile(
-    r"Insufficient memory \(case \d+\)|out of memory when (read|writ)ing|: Out of memory$"
-    r"|Failed to allocate \d+ bytes|^encoding error [12]$"
-)
-# Decoders of WebP and AVIF do not say what they lack.
+# Decoders do not all say that they lack memory.
 _ROOM_BYTES = 2**28
 
 
@@ -104,7 +98,7 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
     try:
         return _converted(data, policy or ImagePolicy(), name)
     except Exception as error:
-        if _lacks_memory(error):
+        if _lacks_memory():
             raise MemoryError(f"too little memory for an image: {error}") from error
         raise
 
@@ -127,11 +121,8 @@ def check(data: bytes) -> tuple[int, int, int]:
     return found.width, found.height, found.channels
 
 
-def _lacks_memory(error: Exception) -> bool:
-    """Whether a codec failed since its process may have no more memory (``ulimit -v``).
-
-    Without such a limit its words mean that a damaged file asks for too much.
-    """
+def _lacks_memory() -> bool:
+    """Whether this process may have little more memory (``ulimit -v``), so that codecs fail."""
     limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
     if all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in limits):
         return False
@@ -139,7 +130,7 @@ def _lacks_memory(error: Exception) -> bool:
         np.empty(_ROOM_BYTES, np.uint8)
     except MemoryError:
         return True
-    return _NO_MEMORY.search(str(error)) is not None
+    return False
 
 
 def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
@@ -152,8 +143,7 @@ def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
         )
     if not data.startswith(jpeg.SOI):
         opened = open_image(data, policy)
-        notes = name_notes(name, opened.source.container, policy)
-        return _from_pillow(data, opened, notes, policy)
+        return _from_pillow(data, opened, name_notes(name, opened.source.container, policy), policy)
     notes = name_notes(name, "JPEG", policy)
     try:
         header = jpeg.read_header(data)
@@ -163,13 +153,16 @@ def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
     require_size(header.width, header.height, policy)
     if header.several_scans:
         jpeg.require_few_scans(data, header)
-    if header.channels == 4:
-        return _from_four_colours(data, header, notes, policy)
+    if header.channels == 4:  # Pillow converts the colours, but does not report lost pixels
+        # These pixels are not kept: they would take memory beside Pillow's.
+        _, found = jpeg.decode(data, header, "CMYK", keep_truncated=policy.truncated == "keep")
+        whole = data + jpeg.EOI if "truncated_kept" in found else data
+        return _from_pillow(data, open_image(whole, policy), (*notes, *found), policy)
     return _from_jpeg(data, header, notes, policy)
 
 
 def _from_jpeg(
-    data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
+    data: bytes, header: jpeg.JpegHeader, notes: Notes, policy: ImagePolicy
 ) -> Converted:
     source = describe(
         policy,
@@ -182,8 +175,12 @@ def _from_jpeg(
         notes=notes,
         subsampling=header.subsampling,
     )
+    keep = policy.truncated == "keep"
     if _stays(source, header.channels, policy):
-        found = _check_undecoded(data, header, policy)
+        found: Notes = ()
+        if policy.check == "decode" or data.rfind(jpeg.EOI, header.scan_offset) < 0:
+            # All of the entropy-coded data is read; the colours, which cannot fail, are left out.
+            _, found = jpeg.decode(data, header, "GRAY", keep_truncated=keep)
         if "truncated_kept" not in found:
             source = source._replace(notes=(*notes, *found))
             upright = jpeg.reset_orientation(data, header)
@@ -196,28 +193,19 @@ def _from_jpeg(
         fraction = dct_fraction(header.width, header.height, *wanted)
     least = -(-header.width // fraction), -(-header.height // fraction)
     colours = "GRAY" if header.channels == 1 else "RGB"
-    keep = policy.truncated == "keep"
     pixels, found = jpeg.decode(data, header, colours, least, keep_truncated=keep)
     if found:
         source = source._replace(notes=(*notes, *found))
     if policy.icc == "srgb" and source.profile is not None:
-        pixels, source = _in_srgb(pixels, source, source.profile)
+        image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        converted, note = icc.to_srgb(image, source.profile)
+        if note is not None:
+            source = source._replace(profile=None, notes=(*source.notes, note))
+            pixels = np.asarray(converted).reshape(pixels.shape)
     return _reencoded(turn(pixels, source.applied), source, policy)
 
 
-def _from_four_colours(
-    data: bytes, header: jpeg.JpegHeader, notes: tuple[Note, ...], policy: ImagePolicy
-) -> Converted:
-    """Pillow converts the colours, but does not report lost pixels."""
-    # These pixels are not kept: they would take memory beside Pillow's.
-    _, found = jpeg.decode(data, header, "CMYK", keep_truncated=policy.truncated == "keep")
-    whole = data + jpeg.EOI if "truncated_kept" in found else data
-    return _from_pillow(data, open_image(whole, policy), (*notes, *found), policy)
-
-
-def _from_pillow(
-    data: bytes, opened: Opened, notes: tuple[Note, ...], policy: ImagePolicy
-) -> Converted:
+def _from_pillow(data: bytes, opened: Opened, notes: Notes, policy: ImagePolicy) -> Converted:
     source = opened.source._replace(notes=(*notes, *opened.source.notes))
     channels = opened.pixels.shape[2]
     if opened.as_stored and source.orientation == 1 and _stays(source, channels, policy):
@@ -237,30 +225,11 @@ def _stays(source: Source, channels: int, policy: ImagePolicy) -> bool:
     return icc.is_srgb(source.profile) is not False  # a broken one changes nothing
 
 
-def _check_undecoded(data: bytes, header: jpeg.JpegHeader, policy: ImagePolicy) -> tuple[Note, ...]:
-    """Make sure that a file which is stored as it is can be decoded; what libjpeg noted.
-
-    All of the entropy-coded data is read; the colours, which cannot fail, are left out.
-    """
-    if policy.check == "header" and data.rfind(jpeg.EOI, header.scan_offset) >= 0:
-        return ()
-    return jpeg.decode(data, header, "GRAY", keep_truncated=policy.truncated == "keep")[1]
-
-
-def _in_srgb(pixels: Pixels, source: Source, profile: bytes) -> tuple[Pixels, Source]:
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    converted, note = icc.to_srgb(image, profile)
-    if note is None:
-        return pixels, source
-    source = source._replace(profile=None, notes=(*source.notes, note))
-    return np.asarray(converted).reshape(pixels.shape), source
-
-
 def _as_it_is(
     data: bytes, channels: int, action: Action, source: Source, policy: ImagePolicy
 ) -> Converted:
     """Stored without being encoded. A profile stays in it, whatever the policy says of those."""
-    notes = _size_notes(source, policy)
+    notes: list[Note] = []
     if action == "retagged":
         notes.append("orientation_reset")
     if source.profile is not None:
@@ -282,7 +251,7 @@ def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted
     Raises:
         ImageTooLarge: what it would become.
     """
-    notes = _size_notes(source, policy)
+    notes: list[Note] = []
     decoded = pixels.shape[2]
     require_feasible(pixels.shape[1], pixels.shape[0], source.geometry, policy)
     fitted = fit(pixels, source.geometry, policy.filter)
@@ -297,9 +266,13 @@ def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted
     channels = fitted.shape[2]
     profile = None
     if source.profile is not None:
-        note = _profile_note(source.profile, source, decoded, channels, policy)
+        note: Note = "icc_dropped"
+        if policy.icc == "keep":
+            if not icc.describes(source.profile, source.colorspace, decoded):
+                note = "icc_broken"
+            elif icc.embeddable(source.profile, channels):
+                note, profile = "icc_kept", source.profile
         notes.append(note)
-        profile = source.profile if note == "icc_kept" else None
     data = _encode(fitted, policy, subsampling=source.subsampling, profile=profile)
     return _result(data, channels, "reencoded", source, policy, notes)
 
@@ -317,7 +290,17 @@ def _encode(
         profile: an ICC profile to embed.
     """
     if policy.encoding != "jpeg":
-        return _by_pillow(pixels, policy, profile)
+        image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        sink = io.BytesIO()
+        image.save(
+            sink,
+            policy.encoding,
+            compress_level=policy.png_compression,  # for PNG; the next two are for WebP
+            quality=policy.quality,
+            lossless=policy.webp_lossless,
+            icc_profile=profile,
+        )
+        return sink.getvalue()
     if policy.subsampling != "keep":
         subsampling = policy.subsampling
     options = [
@@ -338,42 +321,6 @@ def _encode(
     return jpeg.with_profile(data, profile) if profile else data
 
 
-def _by_pillow(pixels: Pixels, policy: ImagePolicy, profile: bytes | None) -> bytes:
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    sink = io.BytesIO()
-    image.save(
-        sink,
-        policy.encoding,
-        compress_level=policy.png_compression,  # for PNG; the next two are for WebP
-        quality=policy.quality,
-        lossless=policy.webp_lossless,
-        icc_profile=profile,
-    )
-    return sink.getvalue()
-
-
-def _profile_note(
-    profile: bytes, source: Source, decoded: int, stored: int, policy: ImagePolicy
-) -> Note:
-    """What becomes of a profile. ``decoded`` and ``stored`` are channels."""
-    if policy.icc != "keep":
-        return "icc_dropped"
-    if not icc.describes(profile, source.colorspace, decoded):
-        return "icc_broken"
-    return "icc_kept" if icc.embeddable(profile, stored) else "icc_dropped"
-
-
-def _size_notes(source: Source, policy: ImagePolicy) -> list[Note]:
-    notes: list[Note] = []
-    if source.orientation != 1:
-        notes.append("orientation_applied" if source.applied != 1 else "orientation_ignored")
-    if falls_short(source.geometry, policy):
-        notes.append("smaller_than_target")
-    if source.geometry.width * source.geometry.height > source.width * source.height:
-        notes.append("upscaled")
-    return notes
-
-
 def _result(
     data: bytes,
     channels: int,
@@ -383,6 +330,13 @@ def _result(
     notes: list[Note],
 ) -> Converted:
     geometry = source.geometry
+    of_size: list[Note] = []
+    if source.orientation != 1:
+        of_size.append("orientation_applied" if source.applied != 1 else "orientation_ignored")
+    if falls_short(geometry, policy):
+        of_size.append("smaller_than_target")
+    if geometry.width * geometry.height > source.width * source.height:
+        of_size.append("upscaled")
     return Converted(
         data=data,
         width=geometry.crop_width,
@@ -398,5 +352,5 @@ def _result(
         geometry=geometry,
         orientation_applied=source.applied,
         encoding=policy.encoding.upper(),
-        notes=(*source.notes, *notes),
+        notes=(*source.notes, *of_size, *notes),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.errors import ImageTooLarge, ImageTooSmall
-from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Note
+from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Notes
 
 Pixels = NDArray[np.uint8]
 """Pixels, uint8, of shape (height, width, channels): 1 (grey), 3 (RGB) or 4 (RGBA)."""
@@ -40,7 +40,7 @@ class Source(NamedTuple):
     colorspace: str
     orientation: int
     profile: bytes | None
-    notes: tuple[Note, ...]
+    notes: Notes
     subsampling: str
     applied: int
     geometry: Geometry
@@ -87,7 +87,7 @@ def describe(
     colorspace: str,
     orientation: int,
     profile: bytes | None,
-    notes: tuple[Note, ...],
+    notes: Notes,
     subsampling: str = "",
     always_turned: bool = False,
 ) -> Source:

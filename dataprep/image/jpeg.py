@@ -17,7 +17,7 @@ import simplejpeg
 
 from dataprep.errors import CorruptImage, ImageTooLarge, UnsupportedImage
 from dataprep.image.geometry import Pixels
-from dataprep.image.policy import Note
+from dataprep.image.policy import Notes
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
@@ -233,7 +233,7 @@ def decode(
     least: tuple[int, int] = (0, 0),
     *,
     keep_truncated: bool = False,
-) -> tuple[Pixels, tuple[Note, ...]]:
+) -> tuple[Pixels, Notes]:
     """Pixels at the smallest size that is not below ``least``, and the file's quirks.
 
     Args:
@@ -255,7 +255,7 @@ def decode(
         min_height=least[1],
         min_width=least[0],
     )
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()
     try:
         pixels = load(data, strict=True)
     except ValueError as error:
@@ -272,13 +272,13 @@ def _decode_flawed(
     load: Callable[..., Pixels],
     *,
     keep_truncated: bool,
-) -> tuple[Pixels, tuple[Note, ...]]:
+) -> tuple[Pixels, Notes]:
     """Decode again without a flaw that costs no pixel; raise or keep what is left otherwise.
 
     libjpeg reports its first warning only: a harmless one may hide another one that is not.
     """
     head, scans = data[: header.scan_offset], data[header.scan_offset :]
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()
     for _ in range(3):  # flaws of the header twice, then before the end
         plain = _plain_head(head, sequential=_SCAN_PARAMETERS in warning)
         stray = _STRAY_END.search(warning)
@@ -296,7 +296,13 @@ def _decode_flawed(
         except ValueError as error:
             warning = str(error)
     if keep_truncated and _ENDS_EARLY in warning:
-        return _decode_truncated(head + scans, load), (*notes, "truncated_kept")
+        try:
+            pixels = load(head + scans, strict=False)
+        except ValueError as error:
+            raise CorruptImage(f"corrupt JPEG: {error}") from None
+        if (pixels[:, :, :3] != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
+            raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
+        return pixels, (*notes, "truncated_kept")
     is_short = "Premature end of JPEG" in warning
     raise CorruptImage(f"{'truncated' if is_short else 'corrupt'} JPEG: {warning}")
 
@@ -315,13 +321,3 @@ def _plain_head(head: bytes, *, sequential: bool) -> bytes:
             segment[-3:] = _SEQUENTIAL
         parts.append(bytes(segment))
     return b"".join(parts)
-
-
-def _decode_truncated(data: bytes, load: Callable[..., Pixels]) -> Pixels:
-    try:
-        pixels = load(data, strict=False)
-    except ValueError as error:
-        raise CorruptImage(f"corrupt JPEG: {error}") from None
-    if (pixels[:, :, :3] != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
-        raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
-    return pixels

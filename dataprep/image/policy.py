@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -44,6 +42,8 @@ Note = Literal[
 ]
 """Of a sample that was written; ``too_small`` alone is of one that was skipped."""
 
+Notes: TypeAlias = tuple[Note, ...]
+
 Refusal = Literal["alpha", "animation", "cmyk", "depth", "palette", "wrong_container"]
 """What a policy can refuse: the kind of a ``RefusedImage``, counted as ``failed_`` and it."""
 
@@ -56,13 +56,6 @@ DEFAULT_MAX_PIXELS = 89_478_485
 PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
 _HEX_COLOUR = re.compile("#?([0-9a-fA-F]{6})")
-# Keys that do nothing unless ``encoding`` is this one.
-_BELONGS_TO: dict[str, Encoding] = {
-    "progressive": "jpeg",
-    "optimize": "jpeg",
-    "png_compression": "png",
-    "webp_lossless": "webp",
-}
 
 
 class ImagePolicy(BaseModel):
@@ -144,16 +137,6 @@ class ImagePolicy(BaseModel):
                 values["subsampling"] = str(values["subsampling"])
         return values
 
-    @field_validator("size", mode="wrap")
-    @classmethod
-    def _pixels(cls, value: Any, known: ValidatorFunctionWrapHandler) -> Any:
-        try:
-            return known(value)
-        except ValidationError:
-            raise ValueError(
-                f"give pixels from 1 to {MAX_SIDE:,}, as in 256, or [256, 192] for width and height"
-            ) from None
-
     @field_validator("background", mode="before")
     @classmethod
     def _colour(cls, value: Any) -> Any:
@@ -176,15 +159,11 @@ class ImagePolicy(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _keys_fit_the_encoding(self) -> ImagePolicy:
+    def _encoding_has_alpha(self) -> ImagePolicy:
         if self.alpha == "keep" and self.encoding == "jpeg":
             raise ValueError(
                 "alpha 'keep' needs 'encoding' png or webp: a JPEG has no alpha; or 'flatten' it"
             )
-        for key, encoding in _BELONGS_TO.items():
-            default = type(self).model_fields[key].default
-            if getattr(self, key) != default and self.encoding != encoding:
-                raise ValueError(f"{key!r} belongs to encoding {encoding!r}: leave it out")
         return self
 
     @property

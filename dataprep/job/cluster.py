@@ -17,7 +17,6 @@ import resource
 import secrets
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections import deque
@@ -33,7 +32,7 @@ from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
 from dataprep.image import ImagePolicy
 from dataprep.job.in_process import InProcess, OnResult, Tally, nothing
 from dataprep.job.isolate import isolated_outcomes
-from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks
+from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
 from dataprep.sources import Located, Source
 from dataprep.versions import determining
 
@@ -45,6 +44,7 @@ _CALIBRATED_AT_ONCE = 16
 _FEWEST_SAMPLES = 32  # of a chunk: each task takes Dask some milliseconds
 _ANSWER_TIMEOUT_S = 15
 _LOOK_EVERY_S = 2.0
+_POLL_S = 0.01
 _SILENT = logging.CRITICAL + 1  # Dask logs the end of a client as critical, with a traceback
 
 # Dask's profiler, ticks and monitors take a twentieth of two cores with their usual periods.
@@ -113,7 +113,7 @@ class Cluster:
         _Run(self, client, tasks, on_result).run()
 
     def outcomes(
-        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+        self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
         client = self.begin().result()
@@ -221,8 +221,9 @@ class _Run:
         self._isolated: set[str] = set()
         self._chunks: set[str] = set()
         self._numbers = itertools.count()
-        self._over = threading.Event()
-        self._lost = False
+        # A configured cluster may wait in a queue for its first worker.
+        self._seen_s = math.inf if cluster.options.cluster else time.monotonic()
+        self._look_s = 0.0
 
     def run(self) -> None:
         """Submit, wait for results, and submit again."""
@@ -230,45 +231,37 @@ class _Run:
 
         slots = Semaphore(max_leases=self._uploads, name=self._cluster.name)
         running = as_completed(self._next())
-        watch = threading.Thread(target=self._watch, args=(running,), daemon=True)
-        watch.start()
         try:
-            for future in running:
-                self._require_workers()
-                if future.key in self._chunks:
-                    self._chunks.remove(future.key)
-                else:
-                    running.update(self._finished(future))
-                future.release()
-                running.update(self._next())
+            while not running.is_empty():
+                ready = running.next_batch(block=False)
+                for future in ready:
+                    if future.key in self._chunks:
+                        self._chunks.remove(future.key)
+                    else:
+                        running.update(self._finished(future))
+                    future.release()
+                    running.update(self._next())
+                if not ready:
+                    self._require_workers()
+                    time.sleep(_POLL_S)
         except BaseException:
             self._client.cancel([*running.futures], force=True)
             raise
-        finally:
-            self._over.set()
-            watch.join()
         slots.close()
 
     def _known(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
         return found
 
-    def _watch(self, running: Any) -> None:
-        """Cancel everything when there has been no worker for too long.
-
-        A configured cluster may wait in a queue for its first worker.
-        """
-        seen_s = math.inf if self._cluster.options.cluster else time.monotonic()
-        while not self._over.wait(_LOOK_EVERY_S):
-            if self._known():
-                seen_s = time.monotonic()
-            elif time.monotonic() - seen_s > WITHOUT_WORKERS_S:
-                self._lost = True
-                self._client.cancel([*running.futures], force=True)
-                return
-
     def _require_workers(self) -> None:
-        if self._lost:
+        """Raise WorkerLost when the cluster has had no worker for too long."""
+        now_s = time.monotonic()
+        if now_s < self._look_s:
+            return
+        self._look_s = now_s + _LOOK_EVERY_S
+        if self._known():
+            self._seen_s = now_s
+        elif now_s - self._seen_s > WITHOUT_WORKERS_S:
             raise WorkerLost(
                 f"the cluster has had no worker for {WITHOUT_WORKERS_S:.0f} s. What is stored is "
                 "kept: start workers and run the same command again to resume"
@@ -276,38 +269,30 @@ class _Run:
 
     def _next(self) -> list[Any]:
         """Whole shards while there are any: one stored, one converted and one waiting a worker."""
+        from dataprep.job import tasks
+
         futures = []
         while len(self._shards) < 3 * self._workers:
             if self._whole:
-                futures.append(self._submit_whole(self._whole.popleft()()))
+                futures.append(self._submit(self._whole.popleft()(), tasks.whole_shard))
                 continue
             if not self._split or len(self._chunks) >= 2 * self._workers:
                 break
             futures += self._submit_split(self._split.popleft()())
         return futures
 
-    def _submit_whole(self, task: ShardTask) -> Any:
-        from dataprep.job import tasks
-
-        return self._submit(task, tasks.whole_shard)
-
     def _submit_split(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
         from dataprep.job import tasks
 
         samples = max(_FEWEST_SAMPLES, math.ceil(len(task.items) / self._chunks_a_shard))
-        starts = range(0, len(task.items), samples)
-        parts = []
-        for start in starts:
-            items = task.items[start : start + samples]
-            part = replace(task, items=items, first_number=task.first_number + start)
-            parts.append(tasks.packed(part))
+        parts = parts_of(task, samples)
         futures = self._client.map(
             tasks.chunks,
-            parts,
-            starts,
+            [tasks.packed(part) for part in parts.values()],
+            list(parts),
             topic=self._cluster.name,
-            key=[self._key("chunk", f"{task.name}.{start}") for start in starts],
+            key=[self._key("chunk", f"{task.name}.{start}") for start in parts],
             pure=False,
             priority=-task.shard,
             retries=self._cluster.options.retries,
@@ -347,35 +332,28 @@ class _Run:
         from dataprep.job import tasks
 
         task = self._shards.pop(future.key)
-        died = isinstance(future.exception(), KilledWorker)
-        if not died or task.name in self._isolated:
-            self._on_result(_result(future, task.name))
-            return []
-        self._cluster.announce(
-            f"workers died over {task.name}: each of its images is now converted in a process of "
-            "its own, so that one that crashes fails alone"
-        )
-        self._cluster.tally.forget(task.name)
-        self._isolated.add(task.name)
-        return [self._submit(task, tasks.isolated_shard)]
-
-
-def _result(future: Any, name: str) -> ShardResult:
-    """The result of a finished shard task; raises what ended it, as an error of this package."""
-    from distributed import KilledWorker
-
-    try:
-        result: ShardResult = future.result()
-    except KilledWorker:
-        raise WorkerLost(
-            f"workers died again and again over {name}: out of memory (see --set "
-            "dask.memory_limit) or killed from outside. What is stored is kept; run again to resume"
-        ) from None
-    except (DataprepError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
-    return result
+        try:
+            result: ShardResult = future.result()
+        except KilledWorker:
+            if task.name in self._isolated:
+                raise WorkerLost(
+                    f"workers died again and again over {task.name}: out of memory (see --set "
+                    "dask.memory_limit) or killed from outside. What is stored is kept; run again "
+                    "to resume"
+                ) from None
+            self._cluster.announce(
+                f"workers died over {task.name}: each of its images is now converted in a process "
+                "of its own, so that one that crashes fails alone"
+            )
+            self._cluster.tally.forget(task.name)
+            self._isolated.add(task.name)
+            return [self._submit(task, tasks.isolated_shard)]
+        except (DataprepError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
+        self._on_result(result)
+        return []
 
 
 def shards_to_split(shards: int, workers: int) -> int:
@@ -407,7 +385,7 @@ def _connected(address: str) -> Any:
 
     try:
         return Client(address, timeout=_ANSWER_TIMEOUT_S)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # TypeError: TLS without certificates
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
 
 

@@ -42,14 +42,64 @@ _SHOWN = 10
 _STORE_THREADS = 16
 
 
+def finish(
+    store: Store,
+    job: JobFile,
+    plan: SplitPlan,
+    label_space: LabelSpace,
+    *,
+    max_failures: int | str,
+    run: Mapping[str, Any],
+    started_s: float,
+    check: Callable[[], None],
+) -> tuple[Manifest, SampleTable]:
+    """Read the receipts back, store the table, then the manifest.
+
+    ``run`` goes into the manifest; this run began at ``started_s`` of the monotonic clock.
+
+    Raises:
+        LeaseLost: by ``check``: another run has taken over.
+        TooManyFailures: more samples failed than ``max_failures``.
+        JobError: none could be written, or a receipt is damaged or of another job.
+    """
+    receipts, table = read_back(store, job, plan, label_space)
+    counts = table.counts
+    allowed = allowed_failures(max_failures, counts.total)
+    if counts.failed > allowed:
+        state = "every shard is stored, but no manifest"
+        raise too_many(counts.failed, allowed, max_failures, table.failures, state)
+    if not counts.written:
+        examples = (table.failures or table.skips)[:_EXAMPLES]
+        raise JobError(
+            f"none of {counts.total:,} samples could be written, such as "
+            + "; ".join(f"{name}: {reason}" for name, reason in examples)
+        )
+    formats = manifest.format_entries(receipts, job.label_offsets)
+    stored_table = table.to_parquet()
+    finished = Manifest(
+        split=job.split,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        fingerprint=job.fingerprint,
+        config=job.config,
+        run={**run, "seconds": round(time.monotonic() - started_s, 3)},
+        versions={**informing(), **job.versions},
+        formats=formats,
+        samples=counts,
+        warnings=table.warnings(formats),
+        table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
+    )
+    check()
+    store.put(keys.samples(job.split), stored_table)
+    store.tidy()  # what is complete has nothing left to remove, wherever it is killed
+    check()
+    store.put(keys.manifest(job.split), finished.to_json())
+    return finished, table
+
+
 def read_back(
     store: Store, job: JobFile, plan: SplitPlan, label_space: LabelSpace
 ) -> tuple[list[Receipt], SampleTable]:
-    """Every receipt as it is stored, its rows in the table.
-
-    Raises:
-        JobError: a receipt that is none, or belongs to another job.
-    """
+    """Every receipt as it is stored, its rows in the table."""
 
     def read(shard: int) -> Receipt:
         key = keys.receipt(job.split, shard, job.shards)
@@ -72,58 +122,37 @@ def read_back(
     return receipts, table
 
 
-def finish(
+def finished_summary(
     store: Store,
-    job: JobFile,
-    receipts: Sequence[Receipt],
+    finished: Manifest,
     table: SampleTable,
-    max_failures: int | str,
-    run: Mapping[str, Any],
-    check: Callable[[], None],
-) -> Manifest:
-    """Store the table, then the manifest; ``run`` is what it says of this run.
-
-    Raises:
-        LeaseLost: by ``check``: another run has taken over.
-        TooManyFailures: more samples failed than ``max_failures``.
-        JobError: none could be written.
-    """
-    counts = table.counts
-    allowed = allowed_failures(max_failures, counts.total)
-    if counts.failed > allowed:
-        raise too_many(
-            counts.failed,
-            allowed,
-            max_failures,
-            table.failures,
-            "every shard is stored, but no manifest",
-        )
-    if not counts.written:
-        examples = (table.failures or table.skips)[:_EXAMPLES]
-        raise JobError(
-            f"none of {counts.total:,} samples could be written, such as "
-            + "; ".join(f"{name}: {reason}" for name, reason in examples)
-        )
-    formats = manifest.format_entries(receipts, job.label_offsets)
-    stored_table = table.to_parquet()
-    finished = Manifest(
-        split=job.split,
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        fingerprint=job.fingerprint,
-        config=job.config,
-        run=run,
-        versions={**informing(), **job.versions},
-        formats=formats,
-        samples=counts,
-        warnings=table.warnings(formats),
-        table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
+    started_s: float,
+    made: int,
+    kept: int,
+    samples: int,
+) -> Summary:
+    """Summarise a split; this run made ``made`` shards of ``samples``, earlier ones ``kept``."""
+    seconds = time.monotonic() - started_s
+    return Summary(
+        split=finished.split,
+        output=store.uri,
+        manifest=finished,
+        seconds=seconds,
+        made_shards=made,
+        kept_shards=kept,
+        images_per_s=samples / max(seconds, 1e-9),
+        failures=tuple(table.failures),
+        skips=dict(table.skip_reasons.most_common()),
     )
-    check()
-    store.put(keys.samples(job.split), stored_table)
-    store.tidy()  # what is complete has nothing left to remove, wherever it is killed
-    check()
-    store.put(keys.manifest(job.split), finished.to_json())
-    return finished
+
+
+def already_complete(
+    store: Store, complete: Manifest, kept: int, started_s: float, note: Callable[[str], None]
+) -> Summary:
+    """Summarise a split that is left as it is."""
+    note(f"{complete.split}: complete already, nothing to do ({store.uri})")
+    seconds = time.monotonic() - started_s
+    return Summary(complete.split, store.uri, complete, seconds, 0, kept, 0, failures=())
 
 
 def finalize(
@@ -153,6 +182,7 @@ def finalize(
         ShardsMissing: shards lack; they are named.
         TooManyFailures: more samples failed than allowed; no manifest.
     """
+    note = note or (lambda line: None)
     started_s = time.monotonic()
     store = open_store(output, options)
     job = stored_job(store, split)
@@ -160,41 +190,26 @@ def finalize(
         raise ManifestMissing(
             f"no {keys.job(split)} in {store.uri!r}: no part has begun, or it lies elsewhere"
         )
-    kept = stored_shards(store, job)
-    lacking = sorted(set(range(job.shards)) - set(kept))
+    lacking = sorted({*range(job.shards)} - {*stored_shards(store, job)})
     if lacking:
         raise _missing(store, job, lacking, parts)
     complete = stored_manifest(store, split, job)
     if complete is not None:
-        if note:
-            note(f"{split}: complete already, nothing to do ({store.uri})")
-        seconds = time.monotonic() - started_s
-        return Summary(split, store.uri, complete, seconds, 0, len(kept), 0, ())
-    with Locks(store, None, note or (lambda line: None)) as locks:
+        return already_complete(store, complete, job.shards, started_s, note)
+    endpoint_url = options.endpoint_url if options else None
+    with Locks(store, None, note) as locks:
         locks.take([split])
-        finished, table = _finished(store, job, max_failures, options, started_s, locks.check)
-    seconds = time.monotonic() - started_s
-    failures, skips = tuple(table.failures), dict(table.skip_reasons.most_common())
-    return Summary(split, store.uri, finished, seconds, 0, len(kept), 0, failures, skips)
-
-
-def _finished(
-    store: Store,
-    job: JobFile,
-    max_failures: int | str,
-    options: StoreOptions | None,
-    started_s: float,
-    check: Callable[[], None],
-) -> tuple[Manifest, SampleTable]:
-    label_space = stored_labels(store, {job.split: job})
-    receipts, table = read_back(store, job, stored_plan(store, job.split, job), label_space)
-    run = {
-        "output": store.uri,
-        "endpoint_url": options.endpoint_url if options else None,
-        "finalized": True,
-        "seconds": round(time.monotonic() - started_s, 3),
-    }
-    return finish(store, job, receipts, table, max_failures, run, check), table
+        finished, table = finish(
+            store,
+            job,
+            stored_plan(store, split, job),
+            stored_labels(store, {split: job}),
+            max_failures=max_failures,
+            run={"output": store.uri, "endpoint_url": endpoint_url, "finalized": True},
+            started_s=started_s,
+            check=locks.check,
+        )
+    return finished_summary(store, finished, table, started_s, 0, job.shards, 0)
 
 
 def _missing(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import psutil
 
@@ -14,48 +18,191 @@ from dataprep import keys
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
-from dataprep.estimate import (
-    Cost,
-    Estimate,
-    Outcome,
-    Requests,
-    SplitEstimate,
-    outcome,
-    output_requests,
-    pick,
-    sample_size,
-    seconds_of,
-    source_requests,
-)
 from dataprep.formats import get_format
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import boxes_for, calibrate
-from dataprep.job.request import (
+from dataprep.job.planning import (
     Request,
-    checked,
+    boxes_for,
+    bytes_to_write,
+    calibrate,
     label_space_for,
     lack_of_space,
     preflight_warnings,
     requested,
 )
-from dataprep.job.worker import Outcome as Conversion
-from dataprep.job.worker import ShardTask, convert_items, encoded
+from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Row
-from dataprep.plan import SMALLEST_TARGET, SplitPlan, label_offsets, make_plans, sample_rows
+from dataprep.manifest import Row, quirk_name
+from dataprep.plan import (
+    SMALLEST_TARGET,
+    SplitPlan,
+    label_offsets,
+    make_plans,
+    pick,
+    sample_rows,
+    sample_size,
+)
 from dataprep.prices import Prices, price_at, read_prices
-from dataprep.sources import Located
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
 
 TRIAL_SAMPLES = 200
 START_S = 1.5
-S3_BYTES_PER_S = 85e6
+S3_MB_PER_S = 85
 """Of one connection: Amazon S3's performance guidelines reckon with 85 to 90 MB/s."""
 
 _WORKER_BYTES = 150_000_000
 _FEW_SHARDS = 8
+
+
+class Requests(NamedTuple):
+    """Requests to an object store by price: ``gets`` has HEAD as well."""
+
+    puts: int
+    gets: int
+    lists: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """In ``currency``: the requests of the job, and a month of keeping the shards."""
+
+    requests: float
+    month: float
+    currency: str
+    prices: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What samples become, estimated from ``trial`` of them.
+
+    ``met`` is a kind, as the manifest counts it, to how many samples show it; ``failed`` and
+    ``skipped`` are numbers of samples, ``passthrough`` and ``reencoded`` shares of them.
+    """
+
+    samples: int
+    trial: int
+    bytes_by_format: Mapping[str, int]
+    passthrough: float
+    reencoded: float
+    failed: int
+    skipped: int
+    met: Mapping[str, int]
+
+
+def outcome(rows: Sequence[Row], record_bytes: Mapping[str, int], samples: int) -> Outcome:
+    """What ``samples`` become, if ``rows`` (at least one) of them became what they are.
+
+    ``record_bytes`` is the size of all records of the trial, by format.
+    """
+    count = len(rows)
+    actions = Counter(row.action for row in rows)
+    statuses = Counter(row.status for row in rows)
+    kinds: Counter[str] = Counter()
+    for row in rows:
+        kinds.update(note for note in row.notes.split(",") if note)
+        if row.status == "failed":
+            kinds[f"failed_{row.kind}"] += 1
+
+    def scaled(seen: int) -> int:
+        return (2 * seen * samples + count) // (2 * count)
+
+    return Outcome(
+        samples=samples,
+        trial=count,
+        bytes_by_format={name: size * samples // count for name, size in record_bytes.items()},
+        passthrough=(actions["passthrough"] + actions["retagged"]) / count,
+        reencoded=actions["reencoded"] / count,
+        failed=scaled(statuses["failed"]),
+        skipped=scaled(statuses["skipped"]),
+        met={kind: scaled(seen) for kind, seen in sorted(kinds.items())},
+    )
+
+
+@dataclass(frozen=True)
+class SplitEstimate:
+    """One split: its samples and shards in each format, their bytes, and what will fail.
+
+    ``entries`` are all of its entries, of which ``failures`` fail and ``allowed`` may.
+    """
+
+    split: str
+    samples: int
+    shards: int
+    bytes_by_format: Mapping[str, int]
+    entries: int
+    failures: int
+    allowed: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """All that ``dataprep plan`` says. Times in seconds, sizes in bytes.
+
+    ``refused`` is a reason to how many entries are no samples because of it; ``duration`` the parts
+    of a run; ``memory_bytes`` of all workers beside ``machine_bytes``; ``requests`` those of
+    ``source`` and ``output``, where they are on S3.
+    """
+
+    source: str
+    output: str
+    entries: int
+    refused: Mapping[str, int]
+    classes: int
+    splits: tuple[SplitEstimate, ...]
+    label_offsets: Mapping[str, int]
+    outcome: Outcome
+    workers: int
+    duration: Mapping[str, float]
+    memory_bytes: int
+    machine_bytes: int
+    requests: Mapping[str, Requests]
+    cost: Cost | None
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        content = asdict(self)
+        content["duration"]["total"] = sum(self.duration.values())
+        content["requests"] = {place: one._asdict() for place, one in self.requests.items()}
+        return json.dumps(content)
+
+    def to_text(self) -> str:
+        """What a person reads before a job."""
+        found = self.outcome
+        about = "" if found.trial == found.samples else "about "
+        lines = []
+        for one in self.splits:
+            lost = f" ({about}{one.failures:,} of {one.entries:,} fail)" if one.failures else ""
+            lines.append(
+                f"{one.split}: {counted(one.samples, 'photo')} would become "
+                f"{counted(one.shards, 'shard')} per format in {self.output}{lost}"
+            )
+            for name, size in one.bytes_by_format.items():
+                each = f"{size / one.shards / 1e6:,.1f} MB each"
+                offset = self.label_offsets[name]
+                lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; labels from {offset}")
+        parts = ", ".join(f"{step} {s:,.1f} s" for step, s in self.duration.items() if s >= 0.05)
+        time = f"about {_clock(sum(self.duration.values()))} with {counted(self.workers, 'worker')}"
+        lines.append(f"  {'time':<10} {time} ({parts})")
+        gigabytes = f"{self.memory_bytes / 1e9:,.1f} GB of {self.machine_bytes / 1e9:,.0f} GB"
+        lines.append(f"  {'memory':<10} about {gigabytes}")
+        shares = f"{found.reencoded:.0%} re-encoded, {found.passthrough:.0%} stored unchanged"
+        lines.append(f"  {'images':<10} {shares} (from {found.trial:,} conversions)")
+        quirks = ", ".join(f"{quirk_name(kind)} {count:,}" for kind, count in found.met.items())
+        lines.append(f"  {'quirks':<10} {quirks or 'none'}")
+        lines += [f"  {'refused':<10} {reason}: {n:,}" for reason, n in self.refused.items()]
+        for place, sent in self.requests.items():
+            shown = f"{sent.puts:,} PUT, {sent.gets:,} GET and HEAD, {sent.lists:,} LIST"
+            lines.append(f"  {'requests':<10} {place}: {shown}")
+        if self.cost is not None:
+            money = f"{self.cost.requests:,.4g} {self.cost.currency} for requests"
+            month = f"{self.cost.month:,.4g} {self.cost.currency} a month for storage"
+            lines.append(f"  {'cost':<10} {money}, {month} ({self.cost.prices})")
+        lines += [f"warning: {line}" for line in self.warnings]
+        return "\n".join([*lines, "Nothing was written."])
 
 
 def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> Estimate:
@@ -66,14 +213,19 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         OutputConflict: the classes do not fit the output's.
         StoreError: the source cannot be read.
     """
-    prices = read_prices(checked(config).plan.prices)
+    note = note or (lambda line: None)
+    prices = read_prices(config.plan.prices)
     begun_s = time.perf_counter()
-    request = requested(config, note or _ignore)
+    request = requested(config, note)
     duration = {"listing": time.perf_counter() - begun_s}
     warnings: list[str] = []
     label_space, there = _output(request, warnings)
     begun_s = time.perf_counter()
-    plans = _plans(request, label_space, note or _ignore)
+    engine = InProcess(config.dask, lambda progress: None)
+    convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)
+    boxes = boxes_for(request, label_space, note)
+    calibration = calibrate(request.listing, sample_rows(request.listing), config, convert)
+    plans = make_plans(request.listing, label_space, calibration, config, boxes)
     duration["planning"] = time.perf_counter() - begun_s
     samples = sum(plan.samples for plan in plans.values())
     found, each_s = _trial(request, label_space, plans, samples)
@@ -84,7 +236,10 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     machine = workers if config.dask.scheduler else min(workers, os.cpu_count() or 1)
     duration["starting"] = START_S if config.dask.uses_workers else 0.0
     duration["converting"] = seconds_of(each_s * samples, shards, machine)
-    duration["storing"] = seconds_of(stored / _upload_rate(config), shards, workers)
+    duration["storing"] = 0.0
+    if config.plan.upload_mb_per_s or config.output.startswith("s3://"):
+        rate = 1e6 * (config.plan.upload_mb_per_s or S3_MB_PER_S)
+        duration["storing"] = seconds_of(stored / rate, shards, workers)
     requests = _requests(request, plans, there)
     warnings += preflight_warnings(request, label_space)
     warnings += _obstacles(config, plans, splits)
@@ -129,21 +284,6 @@ def _output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
     return label_space, len(stored)
 
 
-def _plans(
-    request: Request, label_space: LabelSpace, note: Callable[[str], None]
-) -> dict[str, SplitPlan]:
-    """The plans that ``shard`` would store."""
-    listing, config = request.listing, request.config
-    engine = InProcess(config.dask, lambda progress: None)
-
-    def convert(items: Sequence[Located]) -> Iterable[Conversion]:
-        return engine.outcomes(request.source, items, config.image, config.sample_limit)
-
-    boxes = boxes_for(request, label_space, note)
-    calibration = calibrate(listing, sample_rows(listing), config, convert)
-    return make_plans(listing, label_space, calibration, config, boxes)
-
-
 def _trial(
     request: Request, label_space: LabelSpace, plans: Mapping[str, SplitPlan], samples: int
 ) -> tuple[Outcome, float]:
@@ -172,8 +312,7 @@ def _trial(
             layout=config.record_options.layout,
             boxes=config.boxes,
         )
-        located = [item.located for item in task.items]
-        for chunk in encoded(task, convert_items(task.source, located, task.policy)):
+        for chunk in encoded(task, converted(task, lambda progress: None)):
             rows += chunk.rows
             for name, records in chunk.records.items():
                 sizes[name] += sum(records.lengths)
@@ -199,7 +338,8 @@ def _obstacles(
     config: ShardConfig, plans: Mapping[str, SplitPlan], splits: Sequence[SplitEstimate]
 ) -> Iterator[str]:
     """What ``shard`` or the readers of its shards would meet."""
-    lacking = lack_of_space(open_store(config.output, config.store), plans, config)
+    store = open_store(config.output, config.store)
+    lacking = lack_of_space(store, bytes_to_write(plans, config))
     if lacking is not None:
         yield f"shard would refuse: {lacking}"
     for one in splits:
@@ -211,32 +351,32 @@ def _obstacles(
             )
         readers = config.plan.readers or _FEW_SHARDS
         largest = max(one.bytes_by_format.values())
-        too_few = f"{one.split}: {counted(one.shards, 'shard')} for {readers} readers are too few"
+        said = f"{one.split}: {counted(one.shards, 'shard')} cannot be shared by {readers} readers"
         if one.shards < readers and largest >= readers * SMALLEST_TARGET:
-            yield f"{too_few}; --shard-size {largest // readers // 100_000 / 10:g}MB gives enough"
+            yield f"{said}; --shard-size {largest // readers // 100_000 / 10:g}MB gives enough"
         elif one.shards < readers and config.plan.readers:
-            yield f"{too_few}; so few photos make at most {largest // SMALLEST_TARGET + 1}"
-
-
-def _upload_rate(config: ShardConfig) -> float:
-    """Bytes a second at which one worker stores; storing elsewhere than on S3 takes no time."""
-    if config.plan.upload_mb_per_s:
-        return config.plan.upload_mb_per_s * 1e6
-    return S3_BYTES_PER_S if config.output.startswith("s3://") else float("inf")
+            yield f"{said}; so few photos make at most {largest // SMALLEST_TARGET + 1}"
 
 
 def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> dict[str, Requests]:
+    """Requests to the source and to an output that has ``there`` keys, where they are on S3.
+
+    A listing has 1,000 keys each, and each image is read by one GET. Each object is stored by a
+    PUT and confirmed by a HEAD. For each shard the lock is read before its receipt, which is read
+    back in the end. Six more objects and three listings are those of a split itself.
+    """
     config, found = request.config, {}
     if request.source.uri.startswith("s3://"):
         samples = sum(plan.samples for plan in plans.values())
         listed = config.kind in ("imagefolder", "flat")
-        reads = samples + sample_size(samples)
-        found["source"] = source_requests(len(request.listing), reads, listed=listed)
+        lists = len(request.listing) // 1_000 + 1 if listed else 0
+        found["source"] = Requests(0, samples + sample_size(samples), lists)
     if config.output.startswith("s3://"):
         indexes = sum(len(get_format(name).indexes([])) for name in config.format)
-        objects = 1 + len(config.format) + indexes
-        shards = [plan.shard_count for plan in plans.values()]
-        found["output"] = output_requests(shards, objects, there)
+        shards = sum(plan.shard_count for plan in plans.values())
+        objects = shards * (1 + len(config.format) + indexes) + 6 * len(plans)
+        lists = 3 * len(plans) * ((there + objects) // 1_000 + 1)
+        found["output"] = Requests(objects, objects + 2 * shards + 6 * len(plans), lists)
     return found
 
 
@@ -254,5 +394,13 @@ def _cost(
     return Cost(paid, month, prices.currency, f"{name}: {origin}")
 
 
-def _ignore(line: str) -> None:
-    """Nobody listens."""
+def seconds_of(work_s: float, shards: int, workers: int) -> float:
+    """How long ``workers`` take for what one takes ``work_s`` for: the last shards are shared."""
+    return work_s / max(1, min(workers, shards * 32))
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:,.1f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"

@@ -12,14 +12,19 @@ from dataprep.config import DaskOptions, SampleLimit
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import (
+    CHUNK_SAMPLES,
+    Chunk,
     Outcome,
     Progress,
     Report,
     ShardResult,
     ShardTask,
+    assemble,
     chunks,
     convert_items,
-    make_shard,
+    converted,
+    encoded,
+    parts_of,
 )
 from dataprep.ordered import in_order
 from dataprep.sources import Located, Source
@@ -85,7 +90,7 @@ class InProcess:
             shard_buffer.release()
 
     def outcomes(
-        self, source: Source, items: Sequence[Located], policy: ImagePolicy, limit: SampleLimit
+        self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
         threads = min(max(self._options.worker_count, source.concurrency), _MOST_THREADS)
@@ -97,13 +102,20 @@ class InProcess:
             yield from chain.from_iterable(converted)
 
     def _made(self, task: ShardTask) -> ShardResult:
-        threads = self._options.worker_count
-        report = partial(self._tally.add, (task.name, 0))
         for _ in range(self._options.retries):
             try:
-                return make_shard(task, report, threads=threads)
+                return self._attempt(task)
             except (PermissionRefused, StoreFull):
                 raise
             except StoreError:  # another attempt may succeed
                 pass
-        return make_shard(task, report, threads=threads)
+        return self._attempt(task)
+
+    def _attempt(self, task: ShardTask) -> ShardResult:
+        def converted_part(start: int) -> list[Chunk]:
+            report = partial(self._tally.add, (task.name, start))
+            return [*encoded(parts[start], converted(parts[start], report))]
+
+        parts = parts_of(task, CHUNK_SAMPLES)
+        with closing(in_order(converted_part, parts, self._options.worker_count)) as made:
+            return assemble(task, chain.from_iterable(made))

@@ -12,7 +12,6 @@ import ctypes
 import hashlib
 import json
 import os
-import pickle
 import re
 import resource
 import signal
@@ -140,16 +139,14 @@ def ending_of(returncode: int, stderr: str) -> Ending:
     return Ending("fault" if -returncode in _FAULTS else "killed", name)
 
 
-def _unnamed_file() -> IO[bytes]:
-    return tempfile.TemporaryFile("a+b", buffering=0)
-
-
 @dataclass
 class _Process:
     """The process that converts, started when it is needed and again when it has died."""
 
     policy: ImagePolicy
-    _stderr: IO[bytes] = field(default_factory=_unnamed_file)
+    _stderr: IO[bytes] = field(
+        default_factory=lambda: tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115
+    )
     _running: tuple[subprocess.Popen[bytes], Connection[Any, Any]] | None = None
 
     def convert(self, data: bytes | ImageError, name: str, seconds: float) -> Outcome | Ending:
@@ -231,16 +228,8 @@ def serve(descriptor: int, parent: int) -> None:
         connection.send("ready")
         while True:
             data, name = connection.recv()
-            connection.send(_answer(data, policy, name))
-
-
-def _answer(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Any:
-    """The outcome, or the error to raise in the process that asked."""
-    try:
-        return outcome_of(data, policy, name)
-    except Exception as error:  # noqa: BLE001  raised by the process that asked
-        try:
-            pickle.loads(pickle.dumps(error))  # noqa: S301  our own
-        except Exception:  # noqa: BLE001  the error cannot be pickled
-            return JobError(f"a worker failed: {type(error).__name__}: {error}")
-        return error
+            try:
+                answer: Outcome | JobError = outcome_of(data, policy, name)
+            except Exception as error:  # noqa: BLE001  raised by the process that asked
+                answer = JobError(f"a worker failed: {type(error).__name__}: {error}")
+            connection.send(answer)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.errors import DatasetError
 from dataprep.formats import RecordOptions
-from dataprep.schema import malformed_as, parse, require, typed
+from dataprep.schema import malformed_as, parse, typed
 
 SCHEMA = 1
 
@@ -76,12 +76,6 @@ class JobFile:
             content = parse(data, name, SCHEMA)
             fingerprint = content.pop("fingerprint", None)
             job = typed(cls, content)
-            unknown = sorted(content.keys() - {one.name for one in fields(cls)})
-            require(not unknown, f"unknown key {ascii(unknown[0])[:60]}" if unknown else "")
-            most = job.source.get("files", 0)
-            require(type(most) is int and 0 < job.shards <= most, "'shards' is out of bounds")
-            require(type(job.source.get("sha256")) is str, "'source.sha256' is no text")
-            require(bool(job.label_offsets), "'label_offsets' names no format")
         if job.fingerprint != fingerprint:
             raise DatasetError(f"{name}: its content does not match its fingerprint")
         return job

@@ -1,36 +1,215 @@
-"""From a request to the plans of its splits and their job files; nothing is written."""
+"""From a config to the plans of its splits and their job files; nothing is written.
+
+The config is checked, the source is listed, and what is odd about them is noted.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import ConfigError, ImageError, SourceChanged, SourceError, StoreError
-from dataprep.estimate import Calibration, pick, sample_size
-from dataprep.formats import Sample, get_format
+from dataprep.errors import (
+    ConfigError,
+    ObjectNotFound,
+    OutputConflict,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    StoreFull,
+    nothing_written,
+)
+from dataprep.formats import Sample, format_names, get_format
 from dataprep.image import Converted
 from dataprep.job.jobfile import JobFile
-from dataprep.job.request import Request, preflight_warnings
 from dataprep.job.resume import content_of_split
 from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
+from dataprep.labels.imagenet_synsets import difference
+from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
 from dataprep.names import to_bytes
-from dataprep.plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
-from dataprep.sources import Listing, Located
+from dataprep.plan import (
+    VALIDATION,
+    Calibration,
+    SplitPlan,
+    clamp_target,
+    label_offsets,
+    labels_of,
+    make_plans,
+    pick,
+    sample_rows,
+    sample_size,
+)
+from dataprep.shard_buffer import Records
+from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
+from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.stores import Store, open_store
+from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
 
 Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
 """Converts samples in order."""
 
 _STEP = 16
+
+
+@dataclass(frozen=True)
+class Request:
+    """A config, the splits that it makes, what is at its source, and what the classes are."""
+
+    config: ShardConfig
+    splits: tuple[str, ...]
+    source: Source
+    listing: Listing
+    labelling: Labelling
+
+    def own_labels(self) -> LabelSpace:
+        """The classes of this source alone. Raises SourceError where its files contradict it."""
+        listing = self.listing
+        classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
+        return self.labelling.space(classes, listing.label_space)
+
+
+def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
+    """Check a config and list its source.
+
+    Raises:
+        ConfigError: splits or places that exclude each other.
+        SourceError: it cannot be listed, or nothing in it is an image.
+    """
+    splits: tuple[str, ...] = (config.split,)
+    if config.validation is not None:
+        if config.split == VALIDATION:
+            raise ConfigError("--validation takes a share from a split other than validation")
+        splits = (config.split, VALIDATION)
+    _refuse_places(config, splits)
+    source_store = config.source_store or config.store
+    source = open_source(config.source, config.kind, source_store, config.source_section())
+    if isinstance(source, Announcing):
+        source.announce_to(note)
+    labelling = load_labelling(config.labels, source_store)
+    listing = source.list()
+    before = Classified(listing.classes, listing.problems, listing.label_space)
+    found = labelling.applied(listing.names, before, note)
+    problems = {row: Problem(*problem) for row, problem in found.problems.items()}
+    listing = replace(listing, classes=found.classes, problems=problems, label_space=found.space)
+    source.concurrency = config.source_concurrency or source.concurrency
+    rows = sample_rows(listing).tolist()
+    if not rows:
+        raise SourceNotFound(
+            f"no images in {config.source!r}: every entry is skipped or refused"
+            + commonest(listing.problems)
+        )
+    if not any(listing.classes[row] for row in rows):
+        raise ConfigError(
+            f"{config.source!r} does not say which class each of its images has: give "
+            "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
+            "LOC_val_solution.csv, or a table of names and classes)"
+        )
+    return Request(config, splits, source, listing, labelling)
+
+
+def _refuse_places(config: ShardConfig, splits: tuple[str, ...]) -> None:
+    """Refuse an output that is a file, and one that would read or replace the source."""
+    store = open_store(config.output, config.store)
+    if isinstance(store, LocalStore) and os.path.isfile(store.root):  # noqa: PTH113  never raises
+        raise ConfigError(f"the output {config.output!r} is a file: give a folder")
+    source, output = (uri.removeprefix("file://") for uri in (config.source, config.output))
+    if "://" not in source and "://" not in output:
+        source, output = os.path.realpath(source), os.path.realpath(output)
+    source, output = f"{source.rstrip('/')}/", f"{output.rstrip('/')}/"
+    if output.startswith(source):
+        raise ConfigError(
+            f"the output {config.output!r} is inside the source {config.source!r}: the next run "
+            "would read its own shards; choose another place"
+        )
+    key = source.removeprefix(output).strip("/")
+    own = {"index", "receipts", *format_names()}
+    if source.startswith(output) and (
+        key.partition("/")[0] in own or any(keys.belongs_to(split, key, ()) for split in splits)
+    ):
+        raise ConfigError(
+            f"the source {config.source!r} is where the output {config.output!r} keeps its shards "
+            "and tables: it would be replaced; choose another output"
+        )
+
+
+def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[str]:
+    """What is odd about the source, its classes and the sizes that are asked for."""
+    listing = request.listing
+    yield from listing.notes
+    strays = [
+        listing.names[row]
+        for row, problem in listing.problems.items()
+        if problem.reason == NO_CLASS and promises_image(listing.names[row])
+    ]
+    if strays:
+        lost = counted(len(strays), "image is")
+        yield f"{lost} in no class folder and skipped, such as {strays[0]!r}"
+    classes = {*listing.classes} - {""}
+    if unread := sorted(classes - label_space.index.keys()):
+        yield f"no file of {counted(len(unread), 'class')} can be read, such as {unread[0]!r}"
+    if absent := sorted(label_space.index.keys() - classes):
+        yield f"no sample here of {counted(len(absent), 'class')}, such as {absent[0]!r}"
+    if (said := difference([label.synset for label in label_space.labels])) is not None:
+        yield said
+    wanted = int(request.config.shard_size)
+    if wanted != (target := clamp_target(wanted)):
+        sizes = f"{wanted / 1e6:.3g} MB becomes {target / 1e6:.3g} MB"
+        yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
+
+
+def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
+    """Predicted bytes of all shards."""
+    return sum(int(part.predicted.sum()) for part in plans.values()) * len(config.format)
+
+
+def lack_of_space(store: Store, needed: int) -> StoreFull | None:
+    """The refusal of a job of so many bytes for which the store has no room, if it knows."""
+    free = store.free_bytes()
+    if free is None or needed <= free:
+        return None
+    error = StoreFull(
+        f"about {needed / 1e6:,.0f} MB would be written to {store.uri}, where "
+        f"{free / 1e6:,.0f} MB are free: choose another --output or free some space"
+    )
+    error.exit_code = 2
+    return error
+
+
+def label_space_for(
+    request: Request, store: Store, note: Callable[[str], None], remove: Sequence[str] = ()
+) -> LabelSpace:
+    """Return the output's label space if another split made one, else the source's own.
+
+    Raises:
+        OutputConflict: the source has classes that the output's label space lacks, or asks for
+            other labels; or labels.json is gone.
+    """
+    own = request.own_labels()
+    stored = keys.splits(info.key for info in store.list())
+    if not stored - {*request.splits, *remove}:
+        return own
+    try:
+        shared = LabelSpace.from_json(store.get(keys.LABELS))
+    except ObjectNotFound:
+        raise OutputConflict(
+            f"{keys.LABELS} is gone from {store.uri}, which holds other splits: put it back, or "
+            "run the job again that began this output"
+        ) from None
+    request.labelling.require_order(shared, request.config.split, note)
+    require_known(shared, own.index, request.config.split)
+    return shared
 
 
 class Planned(NamedTuple):
@@ -43,10 +222,7 @@ class Planned(NamedTuple):
 
 
 def planned(
-    request: Request,
-    label_space: LabelSpace,
-    note: Callable[[str], None],
-    convert: Convert,
+    request: Request, label_space: LabelSpace, note: Callable[[str], None], convert: Convert
 ) -> Planned:
     """What will be made of what; nothing is written."""
     config, listing = request.config, request.listing
@@ -102,11 +278,8 @@ def boxes_for(
     names = [None if row in listing.problems else name for row, name in enumerate(listing.names)]
     labels = labels_of(listing, label_space)
     stores = config.source_store or config.store
-    try:
+    with nothing_written():
         return find_boxes(config.boxes, stores, names, labels, label_space.index, note)
-    except StoreError as error:
-        error.exit_code = 2  # nothing has been written
-        raise
 
 
 def calibrate(
@@ -123,10 +296,14 @@ def calibrate(
     by_size = rows[pick(sizes, sample_size(len(rows)))].tolist()
     # Whoever converts some in a row gets large and small ones.
     chosen = [row for start in range(_STEP) for row in by_size[start::_STEP]]
-    measure = _Measure(listing, config)
+    pairs = []
     try:
         outcomes = convert([listing.located(row) for row in chosen])
-        pairs = [measure.one(row, found) for row, (found, _) in zip(chosen, outcomes, strict=True)]
+        for row, (image, _) in zip(chosen, outcomes, strict=True):
+            largest = 0
+            if isinstance(image, Converted):
+                largest = _record_bytes(image, listing, row, config)
+            pairs.append((int(listing.sizes[row]), largest))
     except SourceChanged as error:
         raise SourceError(
             f"the source changed while the job was planned ({error}): run the same command again"
@@ -134,37 +311,21 @@ def calibrate(
     return Calibration.fit(pairs)
 
 
-class _Measure:
-    """Bytes of a sample's file, and of its largest record in any format of the job."""
-
-    def __init__(self, listing: Listing, config: ShardConfig) -> None:
-        self._listing = listing
-        self._formats = [get_format(name) for name in config.format]
-        self._options = config.record_options
-
-    def one(self, row: int, image: Converted | ImageError) -> tuple[int, int]:
-        size = int(self._listing.sizes[row])
-        if isinstance(image, ImageError):
-            return size, 0
-        group = to_bytes(self._listing.classes[row])
-        sample = Sample(
-            image=image.data,
-            label=0,
-            width=image.width,
-            height=image.height,
-            channels=image.channels,
-            colorspace=image.colorspace,
-            encoding=image.encoding,
-            filename=to_bytes(self._listing.names[row].rpartition("/")[2]),
-            synset=group,
-            text=group,
-        )
-        writers = [form.writer(_Nowhere(), self._options) for form in self._formats]
-        return size, max(writer.write(sample)[1] for writer in writers)
-
-
-class _Nowhere:
-    """A sink that keeps nothing."""
-
-    def write(self, data: Any, /) -> None:
-        """Forget ``data``."""
+def _record_bytes(image: Converted, listing: Listing, row: int, config: ShardConfig) -> int:
+    """The size of a sample's record in the format where it is largest."""
+    group = to_bytes(listing.classes[row])
+    sample = Sample(
+        image=image.data,
+        label=0,
+        width=image.width,
+        height=image.height,
+        channels=image.channels,
+        colorspace=image.colorspace,
+        encoding=image.encoding,
+        filename=to_bytes(listing.names[row].rpartition("/")[2]),
+        synset=group,
+        text=group,
+    )
+    formats = [get_format(name) for name in config.format]
+    made = [Records.of(each, config.record_options, [sample]) for each in formats]
+    return max(records.lengths[0] for records in made)

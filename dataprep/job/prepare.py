@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import OutputConflict, StoreError
+from dataprep.errors import OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
-from dataprep.job.planning import Convert, planned
-from dataprep.job.request import (
+from dataprep.job.planning import (
     Request,
     bytes_to_write,
     label_space_for,
     lack_of_space,
+    planned,
     requested,
 )
 from dataprep.job.resume import (
@@ -34,11 +35,10 @@ from dataprep.job.resume import (
     stored_manifest,
     stored_plan,
 )
-from dataprep.job.worker import Outcome
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.plan import VALIDATION, Part, SplitPlan
-from dataprep.sources import Located, Source
+from dataprep.sources import Source
 from dataprep.stores import Store, open_store
 
 Note = Callable[[str], None]
@@ -79,7 +79,8 @@ def prepare(
     """
     request = requested(config, note)
     store = open_store(config.output, config.store)
-    _ready(store)
+    with nothing_written():
+        store.prepare()
     locks = running.enter_context(Locks(store, part, note, takeover))
     locks.take(request.splits)
     for _ in range(_ROUNDS):
@@ -118,40 +119,22 @@ def _found(
         return None
     label_space = stored_labels(store, found)
     plans = {split: stored_plan(store, split, found[split]) for split in found}
-    again = {
-        split: retries(store, job, plans[split], failed=retry_failed)
-        for split, job in found.items()
-    }
-    require_same(config, found, request.listing, label_space, plans, again)
+    require_same(config, store, found, request.listing, label_space, plans, retry_failed)
     if set(found) != set(splits):
         return None
     request.labelling.require_order(label_space, config.split, note)
-    if any(again.values()):
-        plans = {split: located(plan, request.listing) for split, plan in plans.items()}
+    digest = request.listing.digest()
+    for split, job in found.items():
+        if job.source["sha256"] != digest:
+            plans[split] = located(plans[split], request.listing)
     if retry_failed:
+        again = {split: retries(store, job, plans[split]) for split, job in found.items()}
         require_limit(store, again, config.max_failures)
-    for split, job in found.items() if retry_failed else ():
-        forget(store, job, again[split], request.listing, note)
+        for split, job in found.items():
+            forget(store, job, again[split], note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
-
-
-def _converting(request: Request, engine: Engine) -> Convert:
-    config = request.config
-
-    def convert(items: Sequence[Located]) -> Iterator[Outcome]:
-        return engine.outcomes(request.source, items, config.image, config.sample_limit)
-
-    return convert
-
-
-def _ready(store: Store) -> None:
-    try:
-        store.prepare()
-    except StoreError as error:
-        error.exit_code = 2  # the request was wrong: nothing has been written
-        raise
 
 
 def _new(
@@ -170,36 +153,33 @@ def _new(
             refuse_leftovers(store, split)
     label_space = label_space_for(request, store, note, remove)
     engine.begin()  # worker processes start meanwhile
-    made = planned(request, label_space, note, _converting(request, engine))
-    _require_space(store, made.plans, request.config, note)
-    if remove:
-        _note_removal(store, request.splits, remove, note)
+    config = request.config
+    convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)
+    made = planned(request, label_space, note, convert)
+    needed = bytes_to_write(made.plans, config)
+    if (lacking := lack_of_space(store, needed)) is not None:
+        raise lacking
+    shards = sum(split_plan.shard_count for split_plan in made.plans.values())
+    note(
+        f"plan: {counted(shards, 'shard')} a format, about "
+        f"{needed / len(config.format) / shards / 1e6:,.1f} MB each, {needed / 1e6:,.0f} MB in all"
+    )
+    # Say which splits an overwriting removes, and why one that was not asked for.
+    there = keys.splits(info.key for info in store.list()) if remove else {}
+    for split in remove:
+        if split in there:
+            asked = split in request.splits
+            why = "" if asked else ", which was taken from the same source: it would overlap"
+            note(f"--overwrite removes split {split!r} of {store.uri}{why}")
     locks.check()
-    try:
+    with nothing_written():  # the first write shows whether writing is allowed at all
         for split in remove:
             _remove_split(store, split)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
         create_job(store, made.labels, made.encoded, job_files, patience_s)
-    except StoreError as error:
-        error.exit_code = 2  # the first write shows whether writing is allowed at all
-        raise
     jobs, plans = made.jobs, made.plans
-    return Prepared(request.config, request.source, store, label_space, jobs, plans, {}, locks)
-
-
-def _require_space(
-    store: Store, plans: Mapping[str, SplitPlan], config: ShardConfig, note: Note
-) -> None:
-    if (lacking := lack_of_space(store, plans, config)) is not None:
-        raise lacking
-    shards = sum(part.shard_count for part in plans.values())
-    needed = bytes_to_write(plans, config)
-    each = needed / len(config.format) / shards
-    note(
-        f"plan: {counted(shards, 'shard')} a format, about {each / 1e6:,.1f} MB each, "
-        f"{needed / 1e6:,.0f} MB in all"
-    )
+    return Prepared(config, request.source, store, label_space, jobs, plans, {}, locks)
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
@@ -216,17 +196,6 @@ def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
         if job and other and job.config.get("validation") and job.source == other.source:
             taken.append(VALIDATION)
     return list(dict.fromkeys([*splits, *taken]))
-
-
-def _note_removal(
-    store: Store, asked: Sequence[str], removed: Sequence[str], note: Callable[[str], None]
-) -> None:
-    """Say which splits an overwriting removes, and why one that was not asked for."""
-    there = keys.splits(info.key for info in store.list())
-    gone = [split for split in removed if split in there]
-    for split in gone:
-        taken = "" if split in asked else ", which was taken from the same source: it would overlap"
-        note(f"--overwrite removes split {split!r} of {store.uri}{taken}")
 
 
 def _remove_split(store: Store, split: str) -> None:

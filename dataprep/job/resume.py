@@ -4,20 +4,16 @@ A shard is skipped if its receipt is stored and every object that the receipt li
 with the same size and ETag. All other shards are made. A job is resumed only with the config,
 source and library versions that it was planned with.
 
-``--retry-failed`` makes the shards again in which samples failed, from the stored plan. Their files
-may have another size than the plan says, so ``SPLIT.retried.json`` notes the new sizes. The note is
-written first, then the manifest is removed, then the receipts: killed at any point, the split is
-resumed and never taken for complete.
-
-Schema history of the note: 1, the first.
+``--retry-failed`` makes the shards again in which samples failed, from the stored plan. Files of
+these shards may have another size than planned; receipts say which size each file had. The manifest
+is removed first, then the receipts: killed at any point, the split is not taken for complete.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,15 +33,13 @@ from dataprep.formats import format_names, get_format
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Row, StoredFile, require_sums, stored_files
-from dataprep.names import escape, unescape
+from dataprep.names import unescape
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
-from dataprep.schema import malformed_as, parse, typed
 from dataprep.sources import Listing
 from dataprep.stores import ObjectInfo, Store
 from dataprep.versions import determining, other_resizer
 
-SCHEMA = 1
 _RESIZED = "of another size"
 _MOST_SHOWN = 8
 _STORE_THREADS = 16
@@ -157,76 +151,38 @@ def _unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
 
 @dataclass(frozen=True)
 class Retries:
-    """Samples of one split that earlier runs tried again, and those that this run does.
+    """What ``--retry-failed`` makes again of one split.
 
     Attributes:
-        sizes: by name, the bytes that files had when an earlier run tried them again.
-        shards: to be made again.
-        names: of the failed samples in these shards, and of entries that were refused.
+        shards: those in which samples failed.
+        samples: how many failed in them.
         refused: how many entries were refused in planning; no shard has a place for them.
     """
 
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    shards: tuple[int, ...] = ()
-    names: frozenset[str] = frozenset()
-    refused: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.sizes or self.names)
+    shards: tuple[int, ...]
+    samples: int
+    refused: int
 
 
-def retries(store: Store, job: JobFile, plan: SplitPlan, *, failed: bool) -> Retries:
-    """Return what the note of a split lists, and with ``failed`` what its receipts list as failed.
+def retries(store: Store, job: JobFile, plan: SplitPlan) -> Retries:
+    """Return what the receipts of a split list as failed."""
 
-    Raises:
-        DatasetError: the note cannot be read.
-    """
-    sizes = noted(store, job)
-    if not failed:
-        return Retries(sizes)
-    shards = []
-    names = {
-        plan.names[i] for i in range(plan.samples, len(plan.names)) if plan.statuses[i] == "failed"
-    }
-    refused = len(names)
+    def failed_in(shard: int) -> int:
+        return sum(row.status == "failed" for row in _rows(store, job, shard))
 
-    def failed_of(shard: int) -> list[Row]:
-        key = keys.receipt(job.split, shard, job.shards)
-        try:
-            rows = Receipt.from_json(store.get(key), key).rows
-        except (ObjectNotFound, CorruptRecord):  # that shard is made again anyway
-            return []
-        return [row for row in rows if row.status == "failed"]
-
-    for shard, rows in enumerate(in_order(failed_of, range(job.shards), _STORE_THREADS)):
-        if rows:
-            shards.append(shard)
-            names.update(unescape(row.source) for row in rows)
-    return Retries(sizes, tuple(shards), frozenset(names), refused)
+    failed = list(in_order(failed_in, range(job.shards), _STORE_THREADS))
+    shards = tuple(shard for shard, count in enumerate(failed) if count)
+    refused = sum(status == "failed" for status in plan.statuses)
+    return Retries(shards, sum(failed), refused)
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
-    fingerprint: str
-    samples: Mapping[str, int]
-
-
-def noted(store: Store, job: JobFile) -> dict[str, int]:
-    """Return samples that were tried again, by name, with the bytes that their files had then.
-
-    Raises:
-        DatasetError: the note cannot be read.
-    """
-    key = keys.retried(job.split)
+def _rows(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
+    """The samples of a shard; none where its receipt is missing or damaged: it is made again."""
+    key = keys.receipt(job.split, shard, job.shards)
     try:
-        data = store.get(key)
-    except ObjectNotFound:
-        return {}
-    with malformed_as(DatasetError, f"{key}: not a note of retried samples"):
-        note = typed(_Note, parse(data, key, SCHEMA))
-    if note.fingerprint != job.fingerprint:
-        return {}
-    return {unescape(name): size for name, size in note.samples.items()}
+        return Receipt.from_json(store.get(key), key).rows
+    except (ObjectNotFound, CorruptRecord):
+        return []
 
 
 def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) -> None:
@@ -251,10 +207,8 @@ def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) 
             raise error
 
 
-def forget(
-    store: Store, job: JobFile, found: Retries, listing: Listing, note: Callable[[str], None]
-) -> None:
-    """Note what is tried again, then remove the manifest and the receipts of its shards."""
+def forget(store: Store, job: JobFile, found: Retries, note: Callable[[str], None]) -> None:
+    """Remove the manifest, then the receipts of the shards that are made again."""
     split = job.split
     if found.refused:
         note(
@@ -264,16 +218,11 @@ def forget(
     if not found.shards:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
         return
-    now = zip(listing.names, listing.sizes.tolist(), strict=True)
-    sizes = {**found.sizes, **{name: size for name, size in now if name in found.names}}
-    samples = {escape(name): size for name, size in sorted(sizes.items())}
-    content = {"schema": SCHEMA, "fingerprint": job.fingerprint, "samples": samples}
-    store.put(keys.retried(split), json.dumps(content, indent=1).encode() + b"\n")
     store.delete(keys.manifest(split))
     for shard in found.shards:
         store.delete(keys.receipt(split, shard, job.shards))
-    lost = counted(len(found.names) - found.refused, "sample")
-    note(f"{split}: {lost} to try again in {counted(len(found.shards), 'shard')}")
+    lost, shards = counted(found.samples, "sample"), counted(len(found.shards), "shard")
+    note(f"{split}: {lost} to try again in {shards}")
 
 
 def located(plan: SplitPlan, listing: Listing) -> SplitPlan:
@@ -296,11 +245,12 @@ def located(plan: SplitPlan, listing: Listing) -> SplitPlan:
 
 def require_same(
     config: ShardConfig,
+    store: Store,
     jobs: Mapping[str, JobFile],
     listing: Listing,
     label_space: LabelSpace,
     plans: Mapping[str, SplitPlan],
-    again: Mapping[str, Retries],
+    retry_failed: bool,
 ) -> None:
     """Refuse to go on with jobs that were planned from another config, source or resizer.
 
@@ -321,14 +271,20 @@ def require_same(
         # Jobs of earlier versions do not name their resizer.
         found += differences({"resizer": here.get("resizer"), **job.versions}, here)
         if job.source["sha256"] != digest:
-            groups = _source_differences(listing, label_space, plans, again)
+            groups = _source_differences(listing, label_space, plans)
+            resized = groups[_RESIZED]
+            for each, plan in plans.items():
+                mended = _mended(store, jobs[each], plan, resized, listing, retry_failed)
+                groups[_RESIZED] = groups[_RESIZED] - mended
+            differing = {what: names for what, names in groups.items() if names}
             found += [
                 f"source: {counted(len(names), 'file')} {what}, such as {min(names)!r}"
-                for what, names in groups.items()
+                for what, names in differing.items()
             ]
-            if not groups and not again[split]:
+            refused = any(plan.samples < len(plan.names) for plan in plans.values())
+            if not differing and not resized and not refused:
                 found.append("source: other classes, labels or places")
-            if groups.keys() == {_RESIZED}:
+            if differing.keys() == {_RESIZED}:
                 found[-1] += " (if these files failed before, --retry-failed takes them in)"
         if found:
             left = len(found) - _MOST_SHOWN
@@ -341,32 +297,52 @@ def require_same(
 
 
 def _source_differences(
-    listing: Listing,
-    label_space: LabelSpace,
-    plans: Mapping[str, SplitPlan],
-    again: Mapping[str, Retries],
+    listing: Listing, label_space: LabelSpace, plans: Mapping[str, SplitPlan]
 ) -> dict[str, set[str]]:
-    """Group the names of files by what changed."""
-    before: dict[str, int] = {}
+    """Group the names of files by what changed. The size of a refused entry may change."""
+    known: set[str] = set()
+    sizes: dict[str, int] = {}
     labels: dict[str, int] = {}
-    mended: set[str] = set()
-    for split, stored in plans.items():
-        before |= zip(stored.names, stored.sizes.tolist(), strict=True)
-        labels |= zip(stored.names[: stored.samples], stored.labels.tolist(), strict=False)
-        before |= again[split].sizes
-        mended |= again[split].names
+    for plan in plans.values():
+        known |= {*plan.names}
+        sizes |= zip(plan.names[: plan.samples], plan.sizes.tolist(), strict=False)
+        labels |= zip(plan.names[: plan.samples], plan.labels.tolist(), strict=False)
     now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     classes = dict(zip(listing.names, listing.classes, strict=True))
-    both = now.keys() & before.keys()
-    groups = {
-        "new": now.keys() - before.keys(),
-        "gone": before.keys() - now.keys(),
-        _RESIZED: {n for n in both if now[n] != before[n]} - mended,
-        "of another class": {
-            n for n in both & labels.keys() if label_space.index.get(classes[n], -1) != labels[n]
-        },
+    both = now.keys() & labels.keys()
+    return {
+        "new": now.keys() - known,
+        "gone": known - now.keys(),
+        _RESIZED: {n for n in both if now[n] != sizes[n]},
+        "of another class": {n for n in both if label_space.index.get(classes[n], -1) != labels[n]},
     }
-    return {what: names for what, names in groups.items() if names}
+
+
+def _mended(
+    store: Store,
+    job: JobFile,
+    plan: SplitPlan,
+    resized: Set[str],
+    listing: Listing,
+    retry_failed: bool,
+) -> set[str]:
+    """Names of files that may have another size than planned.
+
+    Those that were tried again with this size; and with ``retry_failed`` those that failed, or
+    whose shard has no receipt.
+    """
+    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    found: set[str] = set()
+    of_shards = zip(plan.names, plan.shards.tolist(), strict=True)
+    for shard in {shard for name, shard in of_shards if name in resized}:
+        rows = _rows(store, job, shard)
+        if retry_failed and not rows:
+            found.update(plan.names[plan.rows_of(shard)])
+        for row in rows:
+            name = unescape(row.source)
+            if row.source_bytes == now.get(name) or (retry_failed and row.status == "failed"):
+                found.add(name)
+    return found
 
 
 def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:

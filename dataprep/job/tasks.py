@@ -33,6 +33,7 @@ from dataprep.job.worker import (
     ShardTask,
     assemble,
     convert_items,
+    converted,
     encoded,
     make_shard,
 )
@@ -73,10 +74,9 @@ def chunks(part: bytes, number: int, topic: str) -> list[Chunk]:
     """Convert the samples of a part of a shard, a ``packed`` task; ``number`` identifies it."""
     worker, task = get_worker(), _unpacked(part)
     require_versions(task.versions)
-    items = [item.located for item in task.items]
     with _watchdog(worker, task.limit) as alive:
         report = _report(worker, topic, (task.name, number), alive)
-        return [*encoded(task, convert_items(task.source, items, task.policy, report))]
+        return [*encoded(task, converted(task, report))]
 
 
 def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chunk]) -> ShardResult:
@@ -94,7 +94,7 @@ def isolated_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
     items = [item.located for item in task.items]
     found = isolated_outcomes(task.source, items, task.policy, task.limit, report)
     with _storing(worker, topic, uploads) as storing:
-        return make_shard(task, report, storing, outcomes=found)
+        return make_shard(task, report, storing, found)
 
 
 def outcomes(

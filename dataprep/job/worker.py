@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from dataprep.errors import (
     ImageError,
     ImageTooLarge,
     ImageTooSmall,
-    JobError,
     NotAnImage,
     SourceChanged,
 )
@@ -145,17 +144,14 @@ def make_shard(
     task: ShardTask,
     report: Report,
     storing: AbstractContextManager[object] | None = None,
-    *,
-    threads: int = 1,
     outcomes: Generator[Outcome, None, None] | None = None,
 ) -> ShardResult:
     """Make one shard in every format, store it, and write its receipt last.
 
     Args:
         task: the shard.
-        report: is told the progress; may raise to stop the work.
-        storing: is held while the shard is stored.
-        threads: convert the images, a chunk each.
+        report: called with the progress; may raise to stop the work.
+        storing: entered while the shard is stored.
         outcomes: its samples, where they are converted in another way.
 
     Raises:
@@ -164,32 +160,23 @@ def make_shard(
         LeaseLost: another run has taken over.
     """
     require_versions(task.versions)
-    if outcomes is None:
-        outcomes = _converted_by(threads, task, report)
-    with closing(outcomes):
-        return assemble(task, encoded(task, outcomes), storing)
+    with closing(outcomes or converted(task, report)) as found:
+        return assemble(task, encoded(task, found), storing)
 
 
-def _converted_by(threads: int, task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
+def converted(task: ShardTask, report: Report) -> Generator[Outcome, None, None]:
+    """Convert the samples of a task; errors as ``convert_items``."""
     located = [item.located for item in task.items]
-    if threads == 1:
-        return convert_items(task.source, located, task.policy, report)
-    return _converted_in_chunks(threads, task, located, report)
+    return convert_items(task.source, located, task.policy, report)
 
 
-def _converted_in_chunks(
-    threads: int, task: ShardTask, located: Sequence[Located], report: Report
-) -> Generator[Outcome, None, None]:
-    done = Progress()
-
-    def convert_part(part: Sequence[Located]) -> list[Outcome]:
-        return list(convert_items(task.source, part, task.policy))
-
-    with closing(in_order(convert_part, chunks(located), threads)) as converted:
-        for found, part in zip(converted, chunks(located), strict=True):
-            done += progress_of(task.source, part, found)
-            report(done)
-            yield from found
+def parts_of(task: ShardTask, samples: int) -> dict[int, ShardTask]:
+    """Cut a shard into tasks of so many samples, by the place of their first one."""
+    parts = {}
+    for start in range(0, len(task.items), samples):
+        items = task.items[start : start + samples]
+        parts[start] = replace(task, items=items, first_number=task.first_number + start)
+    return parts
 
 
 def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Sequence[Located]]:
@@ -205,15 +192,6 @@ def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Seq
         yield items[start:]
 
 
-def progress_of(source: Source, items: Sequence[Located], outcomes: Sequence[Outcome]) -> Progress:
-    """The progress that samples make."""
-    failed = sum(
-        isinstance(found, ImageError) and _status(found, item.name, source) == "failed"
-        for item, (found, _) in zip(items, outcomes, strict=True)
-    )
-    return Progress(len(items), sum(item.bytes for item in items), failed)
-
-
 def convert_items(
     source: Source, items: Sequence[Located], policy: ImagePolicy, report: Report | None = None
 ) -> Generator[Outcome, None, None]:
@@ -222,7 +200,6 @@ def convert_items(
     Raises:
         SourceChanged: a file is gone or has another size than planned.
         StoreError: a file could not be read this time.
-        JobError: the source does not give bytes.
     """
     progress = _Reported(report or (lambda progress: None))
     files = contents(source, items, policy.max_source_bytes)
@@ -299,7 +276,6 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
 
     Raises:
         SourceChanged, StoreError: as ``convert_items``.
-        JobError: the source ends the program, or does not give bytes.
     """
     if item.bytes > max_bytes:
         return ImageTooLarge(
@@ -309,13 +285,6 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
         data = source.read(item)
     except ImageError as error:
         return error
-    except (SystemExit, GeneratorExit, StopIteration) as error:
-        raise JobError(
-            f"{source.uri}: reading {item.name!r} ended in {type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(data, bytes):
-        kind = type(data).__name__
-        raise JobError(f"{source.uri}: reading {item.name!r} gave {kind}, not bytes")
     if len(data) != item.bytes:
         raise SourceChanged(
             f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "
@@ -336,25 +305,70 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
     found = zip(outcomes, enumerate(task.items, task.first_number), names, strict=True)
     for size in map(len, chunks(located)):
         rows, samples = [], []
-        for (converted, digest), (number, item), name in list(islice(found, size)):
-            if isinstance(converted, ImageError):
-                synset = groups[item.label][0]
-                rows.append(
-                    _row_without_record(task, number, item, name, synset, converted, digest)
+        for (image, digest), (number, item), name in list(islice(found, size)):
+            source_bytes, label = item.located.bytes, item.label
+            escaped_synset, synset, text = groups[label]
+            if isinstance(image, ImageError):
+                row = Row(
+                    number,
+                    name,
+                    label,
+                    escaped_synset,
+                    _status(image, item.located.name, task.source),
+                    reason=str(image),
+                    kind=image.kind,
+                    notes=image.kind if isinstance(image, ImageTooSmall) else "",
+                    source_bytes=source_bytes,
+                    source_sha256=digest,
                 )
+                rows.append(row)
                 continue
             boxes: tuple[Box, ...] = ()
-            notes = converted.notes
+            notes = image.notes
             if task.boxes is not None and item.annotated is not None:
-                boxes, changes = follow(item.annotated, converted, item.label, task.boxes)
+                boxes, changes = follow(item.annotated, image, label, task.boxes)
                 notes = (*notes, *changes)
-            group = groups[item.label]
-            samples.append(_sample(converted, number, item, group, boxes))
-            rows.append(_row(number, item, name, group[0], converted, digest, notes, len(boxes)))
-        yield Chunk(
-            rows,
-            {made.name: Records.of(made, options, samples) for made, options in formats},
-        )
+            source = item.located.name.encode(*CODEC)
+            sample = Sample(
+                image=image.data,
+                label=label,
+                number=number,
+                width=image.width,
+                height=image.height,
+                channels=image.channels,
+                colorspace=image.colorspace,
+                filename=source.rpartition(b"/")[2],
+                synset=synset,
+                text=text,
+                encoding=image.encoding,
+                values=item.values,
+                boxes=boxes,
+                source=source,
+            )
+            samples.append(sample)
+            row = Row(
+                number,
+                name,
+                label,
+                escaped_synset,
+                "written",
+                action=image.action,
+                notes=",".join(notes),
+                source_width=image.source_width,
+                source_height=image.source_height,
+                source_bytes=source_bytes,
+                source_sha256=digest,
+                colorspace=image.source_colorspace,
+                exif_orientation=image.exif_orientation,
+                width=image.width,
+                height=image.height,
+                image_bytes=len(image.data),
+                boxes=None if item.annotated is None else len(boxes),
+                values=item.values or None,
+            )
+            rows.append(row)
+        records = {made.name: Records.of(made, options, samples) for made, options in formats}
+        yield Chunk(rows, records)
     next(found, None)  # runs the generator to its end, where it reports the rest of the progress
 
 
@@ -406,93 +420,12 @@ def _groups(task: ShardTask) -> dict[int, tuple[str, bytes, bytes]]:
     }
 
 
-def _row(
-    number: int,
-    item: Item,
-    name: str,
-    synset: str,
-    found: Converted,
-    digest: str,
-    notes: tuple[str, ...],
-    boxes: int,
-) -> Row:
-    return Row(
-        number,
-        name,
-        item.label,
-        synset,
-        "written",
-        action=found.action,
-        notes=",".join(notes),
-        source_width=found.source_width,
-        source_height=found.source_height,
-        source_bytes=item.located.bytes,
-        source_sha256=digest,
-        colorspace=found.source_colorspace,
-        exif_orientation=found.exif_orientation,
-        width=found.width,
-        height=found.height,
-        image_bytes=len(found.data),
-        boxes=None if item.annotated is None else boxes,
-        values=item.values or None,
-    )
-
-
-def _row_without_record(
-    task: ShardTask,
-    number: int,
-    item: Item,
-    name: str,
-    synset: str,
-    error: ImageError,
-    digest: str,
-) -> Row:
-    return Row(
-        number,
-        name,
-        item.label,
-        synset,
-        _status(error, item.located.name, task.source),
-        reason=str(error),
-        kind=error.kind,
-        notes=error.kind if isinstance(error, ImageTooSmall) else "",
-        source_bytes=item.located.bytes,
-        source_sha256=digest,
-    )
-
-
 def _status(error: ImageError, name: str, source: Source) -> str:
     """``skipped`` where the policy says so, and for a file that does not claim to be an image."""
     if isinstance(error, ImageTooSmall):
         return "skipped"
     claims = promises_image(name) or getattr(source, "only_images", False)
     return "skipped" if isinstance(error, NotAnImage) and not claims else "failed"
-
-
-def _sample(
-    found: Converted,
-    number: int,
-    item: Item,
-    group: tuple[str, bytes, bytes],
-    boxes: tuple[Box, ...],
-) -> Sample:
-    source = item.located.name.encode(*CODEC)
-    return Sample(
-        image=found.data,
-        label=item.label,
-        number=number,
-        width=found.width,
-        height=found.height,
-        channels=found.channels,
-        colorspace=found.colorspace,
-        filename=source.rpartition(b"/")[2],
-        synset=group[1],
-        text=group[2],
-        encoding=found.encoding,
-        values=item.values,
-        boxes=boxes,
-        source=source,
-    )
 
 
 def _with_places(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) -> Samples:

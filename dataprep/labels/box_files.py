@@ -18,6 +18,7 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 from xml.etree.ElementTree import ParseError
@@ -27,43 +28,35 @@ from defusedxml.ElementTree import fromstring
 from numpy.typing import NDArray
 
 from dataprep.counted import counted
-from dataprep.errors import (
-    ConfigError,
-    ObjectNotFound,
-    SourceError,
-    SourceNotFound,
-)
-from dataprep.labels.boxes import SIDES, UNREADABLE, BoxColumns
+from dataprep.errors import ConfigError, ObjectNotFound, SourceError, SourceNotFound
+from dataprep.labels.boxes import SIDES, BoxColumns
 from dataprep.labels.options import BoxOptions
 from dataprep.ordered import in_order
 from dataprep.stores import StoreOptions, open_store
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
-_PLAIN = ("filename", *SIDES, "label")
-_SIZE = ("width", "height")
+_COLUMNS = ("filename", *SIDES, "label")
 _KAGGLE = ["ImageId", "PredictionString"]
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 _LARGEST_SIDE = 2**24  # float32 has all whole numbers up to it
 
 
 class Drawn(NamedTuple):
-    """The boxes of one image.
+    """The boxes of one image: the class of each, empty where none is given, and its sides.
 
-    ``width`` and ``height`` are those of ``Annotated``. ``names`` are the classes of the boxes,
-    empty where none is given. ``problem`` says why the annotation could not be read.
+    ``width`` and ``height`` are those of ``Annotated``.
     """
 
     width: int
     height: int
-    sides: list[tuple[float, ...]]
-    names: list[str]
-    problem: str = ""
+    boxes: list[tuple[str, tuple[float, ...]]]
 
 
-_NOTHING = Drawn(1, 1, [], [])
+_NOTHING = Drawn(1, 1, [])
 Annotations = list[tuple[str, Drawn]]
 """Paths of annotations, or names of images in a table, with their boxes."""
+_Row = tuple[str, tuple[int, int], list[list[str]]]
 
 
 def find_boxes(
@@ -91,69 +84,45 @@ def find_boxes(
         SourceError, StoreError: the boxes cannot be read.
     """
     annotations = read_annotations(options, store)
-    found = _matched(annotations, names, labels, classes, options)
-    annotated = int(np.count_nonzero(np.diff(found.starts)))
-    note(
-        f"{options.source}: {counted(len(annotations), 'annotation')} read; {annotated:,} of "
-        f"{counted(len(names) - names.count(None), 'image')} have "
-        f"{counted(len(found.labels), 'box')}"
-    )
-    if broken := [(path, drawn.problem) for path, drawn in annotations if drawn.problem]:
-        path, problem = broken[0]
-        note(
-            f"{counted(len(broken), 'annotation')} cannot be read, such as {path!r}: {problem}; "
-            "their images have no boxes"
-        )
-    if unknown := int(np.count_nonzero(found.labels < 0)):
-        note(
-            f"{counted(unknown, 'box')} of classes that labels.json does not know: they get the "
-            "label of their image"
-        )
-    return found
-
-
-def _matched(
-    annotations: Annotations,
-    names: Sequence[str | None],
-    labels: NDArray[np.int32],
-    classes: Mapping[str, int],
-    options: BoxOptions,
-) -> BoxColumns:
     by_key: dict[str, list[Drawn]] = {}
     for path, drawn in annotations:
         by_key.setdefault(_key(path, options), []).append(drawn)
-    counts, sides, sizes, box_labels = [0], [], [], []
+    ends, sides, sizes, box_labels = [0], [], [], []
     found: set[str] = set()
     for name, label in zip(names, labels.tolist(), strict=True):
         drawn = _NOTHING
-        if name is not None and (matches := by_key.get(key := _key(name, options))):
-            if key in found or len(matches) > 1:
+        key = _key(name or "", options)
+        if name and key in by_key:
+            drawn, *others = by_key[key]
+            if others or key in found:
                 raise ConfigError(
                     f"several images or annotations have the name {key!r}: give boxes.key=path to "
                     "distinguish them by their folders"
                 )
             found.add(key)
-            drawn = matches[0]
-        counts.append(len(drawn.sides))
-        sides += drawn.sides
-        sizes.append((drawn.width, drawn.height))
-        for group in drawn.names:
+        for group, four in drawn.boxes:
             own = options.labels == "own" and group
             box_labels.append(classes.get(group, -1) if own else label)
+            sides.append(four)
+        ends.append(len(sides))
+        sizes.append(drawn[:2])
+    images = [name for name in names if name]
     if not found:
         raise ConfigError(
             f"no image has boxes at {options.source!r}: its annotations have names such as "
-            f"{next(iter(by_key))!r}, images such as {next(filter(None, names))!r} (boxes.key is "
-            f"{options.key!r})"
+            f"{next(iter(by_key))!r}, images such as {images[0]!r} (boxes.key is {options.key!r})"
         )
-    widths, heights = np.array(sizes, np.int32).T
-    return BoxColumns(
-        np.cumsum(counts),
-        np.array(sides, np.float32).reshape(-1, 4),
-        np.array(box_labels, np.int32),
-        np.ascontiguousarray(widths),
-        np.ascontiguousarray(heights),
+    annotated = len(set(ends)) - 1  # images without boxes end where the one before ends
+    note(
+        f"{options.source}: {counted(len(annotations), 'annotation')} read; {annotated:,} of "
+        f"{counted(len(images), 'image')} have {counted(len(sides), 'box')}"
     )
+    if unknown := box_labels.count(-1):
+        note(
+            f"{counted(unknown, 'box')} of classes that labels.json does not know: they get the "
+            "label of their image"
+        )
+    return BoxColumns.made(ends, sides, box_labels, sizes)
 
 
 def _key(name: str, options: BoxOptions) -> str:
@@ -176,17 +145,17 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
         if options.format == "csv" or (options.format == "auto" and lower.endswith(_TABLES)):
             data = _whole(uri, store)
             found = parse_csv(gzip.decompress(data) if lower.endswith(".gz") else data, options)
+        elif lower.endswith(_TARS):
+            found = _parsed(_in_tar(_whole(uri, store)))
         else:
-            in_tar = lower.endswith(_TARS)
-            files = _in_tar(_whole(uri, store)) if in_tar else _in_folder(uri, store)
-            found = parse_files(files)
-    except ObjectNotFound as error:
-        raise SourceNotFound(f"no boxes at {uri!r}: {error} (check boxes.source)") from None
+            found = _parsed(_in_folder(uri, store))
+    except ObjectNotFound:
+        found = []
     except _DAMAGED as error:
         raise SourceError(f"{uri!r} is not a whole archive: {error}") from None
     if not found:
         raise SourceNotFound(
-            f"no boxes at {uri!r}: expected XML files, a tar of them, or a CSV file"
+            f"no boxes at {uri!r}: boxes.source is XML files, a tar of them, or a CSV file"
         )
     return found
 
@@ -220,15 +189,14 @@ def _is_annotation(name: str) -> bool:
     return path.suffix.lower() == ".xml" and not path.name.startswith(".")
 
 
-def parse_files(files: Iterable[tuple[str, bytes]]) -> Annotations:
-    """Parse XML files, given by path and content; one that cannot be read has no boxes."""
+def _parsed(files: Iterable[tuple[str, bytes]]) -> Annotations:
+    """Parse XML files, given by path and content."""
     found: Annotations = []
     for path, data in files:
         try:
-            drawn = parse_xml(data)
+            found.append((path, parse_xml(data)))
         except ValueError as error:
-            drawn = Drawn(UNREADABLE, UNREADABLE, [], [], str(error))
-        found.append((path, drawn))
+            raise SourceError(f"{path!r} of boxes.source: {error}; mend or remove it") from None
     return found
 
 
@@ -242,29 +210,29 @@ def parse_xml(data: bytes) -> Drawn:
         root = fromstring(data, forbid_dtd=True)
     except (ParseError, LookupError, ValueError, RecursionError) as error:
         raise ValueError(f"not XML, or XML with a document type: {error}") from None
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
     if root.tag != "annotation":
         raise ValueError(f"<{root.tag[:40]}> is no annotation")
-    drawn = Drawn(*_size([root.findtext(f"size/{side}") for side in _SIZE]), [], [])
+    size = _size(root.findtext("size/width", ""), root.findtext("size/height", ""))
+    drawn = Drawn(*size, [])
     for item in root.iter("object"):
+        group = item.findtext("name", "").strip()
         for box in item.findall("bndbox"):
-            drawn.sides.append(_sides([box.findtext(side) for side in SIDES]))
-            drawn.names.append((item.findtext("name") or "").strip())
+            sides = _sides(box.findtext(side, "") for side in SIDES)
+            drawn.boxes.append((group, sides))
     return drawn
 
 
-def _sides(texts: Iterable[str | None]) -> tuple[float, ...]:
-    sides = tuple(float(text or "") for text in texts)
+def _sides(texts: Iterable[str]) -> tuple[float, ...]:
+    sides = tuple(map(float, texts))
     if not all(abs(side) < _LARGEST_SIDE for side in sides):
         raise ValueError(f"{sides} are not four sides")
     return sides
 
 
-def _size(texts: Iterable[str | None]) -> tuple[int, int]:
+def _size(width: str, height: str) -> tuple[int, int]:
     """Return width and height in pixels; 0 and 0 where one is not given."""
-    width, height = (int((text or "").strip() or 0) for text in texts)
-    return (width, height) if min(width, height) > 0 else (0, 0)
+    size = int(width.strip() or 0), int(height.strip() or 0)
+    return size if min(size) > 0 else (0, 0)
 
 
 def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
@@ -273,74 +241,56 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
     Raises:
         ConfigError: a column is missing, or a line is no box; the error names it.
     """
-    name, units, columns = options.source, options.units, options.columns.model_dump()
-    rows = _csv_rows(data, name)
-    header = rows[0][1]
-    if header == _KAGGLE:
-        rows, units = list(_kaggle_rows(rows[1:], name)), "pixels"
-        header = keys = list(_PLAIN)
-    elif any(cell.replace(".", "").isdecimal() for cell in header[1:5]):
-        keys = list(_PLAIN[: len(header)])
-    else:
-        size = {side: side for side in _SIZE if units == "pixels"}
-        by_column = {column: key for key, column in {**size, **columns}.items()}
-        rows, keys = rows[1:], [by_column.get(column, "") for column in header]
-    if not {*_PLAIN[:5]} <= {*keys} or len(keys) != len(header):
-        raise ConfigError(
-            f"{name} begins with {','.join(header)!r}: expected a header with the columns "
-            f"{','.join(columns[key] for key in _PLAIN[:5])}, as boxes.columns names them, or no "
-            "header and these five columns, or six with the label"
-        )
+    text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"))
+    reader = csv.reader(text, skipinitialspace=True, strict=True)
     found: dict[str, Drawn] = {}
-    for line, cells in rows:
-        try:
-            _add_box(found, dict(zip(keys, cells, strict=True)), units)
-        except ValueError as error:
-            raise ConfigError(f"{name}, line {line:,}: {error}") from None
-    large = [max(four) > 1.5 for drawn in found.values() for four in drawn.sides]
-    if units == "relative" and 2 * sum(large) > len(large):
+    try:
+        for name, size, boxes in _rows(filter(any, reader), options):
+            drawn = found.setdefault(name, Drawn(*size, []))
+            for group, *sides in boxes:
+                drawn.boxes.append((group, _sides(sides)))
+    except (csv.Error, ValueError) as error:
+        raise ConfigError(f"{options.source}, line {reader.line_num:,}: {error}") from None
+    relative = [drawn.boxes for drawn in found.values() if drawn.width == 1]
+    largest = [max(sides) for _, sides in chain(*relative)]
+    if largest and np.median(largest) > 1.5:
         raise ConfigError(
-            f"{name}: its boxes look like pixels, not like shares of the image: give "
+            f"{options.source}: its boxes look like pixels, not like shares of the image: give "
             "boxes.units=pixels"
         )
     return list(found.items())
 
 
-def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
-    """Return the number and cells of each line that is not blank."""
-    text = data.decode("utf-8-sig", "surrogateescape")
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True, strict=True)
-    rows: list[tuple[int, list[str]]] = []
-    try:
-        for cells in filter(any, reader):
-            rows.append((reader.line_num, [cell.strip() for cell in cells]))
-            if len(cells) != len(rows[0][1]):
-                raise csv.Error(f"{len(cells)} columns, the first line has {len(rows[0][1])}")
-    except csv.Error as error:
-        raise ConfigError(f"{name}, line {reader.line_num:,}: {error}") from None
-    if not rows:
-        raise ConfigError(f"{name} has blank lines only: expected a CSV file of boxes")
-    return rows
+def _rows(lines: Iterator[list[str]], options: BoxOptions) -> Iterator[_Row]:
+    """Yield image, its size, and class and sides of each box, for each line of a CSV file."""
+    header = [cell.strip() for cell in next(lines, [])]
+    if header == _KAGGLE:
+        yield from _kaggle_rows(lines)
+        return
+    columns = options.columns.model_dump()
+    if any(cell.replace(".", "").isdecimal() for cell in header[1:5]):
+        lines = chain([header], lines)
+        header = list(_COLUMNS[: len(header)])
+        columns = dict(zip(_COLUMNS, _COLUMNS, strict=True))
+    image, *sides, label = (columns[name] for name in _COLUMNS)
+    if not {image, *sides} <= set(header):
+        raise ValueError(
+            f"expected a header with the columns {','.join([image, *sides])}, as boxes.columns "
+            "names them, or no header and these five columns, or six with the label"
+        )
+    for cells in lines:
+        if len(cells) != len(header):
+            raise ValueError(f"{len(cells)} columns, expected {len(header)}")
+        row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+        size = (1, 1)
+        if options.units == "pixels":
+            size = _size(row.get("width", ""), row.get("height", ""))
+        yield row[image], size, [[row.get(label, ""), *(row[side] for side in sides)]]
 
 
-def _kaggle_rows(
-    rows: Iterable[tuple[int, list[str]]], name: str
-) -> Iterator[tuple[int, list[str]]]:
-    for line, (image, prediction) in rows:
+def _kaggle_rows(lines: Iterator[list[str]]) -> Iterator[_Row]:
+    for image, prediction in lines:
         words = prediction.split()
         if len(words) % 5:
-            raise ConfigError(
-                f"{name}, line {line:,}: expected a synset and four sides for each box"
-            )
-        for i in range(0, len(words), 5):
-            yield line, [image, *words[i + 1 : i + 5], words[i]]
-
-
-def _add_box(found: dict[str, Drawn], cells: Mapping[str, str], units: str) -> None:
-    sizes = [cells[side] for side in _SIZE if side in cells]
-    size = _size(sizes) if len(sizes) == 2 else {"relative": (1, 1), "pixels": (0, 0)}[units]
-    drawn = found.setdefault(cells["filename"], Drawn(*size, [], []))
-    if drawn[:2] != size:
-        raise ValueError(f"its image has the size {size} here and {drawn[:2]} before")
-    drawn.sides.append(_sides(cells[side] for side in SIDES))
-    drawn.names.append(cells.get("label", ""))
+            raise ValueError("expected a synset and four sides for each box")
+        yield image.strip(), (0, 0), [words[i : i + 5] for i in range(0, len(words), 5)]

@@ -9,12 +9,12 @@ image is cut off.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dataprep.formats import Box
@@ -22,28 +22,17 @@ from dataprep.image import Converted
 from dataprep.image.geometry import Geometry
 from dataprep.labels.options import BoxOptions
 
-UNREADABLE = -1
 SIDES = ("xmin", "ymin", "xmax", "ymax")
+_COLUMNS = ["box_width", "box_height", *(f"box_{side}" for side in SIDES), "box_label"]
 _LEAST_SIDE = 1e-6  # of the image: the resolution of float32 near 1
 _INVERSE = {6: 8, 8: 6}
-# EXIF orientation: whether to transpose, then to flip left to right, then top to bottom.
-_TURNS = {
-    1: (False, False, False),
-    2: (False, True, False),
-    3: (False, True, True),
-    4: (False, False, True),
-    5: (True, False, False),
-    6: (True, True, False),
-    7: (True, True, True),
-    8: (True, False, True),
-}
 
 
 class Annotated(NamedTuple):
     """The boxes of one image as drawn, in units of an image of ``width`` x ``height``.
 
-    1 x 1 stands for relative sides, 0 x 0 for pixels of the stored image, -1 x -1 for an annotation
-    that could not be read. A box of an unknown class has label -1.
+    1 x 1 stands for relative sides, 0 x 0 for pixels of the stored image. A box of an unknown class
+    has label -1.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -56,66 +45,53 @@ class BoxColumns:
     """The boxes of rows, which are images; ILSVRC2012's 615,299 take some 20 MB.
 
     Attributes:
-        starts: int64 (rows + 1,): the boxes of row ``i`` are ``starts[i]`` to ``starts[i + 1]``.
-        sides: float32 (boxes, 4): xmin, ymin, xmax, ymax, in the units of ``Annotated``.
-        labels: int32 (boxes,), 0-based, -1 for an unknown class.
-        widths: int32 (rows,), as ``Annotated.width``.
-        heights: int32 (rows,), as ``Annotated.height``.
+        table: the columns of the stored plan: ``box_width`` and ``box_height`` (int32) as in
+            ``Annotated``, and for each image a list of ``box_xmin``, ``box_ymin``, ``box_xmax`` and
+            ``box_ymax`` (float32) in its units, and of ``box_label`` (int32; -1 for an unknown
+            class).
     """
 
-    starts: NDArray[np.int64]
-    sides: NDArray[np.float32]
-    labels: NDArray[np.int32]
-    widths: NDArray[np.int32]
-    heights: NDArray[np.int32]
+    table: pa.Table
 
-    def of(self, row: int) -> Annotated:
-        """Return the boxes of one image."""
-        within = slice(int(self.starts[row]), int(self.starts[row + 1]))
-        sides, labels = self.sides[within].tolist(), self.labels[within].tolist()
-        boxes = (
-            Box(left, top, right, bottom, label)
-            for (left, top, right, bottom), label in zip(sides, labels, strict=True)
-        )
-        return Annotated(tuple(boxes), int(self.widths[row]), int(self.heights[row]))
+    @classmethod
+    def made(
+        cls,
+        ends: Sequence[int],
+        sides: Sequence[Sequence[float]],
+        labels: Sequence[int],
+        sizes: Sequence[Sequence[int]],
+    ) -> BoxColumns:
+        """Make the columns from ``sides`` and ``labels`` of all boxes, image after image.
+
+        ``ends`` are 0 and where the boxes of each image end; ``sizes`` are of the images.
+        """
+        starts = pa.array(ends, pa.int32())
+        xmin, ymin, xmax, ymax = np.array(sides, np.float32).reshape(-1, 4).T
+        of_boxes = (xmin, ymin, xmax, ymax, np.array(labels, np.int32))
+        lists = [pa.ListArray.from_arrays(starts, pa.array(values)) for values in of_boxes]
+        widths, heights = np.array(sizes, np.int32).reshape(-1, 2).T
+        return cls(pa.table([pa.array(widths), pa.array(heights), *lists], _COLUMNS))
+
+    def of(self, rows: slice) -> list[Annotated]:
+        """Return the boxes of some images."""
+        part = self.table.slice(rows.start, rows.stop - rows.start)
+        images = zip(*(column.to_pylist() for column in part.columns), strict=True)
+        return [
+            Annotated(tuple(map(Box, *boxes)), width, height) for width, height, *boxes in images
+        ]
 
     def take(self, rows: NDArray[np.int64]) -> BoxColumns:
         """Return some rows, in the order given."""
-        counts = np.diff(self.starts)[rows]
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        # Box j of the result is as far behind its row's first box as it is in these columns.
-        shift = np.repeat(self.starts[rows] - starts[:-1], counts)
-        boxes = np.arange(starts[-1]) + shift
-        return BoxColumns(
-            starts, self.sides[boxes], self.labels[boxes], self.widths[rows], self.heights[rows]
-        )
+        return BoxColumns(self.table.take(rows))
 
     def to_arrow(self) -> dict[str, pa.Array]:
         """Return columns for the stored plan."""
-        starts = pa.array(self.starts, pa.int32())
-        columns = {"box_width": pa.array(self.widths), "box_height": pa.array(self.heights)}
-        for number, side in enumerate(SIDES):
-            values = pa.array(np.ascontiguousarray(self.sides[:, number]))
-            columns[f"box_{side}"] = pa.ListArray.from_arrays(starts, values)
-        columns["box_label"] = pa.ListArray.from_arrays(starts, pa.array(self.labels))
-        return columns
+        return dict(zip(_COLUMNS, self.table.combine_chunks().columns, strict=True))
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> BoxColumns | None:
         """Read columns made by ``to_arrow``; None where the table has no boxes."""
-        if "box_label" not in table.column_names:
-            return None
-        counts = pc.list_value_length(table["box_label"]).to_numpy()
-        labels, *sides = (
-            pc.list_flatten(table[f"box_{name}"]).to_numpy() for name in ("label", *SIDES)
-        )
-        return cls(
-            np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
-            np.stack(sides, axis=1),
-            labels,
-            table["box_width"].to_numpy(),
-            table["box_height"].to_numpy(),
-        )
+        return cls(table.select(_COLUMNS)) if "box_label" in table.column_names else None
 
 
 def follow(
@@ -125,24 +101,27 @@ def follow(
 
     Kinds: ``boxes_rescaled`` (the annotation is of an image of another size), ``boxes_mended``
     (sides were swapped), ``boxes_clipped`` (sides were outside), ``boxes_dropped`` (nothing, or too
-    little, is left of a box), ``boxes_unknown_class`` (it gets the image's label),
-    ``boxes_unreadable``.
+    little, is left of a box), ``boxes_unknown_class`` (it gets the image's label).
     """
-    if annotated.width == UNREADABLE:
-        return (), ("boxes_unreadable",)
     displayed = _is_displayed(annotated, converted, options.frame)
-    stored = (converted.source_width, converted.source_height)
-    real = stored[::-1] if displayed and converted.exif_orientation >= 5 else stored
-    width, height = (annotated.width, annotated.height) if annotated.width else real
+    turn = converted.orientation_applied
+    if displayed:
+        exif = converted.exif_orientation
+        turn = _INVERSE.get(exif, exif) if turn == 1 else 1
+    real = (converted.source_width, converted.source_height)
+    if displayed and converted.exif_orientation >= 5:
+        real = real[::-1]
+    size = annotated[1:] if annotated.width else real
+    width, height = size
     kinds, boxes = set(), []
-    if annotated.boxes and (width, height) not in (real, (1, 1)):
+    if annotated.boxes and size not in (real, (1, 1)):
         kinds.add("boxes_rescaled")
     for left, top, right, bottom, label in annotated.boxes:
         xmin, xmax = sorted((left / width, right / width))
         ymin, ymax = sorted((top / height, bottom / height))
         mended = Box(xmin, ymin, xmax, ymax, label)
         box = _clipped(mended)
-        seen = _clipped(_cropped(_turned(box, _turn(converted, displayed)), converted.geometry))
+        seen = _clipped(_cropped(_turned(box, turn), converted.geometry))
         if left > right or top > bottom:
             kinds.add("boxes_mended")
         if box != mended:
@@ -163,51 +142,34 @@ def _is_displayed(annotated: Annotated, converted: Converted, frame: str) -> boo
         return frame == "displayed"
     if annotated.width <= 1 or converted.exif_orientation < 5:
         return False
-    # The aspect of the annotation decides.
-    as_stored = abs(
-        annotated.width * converted.source_height - annotated.height * converted.source_width
-    )
-    as_displayed = abs(
-        annotated.width * converted.source_width - annotated.height * converted.source_height
-    )
-    return as_displayed < as_stored
-
-
-def _turn(converted: Converted, displayed: bool) -> int:
-    """Return the orientation by which boxes are turned."""
-    if not displayed:
-        return converted.orientation_applied
-    return (
-        1
-        if converted.orientation_applied != 1
-        else _INVERSE.get(converted.exif_orientation, converted.exif_orientation)
-    )
+    # The annotation is wide where the stored image is tall, or the reverse.
+    tall = converted.source_height - converted.source_width
+    return (annotated.width - annotated.height) * tall > 0
 
 
 def _turned(box: Box, orientation: int) -> Box:
     """Turn a box by the EXIF orientation, as ``image.resize.turn`` turns pixels."""
-    transposed, left_to_right, top_to_bottom = _TURNS[orientation]
     left, top, right, bottom, label = box
-    if transposed:
+    if orientation >= 5:
         left, top, right, bottom = top, left, bottom, right
-    if left_to_right:
+    if orientation in (2, 3, 6, 7):
         left, right = 1 - right, 1 - left
-    if top_to_bottom:
+    if orientation in (3, 4, 7, 8):
         top, bottom = 1 - bottom, 1 - top
     return Box(left, top, right, bottom, label)
 
 
 def _cropped(box: Box, geometry: Geometry) -> Box:
     """Return a box relative to the crop, whose first pixel is that of ``image.resize.fit``."""
-    if geometry[:2] == geometry[2:]:
+    width, height, crop_width, crop_height = geometry
+    if (width, height) == (crop_width, crop_height):
         return box
-    left = (geometry.width - geometry.crop_width) // 2
-    top = (geometry.height - geometry.crop_height) // 2
+    left, top = (width - crop_width) // 2, (height - crop_height) // 2
     return Box(
-        (box.xmin * geometry.width - left) / geometry.crop_width,
-        (box.ymin * geometry.height - top) / geometry.crop_height,
-        (box.xmax * geometry.width - left) / geometry.crop_width,
-        (box.ymax * geometry.height - top) / geometry.crop_height,
+        (box.xmin * width - left) / crop_width,
+        (box.ymin * height - top) / crop_height,
+        (box.xmax * width - left) / crop_width,
+        (box.ymax * height - top) / crop_height,
         box.label,
     )
 
@@ -220,7 +182,7 @@ def _clipped(box: Box) -> Box:
 def _is_visible(seen: Box, whole: Box, geometry: Geometry, least: float) -> bool:
     """Whether enough of a box is in the crop; ``seen`` is relative to that."""
     width, height = seen.xmax - seen.xmin, seen.ymax - seen.ymin
-    if width < _LEAST_SIDE or height < _LEAST_SIDE:
+    if min(width, height) < _LEAST_SIDE:
         return False
     share = geometry.crop_width * geometry.crop_height / (geometry.width * geometry.height)
     area = (whole.xmax - whole.xmin) * (whole.ymax - whole.ymin)

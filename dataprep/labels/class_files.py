@@ -10,6 +10,14 @@ JSON is a list of classes, ``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hug
 
 ``meta.mat`` of ILSVRC2012's devkit is a MATLAB file with one array of structs, ``synsets``. The
 1,000 classes are those without children; the others are above them in WordNet.
+
+The classes of validation images, the ground truth, come in three forms:
+
+- Line i of the devkit's ``ILSVRC2012_validation_ground_truth.txt`` is the ILSVRC2012_ID of
+  ``ILSVRC2012_val_%08d.JPEG``. These IDs are not in alphabetical order: ``meta.mat`` maps them to
+  synsets. Line i of ``synset_labels.txt`` is the synset of that image.
+- Kaggle's ``LOC_val_solution.csv`` has a row an image; its second column begins with the synset.
+- A table of names and classes.
 """
 
 from __future__ import annotations
@@ -17,9 +25,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import tarfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +40,11 @@ from dataprep.counted import counted
 from dataprep.errors import ConfigError
 from dataprep.labels.space import LabelSpace, is_synset
 
+META = "meta.mat"
+GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
+_KAGGLE = ("ImageId", "PredictionString")
+_DAMAGED = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
+_NUMBER = re.compile("[0-9]{1,9}")
 HEADS_OF_ONE = frozenset({"class", "label", "synset", "wnid"})
 HEADS = HEADS_OF_ONE | {
     *("name", "file", "filename", "path", "image", "sample", "id", "index", "idx"),
@@ -56,12 +73,72 @@ def read_rows(data: bytes, name: str) -> list[Row]:
         return _rows_of_matlab(data, name)
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{name} is not text in UTF-8 (byte {error.start:,}): save it as UTF-8"
-        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name} is not text in UTF-8: save it as UTF-8") from None
     is_json = text.lstrip().startswith(("{", "["))
     return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name)
+
+
+def unpacked(data: bytes, wanted: str, name: str) -> bytes:
+    """Return a file as it is; of the devkit's tarball the member with the base name ``wanted``.
+
+    Raises:
+        ConfigError: the tarball is damaged, or lacks the member.
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+            for member in archive:
+                if member.isfile() and PurePosixPath(member.name).name == wanted:
+                    return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
+    except _DAMAGED as error:
+        raise ConfigError(f"{name} cannot be unpacked: {error}") from None
+    raise ConfigError(f"{name} is not the devkit: it has no {wanted}")
+
+
+def has_ids(rows: Sequence[Row]) -> bool:
+    """Whether a ground truth consists of ILSVRC2012_IDs, which need ``meta.mat``."""
+    return bool(rows) and all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
+
+
+def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
+    """Return the class of each sample, by its name in a table or by its name without extension.
+
+    Args:
+        rows: the content of the file.
+        name: the name of the file in errors.
+        meta: the content of ``meta.mat``, or nothing.
+
+    Raises:
+        ConfigError: a row gives no class; the error names it.
+    """
+    if rows and rows[0].cells == _KAGGLE:
+        of_kaggle = []
+        for place, (image, prediction) in rows[1:]:
+            synset = str(prediction).partition(" ")[0]
+            of_kaggle.append(Row(place, (image, _require_synset(synset, place))))
+        return two_columns(of_kaggle)
+    if not rows or len(rows[0].cells) > 1:
+        found = two_columns(rows)
+        if not found or "" in found.values():
+            raise ConfigError(f"{name}: expected a sample and its class in each line, as in a,b")
+        return found
+    known = {str(cells[0]): str(cells[1]) for _, cells in meta}
+    classes = {}
+    for number, (place, cells) in enumerate(rows, start=1):
+        image = f"ILSVRC2012_val_{number:08d}"
+        if not place.endswith(f" {number}"):
+            raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
+        value = str(cells[0])
+        classes[image] = _require_synset(known.get(value, value), place)
+    return classes
+
+
+def _require_synset(value: str, place: str) -> str:
+    if not is_synset(value):
+        raise ConfigError(f"{place}: {value[:20]!r} is neither a synset nor an ID in meta.mat")
+    return value
 
 
 def two_columns(rows: Sequence[Row]) -> dict[str, str]:
@@ -90,45 +167,39 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     """
     if not rows:
         raise ConfigError(f"{name} names no class")
-    columns = list(zip_longest(*(row.cells for row in rows)))
-    first, last = columns[0], columns[-1]
+    names, *others = zip_longest(*(row.cells for row in rows))
     labels: Iterable[str | int] = range(len(rows))
-    names, texts = first, columns[1:]
-    if len(columns) == 2 and _are_numbers(last):
-        if _are_numbers(first) and first != last and {*map(type, last)} != {int}:
+    if len(others) == 1 and _are_numbers(others[0]):
+        is_json = str not in map(type, others[0])  # the label is the value
+        if _are_numbers(names) and names != others[0] and not is_json:
             raise ConfigError(
                 f"{name}: both columns are numbers, and either could be the labels: write the "
                 "classes alone, one a line, in the order of their labels"
             )
-        names, labels, texts = first, last, []
-    elif len(columns) > 1 and _are_numbers(first):
-        labels, names, texts = first, columns[1], columns[2:]
+        labels = others.pop()
+    elif others and _are_numbers(names):
+        labels, names = names, others.pop(0)
     if None in names:
         raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
     order = dict(zip(map(int, labels), map(str, names), strict=True))
-    missing = sorted(set(range(len(rows))) - order.keys())
-    if missing:
+    count = len(rows)
+    if missing := sorted(set(range(count)) - order.keys()):
         raise ConfigError(
-            f"{name}: the labels of {counted(len(rows), 'class')} must be 0 to {len(rows) - 1}, "
-            f"each once, but {missing[0]} is missing; without numbers the order of the file counts"
+            f"{name}: the labels of {counted(count, 'class')} must be 0 to {count - 1}, each once, "
+            f"but {missing[0]} is missing; without numbers the order of the file counts"
         )
     repeated, times = Counter(order.values()).most_common(1)[0]
     if times > 1:
         raise ConfigError(f"{name} names the class {repeated!r} more than once")
-    named = zip(names, chain(*texts), strict=False)
-    return (
-        tuple(order[label] for label in range(len(rows))),
-        {str(group): str(text) for group, text in named if text},
-    )
+    texts = {}
+    for group, text in zip(names, *others[-1:], strict=True) if others else ():
+        if text:
+            texts[str(group)] = str(text)
+    return tuple(order[label] for label in range(count)), texts
 
 
 def _are_numbers(column: Iterable[str | int]) -> bool:
-    return all(_is_number(cell) for cell in column)
-
-
-def _is_number(cell: str | int) -> bool:
-    text = str(cell)
-    return text.isascii() and text.isdigit() and len(text) < 10
+    return all(_NUMBER.fullmatch(str(cell)) for cell in column)
 
 
 def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
@@ -158,27 +229,25 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
     entries = content.items() if isinstance(content, dict) else zip(content)
     rows = []
     for number, (*keys, value) in enumerate(entries, start=1):
+        place = f"{name}, entry {number}"
         cells = (*keys, *value) if isinstance(value, list) else (*keys, value)
-        is_sound = {*map(type, cells)} <= {str, int} and 1 <= len(cells) <= 3
-        if not is_sound or (len(cells) == 3 and not _is_number(cells[0])):
-            raise ConfigError(
-                f"{name}, entry {number}: {json.dumps(cells)[:60]} is no class and its text"
-            )
-        rows.append(Row(f"{name}, entry {number}", cells))
+        is_numbered = len(cells) == 3 and _are_numbers(cells[:1])
+        if not ({*map(type, cells)} <= {str, int} and (is_numbered or len(cells) in (1, 2))):
+            raise ConfigError(f"{place}: {json.dumps(cells)[:60]} is no class and its text")
+        rows.append(Row(place, cells))
     return rows
 
 
 def _rows_of_lines(text: str, name: str) -> list[Row]:
-    lines = [
-        (f"{name}, line {number}", line)
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and line.rstrip() != "#" and not line.startswith("# ")
-    ]
+    lines = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not f"{line.rstrip()} ".startswith("# "):
+            lines.append((f"{name}, line {number}", line))
     if all(is_synset(line.partition(" ")[0]) for _, line in lines):
         # Texts hold commas, as in "n01440764 tench, Tinca tinca".
         lines = [(place, line.replace(" ", "\t", 1)) for place, line in lines]
     has_tabs = any("\t" in line for _, line in lines)
-    rows = []
+    rows: list[Row] = []
     for place, line in lines:
         try:
             found = line.split("\t") if has_tabs else next(csv.reader([line], strict=True))
@@ -193,8 +262,8 @@ def _rows_of_lines(text: str, name: str) -> list[Row]:
         if not cells[0]:
             raise ConfigError(f"{place}: the first column is empty")
         rows.append(Row(place, cells))
-    if rows:
-        heads = HEADS_OF_ONE if len(rows[0].cells) == 1 else HEADS
-        is_header = heads.issuperset(str(cell).lower() for cell in rows[0].cells)
-        return rows[1:] if is_header else rows
-    return rows
+    if not rows:
+        return rows
+    heads = HEADS_OF_ONE if len(rows[0].cells) == 1 else HEADS
+    is_header = heads.issuperset(str(cell).lower() for cell in rows[0].cells)
+    return rows[1:] if is_header else rows

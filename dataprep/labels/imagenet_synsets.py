@@ -24,13 +24,9 @@ def difference(classes: Iterable[str]) -> str | None:
     found, known = set(classes), set(imagenet_synsets())
     if found in (set(), known) or not all(map(is_synset, found)):
         return None
-    strange, missing = sorted(found - known), sorted(known - found)
-    parts = [f"these are not the 1,000 known synsets: {counted(len(found), 'class')}"]
-    if strange:
-        parts.append(f"{len(strange):,} that ILSVRC2012 does not have, such as {strange[0]}")
-    if missing:
-        parts.append(
-            f"{len(missing):,} of the 1,000 missing, such as {missing[0]}: labels are not those of "
-            f"models trained on all (labels.classes={ILSVRC2012} keeps those)"
-        )
-    return "; ".join(parts)
+    said = f"{len(found & known):,} of ImageNet's 1,000 classes"
+    advice = f" (--set labels.classes={ILSVRC2012} keeps the 1,000 indices)"
+    if strange := sorted(found - known):
+        said += f" and {counted(len(strange), 'other')}, such as {strange[0]}"
+        advice = ""
+    return f"{said}: labels differ from models trained on all of them{advice}"

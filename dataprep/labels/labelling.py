@@ -11,13 +11,15 @@ from typing import Literal, NamedTuple
 
 from dataprep.counted import counted
 from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict
-from dataprep.labels.class_files import Row, class_order, read_rows, two_columns
-from dataprep.labels.devkit import (
+from dataprep.labels.class_files import (
     GROUND_TRUTH,
     META,
+    Row,
+    class_order,
     ground_truth,
     has_ids,
-    is_tarball,
+    read_rows,
+    two_columns,
     unpacked,
 )
 from dataprep.labels.imagenet_synsets import ILSVRC2012, imagenet_synsets
@@ -101,9 +103,8 @@ class Labelling:
 
     def _true_class(self, name: str) -> str:
         """Look a sample up by its whole name, its base name, and that without extension."""
-        path = PurePosixPath(name)
-        keys = (name, path.name, path.stem)
-        return next((self.truth[key] for key in keys if key in self.truth), "")
+        path, truth = PurePosixPath(name), self.truth
+        return truth.get(name) or truth.get(path.name) or truth.get(path.stem, "")
 
     def _renumbered(self, space: LabelSpace | None, before: set[str]) -> LabelSpace | None:
         """Return how classes are numbered after the map; None where their names decide."""
@@ -143,16 +144,14 @@ class Labelling:
         Raises:
             OutputConflict: it names the first label that differs.
         """
-        own = tuple(shared.index)
-        if self.order and self.order != own:
-            pairs = enumerate(zip_longest(own, self.order))
-            label, (here, there) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
-            raise OutputConflict(
-                f"labels.classes gives split {split!r} other labels than labels.json of this "
-                f"output: label {label} is {here!r} in labels.json and {there!r} in "
-                "labels.classes. All splits share one label space: leave labels.classes out, or "
-                "use another --output"
-            )
+        for label, (stored, here) in enumerate(zip_longest(shared.index, self.order)):
+            if self.order and stored != here:
+                raise OutputConflict(
+                    f"labels.classes gives split {split!r} other labels than labels.json of this "
+                    f"output: label {label} is {stored!r} in labels.json and {here!r} in "
+                    "labels.classes. All splits share one label space: leave labels.classes out, "
+                    "or use another --output"
+                )
         others = [one for one in shared.labels if self.texts.get(one.synset, one.text) != one.text]
         if others:
             name, text = others[0].synset, others[0].text
@@ -185,7 +184,7 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
         ConfigError: a file is missing or has another form.
         StoreError: a file cannot be read.
     """
-    truth, texts = _ground_truth(options.ground_truth, options.meta, stores)
+    truth, texts = _ground_truth(options, stores)
     mapped = two_columns(_rows("labels.map", options.map, stores))
     order: tuple[str, ...] = ()
     if options.classes == ILSVRC2012:
@@ -199,38 +198,38 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
 
 
 def _ground_truth(
-    uri: str | None, meta_uri: str | None, stores: StoreOptions | None
+    options: LabelOptions, stores: StoreOptions | None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the class of each sample, and the texts in ``meta.mat``."""
-    if uri is None:
+    if options.ground_truth is None:
         return {}, {}
-    data, name = _read("labels.ground_truth", uri, stores, GROUND_TRUTH)
-    rows = read_rows(unpacked(data, GROUND_TRUTH, name), name)
-    meta = _rows("labels.meta", meta_uri, stores, META)
-    if not meta and has_ids(rows):
-        beside = name.removesuffix(PurePosixPath(name).name) + META
+    data, name = _read("labels.ground_truth", options.ground_truth, stores, GROUND_TRUTH)
+    rows = read_rows(data, name)
+    key, meta_uri = "labels.meta", options.meta
+    if meta_uri is None and has_ids(rows):
         key = f"{name} has ILSVRC2012_IDs, which need labels.meta, the devkit's meta.mat"
-        meta = _rows(key, name if is_tarball(data) else beside, stores, META)
+        meta_uri = name
+        if not name.endswith((".gz", ".tgz")):
+            meta_uri = name.removesuffix(PurePosixPath(name).name) + META
+    meta = _rows(key, meta_uri, stores, META)
     return ground_truth(rows, name, meta), two_columns(meta)
 
 
 def _rows(key: str, uri: str | None, stores: StoreOptions | None, within: str = "") -> list[Row]:
-    if uri is None:
-        return []
-    data, name = _read(key, uri, stores, within)
-    return read_rows(unpacked(data, within, name), name)
+    return [] if uri is None else read_rows(*_read(key, uri, stores, within))
 
 
 def _read(key: str, uri: str, stores: StoreOptions | None, within: str) -> tuple[bytes, str]:
-    """Return a file and its name.
+    """Return a file, unpacked, and its name.
 
     ``key`` is the setting that names it, for errors; ``within`` the file wanted where ``uri`` is
-    the folder of the devkit.
+    the folder of the devkit or its tarball.
     """
     folder = uri.rstrip("/")
     inside = (f"{folder}/{within}", f"{folder}/data/{within}") if within else ()
     for name in (uri, *inside):
         parent, slash, base = name.rpartition("/")
         with suppress(ObjectNotFound, IsADirectoryError):
-            return open_store(parent + slash or ".", stores).get(base), name
+            data = open_store(parent + slash or ".", stores).get(base)
+            return unpacked(data, within, name), name
     raise ConfigError(f"{key}: there is no file {uri!r}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 _CONFIG = ConfigDict(
     frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
@@ -95,10 +94,3 @@ class BoxOptions(BaseModel):
 
     least_visible: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
     """A box is dropped where a crop leaves less than this share of it."""
-
-    @field_validator("source", mode="before")
-    @classmethod
-    def _path_or_uri(cls, value: Any) -> Any:
-        if not str(value).strip():
-            raise ValueError("must not be empty")
-        return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -26,13 +26,6 @@ class Label:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The content of ``labels.json``; names are escaped."""
-
-    classes: tuple[Label, ...]
-
-
 is_synset = re.compile(r"n\d{8}").fullmatch
 """Whether a name is a WordNet id such as ``n01440764``: a match, or None."""
 
@@ -68,7 +61,7 @@ class LabelSpace:
 
     def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
         """Return the same classes with the texts that ``texts`` gives, by class name."""
-        labels = (replace(one, text=texts.get(one.synset, one.text)) for one in self.labels)
+        labels = [replace(one, text=texts.get(one.synset, one.text)) for one in self.labels]
         return LabelSpace(tuple(labels))
 
     @cached_property
@@ -83,14 +76,11 @@ class LabelSpace:
 
     def to_json(self) -> bytes:
         """Return the content of ``labels.json``."""
-        # As json.dumps with indent=1 writes it, which is slow for many classes.
-        rows = []
-        for one in self.labels:
-            synset, text = json.dumps(escape(one.synset)), json.dumps(escape(one.text))
-            fields = f'   "index": {one.index},\n   "synset": {synset},\n   "text": {text}'
-            rows.append(f"  {{\n{fields}\n  }}")
-        classes = "[\n" + ",\n".join(rows) + "\n ]" if rows else "[]"
-        return f'{{\n "schema": {SCHEMA},\n "classes": {classes}\n}}\n'.encode()
+        classes = [
+            {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}
+            for one in self.labels
+        ]
+        return (json.dumps({"schema": SCHEMA, "classes": classes}, indent=1) + "\n").encode()
 
     @classmethod
     def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:
@@ -101,10 +91,10 @@ class LabelSpace:
             SchemaTooNew: a newer version wrote it.
         """
         with malformed_as(DatasetError, f"{name} cannot be read"):
-            classes = typed(_Stored, parse(data, name, SCHEMA)).classes
+            classes = typed(list[Label], parse(data, name, SCHEMA)["classes"])
             labels = [Label(one.index, unescape(one.synset), unescape(one.text)) for one in classes]
-            in_order = all(label.index == place for place, label in enumerate(labels))
-            require(in_order, "its 'index' does not count from 0")
+            numbers = [label.index for label in labels]
+            require(numbers == list(range(len(labels))), "its 'index' does not count from 0")
             space = cls(tuple(labels))
             require(len(space.index) == len(labels), "it names a class twice")
             return space

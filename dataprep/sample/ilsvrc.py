@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dataprep.labels.devkit import GROUND_TRUTH, META
+from dataprep.labels.class_files import GROUND_TRUTH, META
 from dataprep.sample.drawing import draw_photo
 from dataprep.sample.tree import HELD_OUT, SampleTree, class_styles, create_folder, draw_tree
 

@@ -10,18 +10,18 @@ import contextlib
 import hashlib
 import io
 import os
-import tempfile
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from indexed_gzip import IndexedGzipFile
 
 from dataprep.errors import ConfigError, CorruptArchive, DataprepError, SourceChanged
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
-from dataprep.stores.protocol import GetVersioned, location
+from dataprep.stores.protocol import Buffer, GetVersioned, location
 
 _SCHEMA = 3  # of the files in the cache folder
 _LOCAL_WINDOW_BYTES = 2**15
@@ -30,50 +30,53 @@ _BUFFER_BYTES = 2**16
 _SPACING_BYTES = 2**20
 _MOST_POINTS = 8192  # of 32 KiB: 256 MiB in a worker
 _OPEN_GZIP_FILES = 16
+_GZIP = re.compile(r"(.*)!gzip@(\d+)\+(\d+)", re.DOTALL)
 
 
-class Archive(NamedTuple):
-    """A file or object of ``size`` bytes as it was when it was indexed.
+@dataclass(frozen=True)
+class Archive:
+    """A file or object of ``size`` bytes as it was when it was indexed; ``uri`` is for messages.
 
-    ``version`` is its modification time and size, or its ETag; empty accepts any version.
+    ``address`` is its address or absolute path. ``version`` is its modification time and size, or
+    its ETag; empty accepts any version. The folder ``cache`` stores indexes. Copies in other tasks
+    are equal.
     """
 
-    store: Store
+    uri: str = field(compare=False)
+    store: Store = field(compare=False)
+    address: str
     key: str
-    size: int = 0
-    version: str = ""
+    size: int
+    version: str
+    cache: str
 
     @classmethod
-    def of(cls, store: Store, key: str) -> Archive:
+    def of(cls, store: Store, key: str, cache: str) -> Archive:
         """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
+        uri = address = location(store, key)
         version = store.version(key) if isinstance(store, GetVersioned) else ""
-        return cls(store, key, store.head(key).bytes, _portable(store, version))
+        if isinstance(store, LocalStore):  # machines may see another number of the inode
+            address, version = os.path.abspath(uri), version.partition("-")[2]  # noqa: PTH100
+        return cls(uri, store, address, key, store.head(key).bytes, version, cache)
 
-    @property
-    def uri(self) -> str:
-        """Its name in messages."""
-        return location(self.store, self.key)
-
-    def fetch(self, offset: int, length: int) -> bytes:
+    def read(self, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only at the end.
 
         Raises:
             SourceChanged: the archive was replaced or removed since it was indexed.
             StoreError: it could not be read this time.
         """
-        data, version = b"", "gone"
         with contextlib.suppress(FileNotFoundError):
-            if self.version:
-                store: Any = self.store  # a GetVersioned, since it gave a version
-                data, version = store.get_versioned(self.key, offset, length)
-            else:
-                data, version = self.store.get_range(self.key, offset, length), ""
-        if version == "gone" or self.version not in ("", _portable(self.store, version)):
-            raise SourceChanged(
-                f"{self.uri} was changed or removed since it was indexed: restore it, or start "
-                "anew with --overwrite"
-            )
-        return data
+            if not self.version:
+                return self.store.get_range(self.key, offset, length)
+            store: Any = self.store  # a GetVersioned, since it gave a version
+            data, version = store.get_versioned(self.key, offset, length)
+            if version == self.version or version.endswith(f"-{self.version}"):
+                return bytes(data)
+        raise SourceChanged(
+            f"{self.uri} was changed or removed since it was indexed: restore it, or start "
+            "anew with --overwrite"
+        )
 
     def open(self, start: int, end: int) -> BinaryIO:
         """The bytes from ``start`` to ``end`` as a file."""
@@ -81,17 +84,17 @@ class Archive(NamedTuple):
         window_bytes = _LOCAL_WINDOW_BYTES if is_local else _REMOTE_WINDOW_BYTES
         return io.BufferedReader(_Part(self, start, end - start), window_bytes)
 
-    def cache_name(self, *parts: object) -> str:
-        """The name of a file about this version of the archive in a cache folder."""
-        is_local = isinstance(self.store, LocalStore)
-        address = os.path.abspath(self.uri) if is_local else self.uri  # noqa: PTH100
-        identity = repr((_SCHEMA, address, self.size, self.version, parts))
+    def kept(self, *about: object) -> bytes:
+        """What ``keep`` stored about this version of the archive. Raises StoreError."""
+        return LocalStore(self.cache).get(self._cache_name(about))
+
+    def keep(self, data: Buffer, *about: object) -> None:
+        """Store something in the cache folder. Raises StoreError."""
+        LocalStore(self.cache).put(self._cache_name(about), data)
+
+    def _cache_name(self, about: tuple[object, ...]) -> str:
+        identity = repr((_SCHEMA, self.address, self.size, self.version, about))
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
-
-
-def _portable(store: Store, version: str) -> str:
-    """A version without the number of the inode, which machines may see differently."""
-    return version.partition("-")[2] if isinstance(store, LocalStore) else version
 
 
 class _Part(io.RawIOBase):
@@ -103,8 +106,7 @@ class _Part(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return True
+    seekable = readable
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._at = offset + (0, self._at, self._size)[whence]
@@ -112,25 +114,22 @@ class _Part(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         length = min(len(buffer), self._size - self._at)
-        data = self._archive.fetch(self._start + self._at, length) if length > 0 else b""
+        data = self._archive.read(self._start + self._at, length) if length > 0 else b""
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
 
-class GzipPart(NamedTuple):
-    """A gzip file: ``size`` bytes of an archive from ``start`` on, or all of it.
-
-    The ``cache`` folder stores its points.
-    """
+@dataclass(frozen=True)
+class GzipPart:
+    """A gzip file: ``size`` bytes of an archive from ``start`` on, or all of it."""
 
     archive: Archive
     start: int
     size: int
-    cache: Path
 
     @property
-    def container(self) -> str:
+    def key(self) -> str:
         """The container of entries in its content: ``KEY!gzip@START+SIZE``."""
         return f"{self.archive.key}!gzip@{self.start}+{self.size}"
 
@@ -155,26 +154,26 @@ class GzipPart(NamedTuple):
             ConfigError: the points cannot be stored.
         """
         file.build_full_index()
-        if not keep(self._points, lambda sink: file.export_index(fileobj=sink)):
+        points = io.BytesIO()
+        file.export_index(fileobj=points)
+        try:
+            self.archive.keep(points.getbuffer(), self.start, self.size)
+        except OSError:
             raise ConfigError(
                 f"cannot store the index of {self.archive.uri}, which every worker needs, in "
-                f"{self.cache}: name a folder with --set ilsvrc.cache=FOLDER"
-            )
+                f"{self.archive.cache}: name a folder with --set ilsvrc.cache=FOLDER"
+            ) from None
 
     def read(self, offset: int, length: int) -> bytes:
         """``length`` bytes of its content from ``offset``.
 
         Raises:
             CorruptArchive: the gzip data are damaged.
-            SourceChanged, StoreError: as ``Archive.fetch``.
+            SourceChanged, StoreError: as ``Archive.read``.
         """
         with inflating(self.archive.uri):
             data: bytes = _with_points(self).pread(length, offset)
         return data
-
-    @property
-    def _points(self) -> Path:
-        return self.cache / f"{self.archive.cache_name(self.start, self.size)}.gzidx"
 
 
 @lru_cache(maxsize=_OPEN_GZIP_FILES)
@@ -182,11 +181,22 @@ def _with_points(part: GzipPart) -> IndexedGzipFile:
     """The content, with points from the cache folder, or found again if these are missing."""
     file = part.open()
     try:
-        with part._points.open("rb") as kept:
-            file.import_index(fileobj=kept)
+        points = part.archive.kept(part.start, part.size)
+        file.import_index(fileobj=io.BytesIO(points))
     except OSError:  # ZranError is one
         part.finish(file := part.open())
     return file
+
+
+def containers(keys: set[str], archives: Mapping[str, Archive]) -> dict[str, Archive | GzipPart]:
+    """What entries of an index lie in: for each container its archive, or the gzip part of it."""
+    found: dict[str, Archive | GzipPart] = {}
+    for key in keys:
+        if packed := _GZIP.fullmatch(key):
+            found[key] = GzipPart(archives[packed[1]], int(packed[2]), int(packed[3]))
+        else:
+            found[key] = archives[key]
+    return found
 
 
 @contextlib.contextmanager
@@ -195,7 +205,7 @@ def inflating(uri: str) -> Iterator[None]:
 
     Raises:
         CorruptArchive: the gzip data are damaged.
-        SourceChanged, StoreError: as ``Archive.fetch``.
+        SourceChanged, StoreError: as ``Archive.read``.
     """
     try:
         yield
@@ -208,23 +218,3 @@ def inflating(uri: str) -> Iterator[None]:
             f"{uri}: its gzip data are damaged or truncated ({error}): compare the MD5 and fetch "
             "the archive again"
         ) from None
-
-
-def cache_folder(folder: str | None) -> Path:
-    """``folder``, or ``dataprep`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(folder or f"{home}/dataprep").expanduser()
-
-
-def keep(path: Path, write: Callable[[BinaryIO], object]) -> bool:
-    """Write a file that appears complete or not at all. Return whether that was possible."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            begun = Path(folder, path.name)
-            with begun.open("wb") as file:
-                write(file)
-            begun.replace(path)
-    except OSError:
-        return False
-    return True

@@ -1,10 +1,10 @@
-"""Classes that are numbers, and files that name them."""
+"""The classes of rows that have numbers, names or both, and files that name classes."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dataprep.errors import DatasetError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import Label, LabelSpace, is_synset
+from dataprep.names import by_bytes
 from dataprep.sources.files import split_uri
 from dataprep.stores import StoreOptions, open_store
 
@@ -51,8 +52,9 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
         if not is_synset(synset):
             synset, text = line, line
         if not synset or synset in labels:
-            problem = f"is that of line {labels[synset].index + 1} again" if synset else "is empty"
-            raise SourceError(f"{uri}, line {number + 1}: the class {synset!r} {problem}")
+            raise SourceError(
+                f"{uri}, line {number + 1}: the class {synset!r} is empty or on a line before"
+            )
         labels[synset] = Label(number, synset, text.strip())
     if not labels:
         raise SourceError(f"{uri} names no class: write one a line")
@@ -61,15 +63,15 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 
 def first_labels(
     rows: Sequence[Sequence[float]], problems: dict[int, str]
-) -> tuple[list[int | None], NDArray[np.float32] | None]:
-    """The class number of each row, and all labels where rows have several.
+) -> tuple[dict[int, int], NDArray[np.float32] | None]:
+    """The class number of each row that has labels, and all labels where rows have several.
 
-    The class is the first label, None where a row has no label. A label that is no whole number,
-    and a row of another number of labels than most, join ``problems``.
+    The class is the first label. A label that is no whole number, and a row of another number of
+    labels than most, join ``problems``.
     """
     widths = Counter(len(labels) for labels in rows if labels)
-    width = widths.most_common(1)[0][0] if widths else 0
-    numbers: list[int | None] = [None] * len(rows)
+    width = max(widths, key=widths.__getitem__, default=0)
+    numbers: dict[int, int] = {}
     values = np.zeros((len(rows), width), dtype=np.float32)
     for row, labels in enumerate(rows):
         if row in problems or not labels:
@@ -87,38 +89,78 @@ def first_labels(
 
 
 def by_number(
-    numbers: Sequence[int | None], given: LabelSpace | None, problems: dict[int, str], section: str
+    numbers: Mapping[int, int],
+    count: int,
+    given: LabelSpace | None,
+    problems: dict[int, str],
+    section: str,
 ) -> Classes:
     """Classes that are numbers from 0. Rows without such a number join ``problems``.
 
     Args:
-        numbers: of each row.
+        numbers: of each row that has one.
+        count: of rows.
         given: names of the classes by number, which keeps each number its own label.
         problems: row to the reason why it has no class.
         section: the part of the config that has ``class_names``, for the note.
     """
-    for row, number in enumerate(numbers):
+    names = {number: str(number) for number in numbers.values()}
+    if given:
+        names = {label.index: label.synset for label in given.labels}
+    classes = [""] * count
+    for row in range(count):
         if row in problems:
             continue
+        number = numbers.get(row)
         if number is None:
             problems[row] = "no label"
         elif number < 0:
             problems[row] = f"label {number} is no class: classes count from 0"
-        elif given and number >= len(given.labels):
+        elif number not in names:
             problems[row] = f"label {number} has no name in class_names"
-    known = {number for row, number in enumerate(numbers) if row not in problems}
-    names = {number: str(number) for number in known}
-    if given:
-        names = {number: given.labels[number or 0].synset for number in known}
-    classes = ["" if row in problems else names[number] for row, number in enumerate(numbers)]
-    if given or not known:
+        else:
+            classes[row] = names[number]
+    used = {*classes} - {""}
+    if given or not used:
         return Classes(classes, given)
-    return Classes(classes, LabelSpace.numbered(names.values()), gaps(known, section))
+    return Classes(classes, LabelSpace.numbered(used), _gaps({*map(int, used)}, section))
 
 
-def gaps(numbers: Collection[int | None], section: str) -> tuple[str, ...]:
+def by_name_or_number(
+    synsets: Sequence[str],
+    texts: Sequence[str],
+    numbers: Mapping[int, int],
+    problems: dict[int, str],
+) -> Classes:
+    """Classes of records: synsets that all have, or texts that fit the numbers, or numbers.
+
+    Without any numbers all texts do.
+    """
+    sound = [row for row in range(len(synsets)) if row not in problems]
+    names = synsets if all(synsets[row] for row in sound) else texts
+    are_numbered = len(numbers) == len(sound)
+    pairs = {(numbers.get(row, 0), names[row]) for row in sound}
+    ordered = by_bytes({name for _, name in pairs})
+    fit = are_numbered and len({number for number, _ in pairs}) == len(pairs) == len(ordered)
+    if not all(ordered) or not (names is synsets or fit or not numbers):
+        return by_number(numbers, len(synsets), None, problems, "records")
+    notes: tuple[str, ...] = ()
+    if fit:
+        ordered = [name for _, name in sorted(pairs)]
+        notes = _gaps({*numbers.values()}, "records")
+    elif are_numbered:
+        notes = (
+            "numbers and names of classes do not fit each other in the records: the names count, "
+            "in their order",
+        )
+    text_of = {names[row]: texts[row] for row in reversed(sound)}
+    labels = [Label(number, name, text_of[name]) for number, name in enumerate(ordered)]
+    return Classes(names, LabelSpace(tuple(labels)), notes)
+
+
+def _gaps(numbers: Collection[int], section: str) -> tuple[str, ...]:
     """A note if class numbers are not 0 to K-1, so that labels differ from them."""
-    found = sorted(number for number in numbers if number is not None)
+    found = sorted(numbers)
     if found == list(range(len(found))):
         return ()
     return (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Sequence, Set
 
-from dataprep.errors import SourceError
+from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
-from dataprep.sources.protocol import Problem
+from dataprep.sources.protocol import Problem, Problems
 from dataprep.stores.protocol import LEAVES
 
 NO_CLASS = "in no class folder"
@@ -19,6 +19,7 @@ NOT_NAMED_AS_IMAGE = "not named as an image"
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 """Folders that are splits, not classes."""
 
+_SYNSET = -1  # stands for a depth: the class is the folder named as a synset
 _EXTENSIONS = (
     "avif|bmp|dib|gif|heic|heif|j2k|jfif|jp2|jpe|jpeg|jpg|pbm|pgm|png|pnm|ppm|tif|tiff|webp"
 )
@@ -32,7 +33,7 @@ is_clutter = re.compile(r"(?:\A|/)(?:\.|(?:Thumbs\.db|desktop\.ini|__MACOSX)(?:/
 """Whether a path is hidden, or what an operating system leaves behind: a match, or None."""
 
 
-def commonest(problems: Mapping[int, Problem]) -> str:
+def commonest(problems: Problems) -> str:
     """The most frequent reason why entries are no samples, to append to an error."""
     counts = Counter(problem.reason for problem in problems.values())
     if not counts:
@@ -44,108 +45,101 @@ def commonest(problems: Mapping[int, Problem]) -> str:
 
 
 def classify(
-    names: Sequence[str], problems: Mapping[int, Problem], uri: str, advise: Callable[[str], str]
-) -> tuple[list[str], dict[int, Problem]]:
-    """The class of each file, and the problems with those added that classes make.
+    names: Sequence[str],
+    problems: Problems,
+    uri: str,
+    advise: Callable[[str], str],
+    absent: str,
+) -> list[str]:
+    """The class of each file. Files that are in no class of images join ``problems``.
 
     Where no name of the source has the extension of an image, names without any extension promise
-    one. No class is found where every entry has a problem in the end.
+    one.
 
     Args:
         names: paths.
         problems: what is known to be no sample.
         uri: the source, for errors.
         advise: gives the option that takes one folder of the source alone.
+        absent: the error where there is no sample in the end.
 
     Raises:
+        SourceNotFound: every entry has a problem.
         SourceError: several splits, or two kinds of classes.
     """
-    found = dict(problems)
-    skipped = {row for row, problem in found.items() if problem.status == "skipped"}
+    why = commonest(problems)
+    skipped = {row for row, problem in problems.items() if problem.status == "skipped"}
     visible = [name for row, name in enumerate(names) if row not in skipped]
     promises = promises_image if any(map(promises_image, visible)) else _lacks_extension
-    class_of = ClassRule(filter(promises, visible), uri, advise)
-    classes = ["" if row in skipped else class_of(name) for row, name in enumerate(names)]
+    folders = {tuple(name.split("/")[:-1]) for name in filter(promises, visible)}
+    depth = _class_depth(folders, uri, advise)
+    classes = [""] * len(names)
     promising = {""}
-    for group, name in zip(classes, names, strict=True):
-        if group and promises(name):
-            promising.add(group)
+    for row, name in enumerate(names):
+        if row not in skipped:
+            classes[row] = _class_of(name.split("/")[:-1], depth)
+        if promises(name):
+            promising.add(classes[row])
     for row, group in enumerate(classes):
-        if row not in found and not group:
-            found[row] = Problem("skipped", NO_CLASS)
-        elif row not in found and group not in promising:
-            found[row] = Problem("skipped", NO_IMAGES)
+        if row not in problems and not group:
+            problems[row] = Problem("skipped", NO_CLASS)
+        elif row not in problems and group not in promising:
+            problems[row] = Problem("skipped", NO_IMAGES)
             classes[row] = ""
-    return classes, found
+    if len(problems) == len(names):
+        raise SourceNotFound(absent + why)
+    return classes
 
 
 def _lacks_extension(name: str) -> bool:
     return "." not in name.rpartition("/")[2]
 
 
-class ClassRule:
-    """Which folder of a path is its class, from the ``keys`` of files that promise images.
+def _class_of(parts: Sequence[str], depth: int) -> str:
+    """The class among the folders of a path; empty for a path in no class folder."""
+    if depth == _SYNSET:
+        return next(filter(is_synset, parts), "")
+    return parts[depth] if len(parts) > depth else ""
+
+
+def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str], str]) -> int:
+    """How many folders are above the class in a path, or ``_SYNSET``.
 
     Where a path has a folder named as a WordNet synset, that is the class. Otherwise folders
     that all paths have in common are passed over, and the first that differs is the class.
-    ``advise`` gives the option that takes one folder alone.
-
-    Raises:
-        SourceError: several splits, or two kinds of classes.
+    ``folders`` are those of files that promise images.
     """
-
-    def __init__(self, keys: Iterable[str], uri: str, advise: Callable[[str], str]) -> None:
-        folders = {tuple(key.split("/")[:-1]) for key in keys}
-        inside = sorted(parts for parts in folders if any(map(is_synset, parts)))
-        outside = sorted(parts for parts in folders if parts and not any(map(is_synset, parts)))
-        self._by_synset = bool(inside) and not outside
-        self._depth = 0 if self._by_synset else _first_difference(folders)
-        splits = self._splits(folders)
-        if len(splits) > 1:
-            first = "train" if "train" in splits else min(splits)
-            raise SourceError(
-                f"{uri!r} has several splits ({', '.join(sorted(splits))}): shard one at a "
-                f"time, as in {advise(splits[first])} --split {first}"
-            )
-        if inside and outside:
-            above = "/".join(inside[0]).partition(next(filter(is_synset, inside[0])))[0]
-            way_out = f"take one, as in {advise(above[:-1])}" if above else "move one elsewhere"
-            raise SourceError(
-                f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "
-                f"as {'/'.join(outside[0])!r}, and either could be the classes: {way_out}"
-            )
-
-    def __call__(self, key: str) -> str:
-        """The class of a path; empty for a path in no class folder."""
-        return self._group(key.split("/")[:-1])
-
-    def _splits(self, folders: Iterable[Sequence[str]]) -> dict[str, str]:
-        """The path of each folder that is named as a split and has class folders in it."""
-        if not self._by_synset:
-            groups = {self._group(parts): "/".join(parts[: self._depth + 1]) for parts in folders}
-            groups.pop("", None)
-            return groups if groups.keys() <= SPLITS else {}
-        splits = {}
-        for parts in folders:
-            for above, (split, part) in enumerate(pairwise(parts), 1):
-                if is_synset(part) and split in SPLITS:
-                    splits[split] = "/".join(parts[:above])
-        return splits
-
-    def _group(self, parts: Sequence[str]) -> str:
-        if self._by_synset:
-            return next(filter(is_synset, parts), "")
-        return parts[self._depth] if len(parts) > self._depth else ""
+    inside = sorted(parts for parts in folders if any(map(is_synset, parts)))
+    outside = sorted(folders - {*inside} - {()})
+    depth = _SYNSET if inside and not outside else _first_difference(folders)
+    paths = {}
+    for parts in sorted(folders):
+        at = depth
+        if depth == _SYNSET:  # a split is above it
+            at = next((place for place, part in enumerate(parts) if is_synset(part)), 0) - 1
+        if 0 <= at < len(parts):
+            paths[parts[at]] = "/".join(parts[: at + 1])
+    splits = sorted(paths.keys() & SPLITS)
+    if len(splits) > 1 and (depth == _SYNSET or len(splits) == len(paths)):
+        first = "train" if "train" in splits else splits[0]
+        raise SourceError(
+            f"{uri!r} has several splits ({', '.join(splits)}): shard one at a time, as in "
+            f"{advise(paths[first])} --split {first}"
+        )
+    if inside and outside:
+        above = "/".join(inside[0]).partition(next(filter(is_synset, inside[0])))[0]
+        way_out = f"take one, as in {advise(above[:-1])}" if above else "move one elsewhere"
+        raise SourceError(
+            f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "
+            f"as {'/'.join(outside[0])!r}, and either could be the classes: {way_out}"
+        )
+    return depth
 
 
-def _first_difference(folders: Collection[Sequence[str]]) -> int:
+def _first_difference(folders: Iterable[tuple[str, ...]]) -> int:
     """How many folders all paths share before the class folder."""
-    depth = 0
-    while True:
-        here = {parts[depth] for parts in folders if len(parts) > depth}
-        below = {parts[depth + 1] for parts in folders if len(parts) > depth + 1}
-        direct = any(len(parts) == depth + 1 for parts in folders)
-        # Images and one folder more: that is a class with a folder in it.
-        if len(here) != 1 or not below or (direct and len(below) == 1):
-            return depth
-        depth += 1
+    paths = [parts for parts in folders if parts]
+    shared = len(os.path.commonprefix(paths))  # noqa: RUF071  they are tuples
+    below = {parts[shared] for parts in paths if len(parts) > shared}
+    # One folder more is a class, or is in one.
+    return shared if len(below) > 1 else max(0, shared - 1)

@@ -17,6 +17,7 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.ordered import in_order
+from dataprep.sources.protocol import REMOTE_READS
 from dataprep.stores import ObjectInfo, Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
@@ -40,6 +41,11 @@ def split_uri(uri: str) -> tuple[str, str]:
         raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
     folder, slash, name = uri.rpartition("/")
     return folder or slash or ".", name
+
+
+def reads_at_once(store: Store) -> int:
+    """How many reads a worker keeps in flight: one of a disk, many where each one waits."""
+    return 1 if isinstance(store, LocalStore) else REMOTE_READS
 
 
 def list_files(store: Store, prefix: str = "") -> list[ObjectInfo]:
@@ -83,8 +89,13 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """
     found: dict[str, int | str] = {}
     on_s3 = isinstance(store, S3Store)
-    if on_s3 and len(keys) >= _LIST_FROM:
-        found.update(_listed_sizes(store, set(keys)))
+    wanted = {*keys}
+    if on_s3 and len(wanted) >= _LIST_FROM:
+        folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
+        # Who may read an object may not always list the bucket.
+        with contextlib.suppress(PermissionRefused):
+            listed = islice(store.list(f"{folder}/".lstrip("/")), _LISTED_FOR_ONE * len(wanted))
+            found.update({info.key: info.bytes for info in listed if info.key in wanted})
     unknown = [key for key in dict.fromkeys(keys) if key not in found]
 
     def size_of(key: str) -> int | str:
@@ -99,15 +110,3 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 
     found.update(zip(unknown, in_order(size_of, unknown, _THREADS), strict=True))
     return [found[key] for key in keys]
-
-
-def _listed_sizes(store: Store, wanted: set[str]) -> dict[str, int]:
-    folder = os.path.commonprefix(list(wanted)).rpartition("/")[0]  # noqa: RUF071  cut at a slash
-    found = {}
-    # Who may read an object may not always list the bucket.
-    with contextlib.suppress(PermissionRefused):
-        listed = store.list(f"{folder}/" if folder else "")
-        for info in islice(listed, _LISTED_FOR_ONE * len(wanted)):
-            if info.key in wanted:
-                found[info.key] = info.bytes
-    return found

@@ -17,22 +17,21 @@ from dataprep.sources.classes import (
     CLUTTER,
     NOT_NAMED_AS_IMAGE,
     classify,
-    commonest,
     is_clutter,
     promises_image,
 )
-from dataprep.sources.files import list_files, read_error
-from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
+from dataprep.sources.files import list_files, read_error, reads_at_once
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
 
 class ImageFolder:
-    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``ClassRule``."""
+    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``classify``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
-        self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
+        self.concurrency = reads_at_once(self._store)
 
     @property
     def uri(self) -> str:
@@ -65,35 +64,29 @@ class ImageFolder:
                 problems[row] = Problem("skipped", CLUTTER)
             elif entry.problem:
                 problems[row] = Problem("failed", entry.problem)
-        classes, problems = self._classes(names, problems)
+        classes = self._classes(names, problems)
         notes: tuple[str, ...] = ()
         if isinstance(self._store, LocalStore):  # an object store has no empty folders
             notes = _empty_folders(names, classes, self._store.root)
         return Listing(names, sizes, classes, problems, notes=notes)
 
-    def _classes(
-        self, names: Sequence[str], problems: dict[int, Problem]
-    ) -> tuple[Sequence[str], dict[int, Problem]]:
+    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         advise = f"--source {self.uri.rstrip('/')}/{{}}".format
-        classes, found = classify(names, problems, self.uri, advise)
-        if len(found) == len(names):
-            raise SourceNotFound(
-                f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
-                "it (or --kind flat, where a file gives the classes)" + commonest(problems)
-            )
-        return classes, found
+        absent = (
+            f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
+            "it (or --kind flat, where a file gives the classes)"
+        )
+        return classify(names, problems, self.uri, advise, absent)
 
 
 class FlatFolder(ImageFolder):
     """All images below a folder, without classes, such as ILSVRC2012's validation images."""
 
-    def _classes(
-        self, names: Sequence[str], problems: dict[int, Problem]
-    ) -> tuple[Sequence[str], dict[int, Problem]]:
+    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         for row, name in enumerate(names):
             if row not in problems and not promises_image(name):
                 problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-        return [""] * len(names), problems
+        return [""] * len(names)
 
 
 def _empty_folders(names: Sequence[str], classes: Sequence[str], root: Path) -> tuple[str, ...]:

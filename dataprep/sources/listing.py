@@ -27,11 +27,10 @@ from dataprep.labels import LabelSpace
 from dataprep.names import by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
-from dataprep.sources.files import MISSING, read_error, sizes_of, split_uri
+from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
-from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.s3 import S3Store
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
@@ -42,7 +41,7 @@ _FORMATS = {
     "tab": "tsv",
     "pq": "parquet",
 }
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_DELIMITERS = {"csv": ",", "tsv": "\t", "lst": "\t"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _ON_S3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL)
 # Keys may hold question marks, and names of crawled images do.
@@ -66,7 +65,7 @@ class ListingSource:
         self._section = section or ListingOptions()
         self._folder = _store(folder, self._options).uri
         self._root = _store(self._section.root or folder, self._options).uri
-        self.concurrency = self._reads("")
+        self.concurrency = reads_at_once(self._store(""))
 
     @property
     def uri(self) -> str:
@@ -99,18 +98,24 @@ class ListingSource:
         values = None
         if numeric:
             numbers, values = first_labels(_as_numbers(labels, self._file), reasons)
-            classes = by_number(numbers, given, reasons, "listing")
+            classes = by_number(numbers, len(paths), given, reasons, "listing")
         else:
             classes = _by_text([row[0] for row in labels], given, reasons, self._file)
         # Only for comparison: what is relative stays so.
         root = self._root if _SCHEME.match(self._root) else os.path.abspath(self._root)  # noqa: PTH100
-        names = []
+        names: list[str] = []
+        first: dict[str, int] = {}
+        problems: Problems = {}
         for row, path in enumerate(paths):
             name, reason = place_of(path, f"{root.rstrip('/')}/")
             names.append(name)
+            before = first.setdefault(name, row)
             if reason:
                 reasons[row] = reason
-        problems = _repeated(names, classes.names)
+            elif classes.names[before] != classes.names[row]:
+                problems[row] = Problem("failed", "listed before with another label")
+            elif before != row:
+                problems[row] = Problem("skipped", "listed before")
         problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
         sizes = self._sizes(names, problems)
         return Listing.sorted(
@@ -123,7 +128,7 @@ class ListingSource:
             notes=classes.notes,
         )
 
-    def _sizes(self, names: Sequence[str], problems: dict[int, Problem]) -> Sequence[int]:
+    def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
         by_root: dict[str, dict[int, str]] = {}
         for row, name in enumerate(names):
@@ -132,8 +137,9 @@ class ListingSource:
                 by_root.setdefault(root, {})[row] = key
         sizes = [0] * len(names)
         for root, key_of in by_root.items():
-            self.concurrency = max(self.concurrency, self._reads(root))
-            found = sizes_of(self._store(root), list(key_of.values()))
+            store = self._store(root)
+            self.concurrency = max(self.concurrency, reads_at_once(store))
+            found = sizes_of(store, list(key_of.values()))
             for row, size in zip(key_of, found, strict=True):
                 if isinstance(size, str):
                     problems[row] = Problem("failed", size)
@@ -150,9 +156,6 @@ class ListingSource:
 
     def _store(self, root: str) -> Store:
         return _store(root or self._root, self._options)
-
-    def _reads(self, root: str) -> int:
-        return REMOTE_READS if isinstance(self._store(root), S3Store) else 1
 
 
 @lru_cache(maxsize=64)
@@ -178,16 +181,15 @@ def parse(
     escaped = options.escaped
     if kind == "parquet":
         rows = _parquet_rows(data, name, options)
-    elif kind == "lst":
-        rows = _lst_rows(data, name)
-        escaped = _PLAIN_BACKSLASH.search(data) is None if escaped is None else escaped
     elif kind:
-        rows = _table_rows(data, name, options, options.delimiter or _DELIMITERS[kind])
+        rows = _text_rows(data, name, kind, options)
     else:
         raise SourceError(
             f"{name}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
             "these under another name, say which with --set listing.format=csv"
         )
+    if kind == "lst" and escaped is None:
+        escaped = _PLAIN_BACKSLASH.search(data) is None
     paths, labels = [], []
     for number, (path, *values) in enumerate(rows, 1):
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
@@ -204,44 +206,37 @@ def parse(
     return paths, labels, several or all(map(_WHOLE.fullmatch, texts))
 
 
-def _lst_rows(data: bytes, name: str) -> Sequence[Sequence[str]]:
-    rows = _text_rows(data, name, "\t", csv.QUOTE_NONE)
+def _text_rows(
+    data: bytes, name: str, kind: str, options: ListingOptions
+) -> Sequence[Sequence[str]]:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
+    text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
+    is_lst = kind == "lst"
+    delimiter = options.delimiter or _DELIMITERS[kind]
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
+    reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
+    try:
+        rows = [row for row in reader if row]
+    except csv.Error as error:
+        raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
     for number, row in enumerate(rows, 1):
-        if len(row) < 3:
+        if is_lst and len(row) < 3:
             raise SourceError(
                 f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
                 "with tabs between them (im2rec.py --list writes one)"
             )
-    return [[row[-1], *row[1:-1]] for row in rows]
-
-
-def _table_rows(
-    data: bytes, name: str, options: ListingOptions, delimiter: str
-) -> Sequence[Sequence[str]]:
-    rows = _text_rows(data, name, delimiter)
-    if not rows:
-        raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(rows[0]):
+        if not is_lst and len(row) != len(rows[0]):
             raise SourceError(
                 f"{name}, row {number}: {len(row)} columns, the first row has {len(rows[0])}; a "
                 "path with a delimiter or a line end in it must be in double quotes"
             )
+    if is_lst:
+        return [[row[-1], *row[1:-1]] for row in rows]
+    if not rows:
+        raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
     positions = _positions([column.strip() for column in rows[0]], name, options)
     return [[row[position] for position in positions] for row in rows[options.header :]]
-
-
-def _text_rows(
-    data: bytes, name: str, delimiter: str, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
-) -> list[list[str]]:
-    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
-    text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
-    reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
-    try:
-        return [row for row in reader if row]
-    except csv.Error as error:
-        raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
 
 
 def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:
@@ -366,16 +361,3 @@ def split_name(name: str) -> tuple[str, str]:
         bucket, _, key = name[len("s3://") :].partition("/")
         return f"s3://{bucket}", key
     return ("/", name[1:]) if name.startswith("/") else ("", name)
-
-
-def _repeated(names: Sequence[str], classes: Sequence[str]) -> dict[int, Problem]:
-    first: dict[str, str] = {}
-    problems = {}
-    for row, name in enumerate(names):
-        if name not in first:
-            first[name] = classes[row]
-        elif first[name] == classes[row]:
-            problems[row] = Problem("skipped", "listed before")
-        else:
-            problems[row] = Problem("failed", "listed before with another label")
-    return problems

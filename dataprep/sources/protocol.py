@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -23,6 +23,10 @@ class Problem(NamedTuple):
 
     status: Literal["failed", "skipped"]
     reason: str
+
+
+Problems = dict[int, Problem]
+"""Rows of a listing that are no samples, and why."""
 
 
 class Located(NamedTuple):
@@ -60,7 +64,7 @@ class Listing:
     names: Sequence[str]
     sizes: NDArray[np.int64]
     classes: Sequence[str]
-    problems: dict[int, Problem] = field(default_factory=dict)
+    problems: Problems = field(default_factory=dict)
     containers: Sequence[str] = ()
     offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     values: NDArray[np.float32] | None = None
@@ -74,7 +78,7 @@ class Listing:
         names: Sequence[str],
         sizes: Sequence[int],
         classes: Sequence[str],
-        problems: Mapping[int, Problem],
+        problems: Problems,
         **more: Any,
     ) -> Listing:
         """A listing of rows in the source's own order, which it keeps as ``order``.

@@ -7,17 +7,20 @@ second one where labels or texts take more than that. TFRecord's checksums are c
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, count
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dataprep import keys
 from dataprep.errors import (
     CorruptImage,
+    CorruptRecord,
     DatasetChanged,
     DatasetError,
     ObjectNotFound,
@@ -28,37 +31,42 @@ from dataprep.errors import (
     SourceNotFound,
     TruncatedRecord,
 )
-from dataprep.formats.protocol import without_place
-from dataprep.formats.recordio import MAGIC, read_recordio
-from dataprep.formats.tfrecord import read_tfrecords
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
+from dataprep.formats.layout import Layout
+from dataprep.formats.protocol import Buffer, RawRecord, without_place
+from dataprep.formats.recordio import MAGIC, read_recordio, resynchronise, unpack_image_record
+from dataprep.formats.tfrecord import read_tfrecords, span_at
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
 from dataprep.samples import read_table, stored_table
 from dataprep.snapshot import Snapshot
-from dataprep.sources.class_names import read_class_names
-from dataprep.sources.files import list_files, read_error, split_uri
-from dataprep.sources.options import RecordsOptions
-from dataprep.sources.protocol import REMOTE_READS, Listing, Located, Problem
-from dataprep.sources.record_scan import (
-    Scanned,
-    classes_of,
-    content_of,
-    fields_of,
-    sample_names,
-    scan,
+from dataprep.sources.class_names import (
+    by_name_or_number,
+    by_number,
+    first_labels,
+    read_class_names,
 )
+from dataprep.sources.files import list_files, read_error, reads_at_once, split_uri
+from dataprep.sources.options import RecordsOptions
+from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
-from dataprep.stores.local import LocalStore
 
 _ROOM_BYTES = 2048
+_WINDOW_BYTES = 2**23
 _SHARDS_AT_ONCE = 8
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
-_NUMBERED = re.compile(r"[-_.](\d{5,})-of-(\d{5,})(?=$|\.)")
-_IN_SET = re.compile(r"(.*[-_.])(\d{5,})-of-(\d{5,})(|\..*)", re.DOTALL)
+_TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
+_NUMBER = re.compile(
+    r"(?<=[-_.])\d+(?=-of-\d{5,}(?:$|\.)|(?:\.(?:tfrecords?|tfrec|rec))?(?:\.gz)?$)"
+)
 _EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|[-_.]\d{5,}-of-\d{5,}$|\.gz$)")
 _INDEX = (".idx", ".lst", ".json", ".txt", ".index", ".parquet", ".tsv", ".csv")
-_ALIASES = {"val": "validation", "valid": "validation", "training": "train", "eval": "validation"}
+_SPELLINGS = ({"train", "training"}, {"validation", "val", "valid", "eval"})
+_BOXES_NOTE = (
+    "its records have bounding boxes, which are not carried over: make the shards from the "
+    "images to have boxes in them"
+)
 
 
 class RecordsSource:
@@ -78,7 +86,7 @@ class RecordsSource:
         self._prefix = name if is_shard_name(name) else ""
         folder = split_uri(uri.rstrip("/"))[0] if self._prefix else uri
         self._store = open_store(folder, options)
-        self.concurrency = 1 if isinstance(self._store, LocalStore) else REMOTE_READS
+        self.concurrency = reads_at_once(self._store)
         self._snapshot: Snapshot | None = None
 
     @property
@@ -103,14 +111,15 @@ class RecordsSource:
             raise read_error(error, self._store, item.container, self.uri) from None
 
     def _image(self, item: Located) -> bytes:
+        store = self._snapshot or self._store
         length = item.bytes + _ROOM_BYTES
         while True:
-            store = self._snapshot or self._store
             data = store.get_range(item.container, item.offset, length)
             recordio = data.startswith(MAGIC)
             try:
-                for record in read_recordio(data) if recordio else read_tfrecords(data):
-                    return bytes(content_of(record, self._fields, recordio=recordio).image)
+                for record in records_in(data, recordio=recordio):
+                    found = content_of(record.payload, self._fields, recordio=recordio)
+                    return bytes(found.image)
                 raise TruncatedRecord("the file ends before it")
             except TruncatedRecord:
                 if len(data) < length:
@@ -121,31 +130,27 @@ class RecordsSource:
         """Every record; of an output of this program by its tables, of others by a scan."""
         entries = {info.key: info for info in list_files(self._store, self._prefix)}
         split = self._section.split or "train"
-        if self._prefix or not self._is_own(entries, split):
-            return self._scanned(self._shards(entries, split))
-        try:
-            return self._own(entries, split)
-        except (DatasetError, ObjectNotFound, LookupError, ValueError) as error:
-            raise SourceError(
-                f"{self.uri}: the tables of split {split!r} cannot be read ({error}): mend "
-                "them (dataprep verify), or name the folder of its shards as the source"
-            ) from None
-
-    def _is_own(self, entries: Mapping[str, ObjectInfo], split: str) -> bool:
-        """Whether this is an output of this program that has the split. Raises SourceError."""
-        complete = [match[1] for key in sorted(entries) if (match := _MANIFEST.fullmatch(key))]
-        begun = [found for key in sorted(entries) if (found := keys.split_of_job(key))]
-        if complete and split not in complete:
+        complete = [match[1] for match in map(_MANIFEST.fullmatch, sorted(entries)) if match]
+        begun = [*filter(None, map(keys.split_of_job, sorted(entries)))]
+        if split in complete:
+            try:
+                return self._own(entries, split)
+            except (DatasetError, ObjectNotFound, LookupError, ValueError) as error:
+                raise SourceError(
+                    f"{self.uri}: the tables of split {split!r} cannot be read ({error}): mend "
+                    "them (dataprep verify), or name the folder of its shards as the source"
+                ) from None
+        if complete:
             raise SourceError(
                 f"{self.uri} has no split {split!r}: it has {', '.join(complete)}; say which with "
                 "--set records.split=NAME"
             )
-        if begun and not complete:
+        if begun:
             raise SourceError(
                 f"{self.uri} is not complete: split {begun[0]!r} has no manifest; run the job that "
                 "makes it again, it resumes"
             )
-        return bool(complete)
+        return self._scanned(self._shards(entries, split))
 
     def _own(self, entries: Mapping[str, ObjectInfo], split: str) -> Listing:
         """The samples of a complete split of this program, by its tables."""
@@ -164,18 +169,24 @@ class RecordsSource:
         stored = stored_table(self._store, manifest)
         # Tables of earlier versions have no image_bytes; that of the record is little more.
         size = "image_bytes" if "image_bytes" in stored.names else f"{wanted}_length"
-        table = stored.columns(["source", "synset", "shard", f"{wanted}_offset", size])
-        names = unescape_all(table["source"].to_pylist())
+        offset = f"{wanted}_offset"
+        table = stored.columns(["source", "synset", "shard", offset, size]).to_pydict()
+        plan = read_table(self._store.get(keys.plan(split)))
+        values = None
+        if "values" in plan.column_names:  # all labels of samples that have several
+            planned = plan.select(["source", "values"]).to_pydict()
+            found = dict(zip(planned["source"], planned["values"], strict=True))
+            values = np.array([found[name] for name in table["source"]], dtype=np.float32)
         listing = Listing.sorted(
-            names,
-            table[size].to_pylist(),
-            unescape_all(table["synset"].to_pylist()),
+            unescape_all(table["source"]),
+            table[size],
+            unescape_all(table["synset"]),
             {},
-            containers=[shards[number] for number in table["shard"].to_pylist()],
-            offsets=table[f"{wanted}_offset"].to_numpy().astype(np.int64),
-            values=planned_values(self._store.get(keys.plan(split)), names),
+            containers=[shards[number] for number in table["shard"]],
+            offsets=np.array(table[offset], dtype=np.int64),
+            values=values,
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
-            notes=_box_notes(manifest.config.get("boxes") is not None),
+            notes=(_BOXES_NOTE,) if manifest.config.get("boxes") is not None else (),
         )
         snapshot.check()
         self._snapshot = snapshot
@@ -184,26 +195,21 @@ class RecordsSource:
 
     def _shards(self, entries: Mapping[str, ObjectInfo], split: str) -> Sequence[ObjectInfo]:
         """The shards to read, by name, all of one format."""
-        named = [key for key, info in entries.items() if is_shard_name(key) and info.bytes]
         wanted = self._section.format
-        chosen = [key for key in of_split(named, split, self.uri) if wanted in ("auto", form(key))]
-        if not chosen:
+        named = [key for key in entries if is_shard_name(key) and wanted in ("auto", form(key))]
+        # One shard that is named is wanted alone.
+        is_part = self._section.incomplete or bool(_TOTAL.search(self._prefix))
+        chosen = named and shards_of(named, split, self.uri, incomplete=is_part)
+        shards = [entries[key] for key in chosen if entries[key].bytes]
+        if not shards:
             raise SourceNotFound(
                 f"no shards in {self.uri!r}: names such as train-00000-of-00128, NAME.tfrecord "
                 "or NAME.rec are expected"
             )
-        if len({form(key) for key in chosen}) > 1:
-            raise SourceError(
-                f"{self.uri} has shards of both formats: choose with --set "
-                "records.format=tfrecord or recordio"
-            )
-        # One shard that is named is wanted alone.
-        is_part = self._section.incomplete or bool(_NUMBERED.search(self._prefix))
-        require_whole(chosen, entries, self.uri, incomplete=is_part)
-        return [entries[key] for key in chosen]
+        return shards
 
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
-        def scan_one(shard: ObjectInfo) -> list[Scanned]:
+        def scan_one(shard: ObjectInfo) -> list[Record]:
             fetch = partial(self._store.get_range, shard.key)
             recordio = form(shard.key) == "recordio" or fetch(0, len(MAGIC)) == MAGIC
             return scan(shard.key, shard.bytes, fetch, self._fields, recordio=recordio)
@@ -215,10 +221,29 @@ class RecordsSource:
                 f"{shards[0].key}: no record can be read: {problems[0]}. A shard that is "
                 "compressed as a whole has to be decompressed first (gzip -d)"
             )
-        section = self._section
-        given = section.class_names and read_class_names(section.class_names, self._options)
-        classes, values = classes_of(records, section.label_offset, given or None, problems)
-        has_boxes = any(record.content.has_boxes for record in records)
+        numbers, values = first_labels([record.labels for record in records], problems)
+        offset, notes = self._section.label_offset, []
+        from_background = any(record.from_background for record in records)
+        if offset is None and from_background and min(numbers.values(), default=0) > 0:
+            offset = 1
+            notes.append(
+                f"labels in the records are {min(numbers.values())} to {max(numbers.values())}: 0 "
+                "is taken for the background, so that 1 is the first class; "
+                "records.label_offset=0 changes that"
+            )
+        if offset:
+            numbers = {row: number - offset for row, number in numbers.items()}
+            if values is not None:
+                values[:, 0] -= offset
+        if self._section.class_names:
+            given = read_class_names(self._section.class_names, self._options)
+            classes = by_number(numbers, len(records), given, problems, "records")
+        else:
+            synsets, texts = zip(*((record.synset, record.text) for record in records), strict=True)
+            classes = by_name_or_number(synsets, texts, numbers, problems)
+        notes += classes.notes
+        if any(record.has_boxes for record in records):
+            notes.append(_BOXES_NOTE)
         return Listing.sorted(
             sample_names(records, classes.names),
             [record.bytes for record in records],
@@ -228,27 +253,8 @@ class RecordsSource:
             offsets=np.array([record.offset for record in records], dtype=np.int64),
             values=values,
             label_space=classes.space,
-            notes=classes.notes + _box_notes(has_boxes),
+            notes=tuple(notes),
         )
-
-
-def _box_notes(has_boxes: bool) -> tuple[str, ...]:
-    if not has_boxes:
-        return ()
-    return (
-        "its records have bounding boxes, which are not carried over: make the shards from the "
-        "images to have boxes in them",
-    )
-
-
-def planned_values(plan: bytes, names: Sequence[str]) -> NDArray[np.float32] | None:
-    """All labels of samples that have several, as a job's plan has them; raises ValueError."""
-    table = read_table(plan)
-    if "values" not in table.column_names:
-        return None
-    sources = unescape_all(table["source"].to_pylist())
-    found = dict(zip(sources, table["values"].to_pylist(), strict=True))
-    return np.array([found[name] for name in names], dtype=np.float32)
 
 
 def is_shard_name(key: str) -> bool:
@@ -260,7 +266,7 @@ def is_shard_name(key: str) -> bool:
     name = key.rpartition("/")[2]
     if name.startswith(".") or name.endswith(_INDEX):
         return False
-    return bool(_NUMBERED.search(name) or _EXTENSION.search(name))
+    return bool(_TOTAL.search(name) or _EXTENSION.search(name))
 
 
 def form(key: str) -> str:
@@ -269,64 +275,210 @@ def form(key: str) -> str:
     return "recordio" if extension and extension[1] == "rec" else "tfrecord"
 
 
-def of_split(names: Iterable[str], split: str, where: str) -> list[str]:
-    """The shards of ``split``, sorted; all shards where their names name one split only.
+def shards_of(names: Iterable[str], split: str, where: str, *, incomplete: bool) -> list[str]:
+    """The shards of one set, whose names differ in a number: the only set, or that of ``split``.
+
+    Args:
+        names: all shards, among them empty ones.
+        split: a word in the names of the set, where there are several.
+        where: the address of the source, for errors.
+        incomplete: accept a set of which shards are missing.
 
     Raises:
-        SourceError: they name several splits, and not exactly one of them is this one.
+        SourceError: several sets fit, or none, or a numbered shard is missing.
     """
-    groups: dict[str, list[str]] = {}
-    for key in sorted(names):
-        stem = _EXTENSION.sub("", _NUMBERED.sub("", key.rpartition("/")[2]))
-        groups.setdefault(re.sub(r"[-_.]\d+$", "", stem), []).append(key)
-    if len(groups) <= 1:
-        return [key for group in groups.values() for key in group]
-    wanted = _ALIASES.get(split, split)
-    spellings = {wanted, *(word for word, meaning in _ALIASES.items() if meaning == wanted)}
-    fitting = [stem for stem in groups if spellings & {stem, *re.split(r"[-_.]", stem.lower())}]
-    if len(fitting) == 1:
-        return groups[fitting[0]]
-    shown = ", ".join(repr(name) for name in sorted(groups)[:8])
-    raise SourceError(
-        f"{where} has shards of several splits, {shown}, and which of them is {split!r} is not "
-        "clear: name one with --set records.split=NAME"
+    sets: dict[str, list[str]] = {}
+    for name in sorted(names):
+        sets.setdefault(_NUMBER.sub("*", name, count=1), []).append(name)
+    fitting = [*sets]
+    if len(sets) > 1:
+        words = next((words for words in _SPELLINGS if split in words), {split})
+        spelled = rf"(?:^|[-_.])(?:{'|'.join(map(re.escape, words))})(?:[-_.]|$)"
+        named = re.compile(spelled, re.IGNORECASE)
+        fitting = [pattern for pattern in sets if named.search(pattern.rpartition("/")[2])]
+    if len(fitting) != 1:
+        shown = ", ".join(map(repr, [*sets][:8]))
+        raise SourceError(
+            f"{where} has several sets of shards, {shown}, and which of them is split {split!r} is "
+            "not clear: choose with --set records.split=NAME or records.format=tfrecord or "
+            "recordio, or move the others elsewhere"
+        )
+    (pattern,) = fitting
+    total = _TOTAL.search(pattern)
+    if total and len(sets[pattern]) < int(total[1]) and not incomplete:
+        raise SourceError(
+            f"{where} has {len(sets[pattern]):,} of {int(total[1]):,} shards {pattern!r}: put what "
+            "is missing there, or read what there is with --set records.incomplete=true"
+        )
+    return sets[pattern]
+
+
+Fetch = Callable[[int, int], bytes]
+"""``length`` bytes from ``offset``; fewer only where the shard ends."""
+
+Fields = Mapping[str, str]
+"""The feature of an Example for each field, see docs/layouts.md."""
+
+
+def fields_of(layout: str | Mapping[str, str]) -> Fields:
+    """The feature for each field of a layout. Raises ConfigError for an unknown layout."""
+    return {field: feature for feature, field in Layout.of(layout).features}
+
+
+_IMAGENET, _TFDS = fields_of("imagenet"), fields_of("tfds")
+
+
+class Record(NamedTuple):
+    """A record of a shard; of one with a ``problem`` only its place is known.
+
+    Attributes:
+        image: the encoded image, which a scan leaves out.
+        labels: as stored, offset included.
+        synset, text, filename: empty where it has none.
+        from_background: whether 0 is customarily the background in its layout, not a class.
+        has_boxes: whether it has bounding boxes.
+        shard: its key.
+        name: the shard and the number of the record there.
+        offset: the byte at which it begins.
+        bytes: the size of its image.
+        problem: why it cannot be read.
+    """
+
+    image: Buffer = b""
+    labels: Sequence[float] = ()
+    synset: str = ""
+    text: str = ""
+    filename: str = ""
+    from_background: bool = False
+    has_boxes: bool = False
+    shard: str = ""
+    name: str = ""
+    offset: int = 0
+    bytes: int = 0
+    problem: str = ""
+
+
+def scan(
+    shard: str, size: int, fetch: Fetch, fields: Fields | None, *, recordio: bool
+) -> list[Record]:
+    """The records of a shard of ``size`` bytes in their order, damaged ones as well."""
+    found: list[Record] = []
+    for offset, raw in _records(fetch, size, recordio):
+        try:
+            if isinstance(raw, RecordError):
+                raise raw
+            record = content_of(raw.payload, fields, recordio=recordio)
+            record = record._replace(image=b"", bytes=memoryview(record.image).nbytes)
+        except RecordError as error:
+            why = f"damaged at byte {offset}: {without_place(str(error))}"
+            record = Record(problem=why)
+        name = f"{shard}/{len(found):08d}"
+        found.append(record._replace(shard=shard, name=name, offset=offset))
+    return found
+
+
+def records_in(data: Buffer, *, recordio: bool) -> Iterator[RawRecord]:
+    """The records of a shard, or of what was read of one. Raises RecordError."""
+    return read_recordio(data) if recordio else read_tfrecords(data)
+
+
+def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Record:
+    """Decode a record; if ``fields`` is None, the keys of each Example decide on its layout.
+
+    Of an Example no feature but the image has to be there: writers differ.
+
+    Raises:
+        RecordError: it is no record of its format, or an Example without an image.
+    """
+    if recordio:
+        unpacked = unpack_image_record(payload)
+        return Record(unpacked.image, unpacked.labels)
+    features = decode_example(payload)
+    fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _TFDS)
+    images = _values(features, fields["encoded"], BytesList)
+    if len(images) != 1:
+        shown = ", ".join(map(repr, sorted(features)[:12])) or "none"
+        raise CorruptRecord(
+            f"it has not one image under {fields['encoded']!r}, its keys are {shown}: name the "
+            "keys with records.layout, as in {my/image: encoded, my/label: label}"
+        )
+    labels = _values(features, fields.get("values"), FloatList)
+    if len(labels) < 2:
+        labels = _values(features, fields.get("label"), Int64List | FloatList)
+    return Record(
+        images[0],
+        labels,
+        synset=_text(features, fields.get("synset")),
+        text=_text(features, fields.get("text")),
+        filename=_text(features, fields.get("filename")) or _text(features, fields.get("source")),
+        from_background=fields == _IMAGENET,
+        has_boxes=len(_values(features, fields.get("bbox/xmin"), FloatList)) > 0,
     )
 
 
-def require_whole(
-    chosen: Iterable[str], present: Iterable[str], where: str, *, incomplete: bool
-) -> None:
-    """Refuse numbered shards of several sets, or of which some are missing.
+def _values(features: Mapping[str, Feature], key: str | None, kind: Any) -> Sequence[Any]:
+    feature = features.get(key or "")
+    return feature.values if isinstance(feature, kind) else ()
 
-    Args:
-        chosen: those that are to be read.
-        present: all files, among them empty shards. They are numbered from 0 or from 1.
-        where: the address of the source, for the error.
-        incomplete: accept missing shards.
 
-    Raises:
-        SourceError: it names one shard of each set, or the first one that is missing.
+def _text(features: Mapping[str, Feature], key: str | None) -> str:
+    values = _values(features, key, BytesList)
+    return os.fsdecode(bytes(values[0])) if len(values) == 1 else ""
+
+
+def _records(
+    fetch: Fetch, size: int, recordio: bool
+) -> Iterator[tuple[int, RawRecord | RecordError]]:
+    """The offset of each record of a shard of ``size`` bytes, and the record or its damage."""
+    at, window = 0, _WINDOW_BYTES
+    while at < size:
+        start, data = at, fetch(at, window)
+        if len(data) < window:
+            size = start + len(data)
+        try:
+            for record in records_in(data, recordio=recordio):
+                # RecordIO has no checksum, but only a damaged length makes a record hold others.
+                # A record that was split at the magic is joined, and no view.
+                whole = isinstance(record.payload, memoryview)
+                if recordio and whole and resynchronise(record.payload, 0) is not None:
+                    raise CorruptRecord("another record begins inside it")
+                yield at, record
+                at = start + record.offset + record.length
+        except RecordError as error:
+            if isinstance(error, TruncatedRecord) and start + len(data) < size:
+                # A record may be longer than a window.
+                window = 2 * window if at == start else _WINDOW_BYTES
+                continue
+            yield at, error
+            damaged, at = at, size
+            if recordio:
+                at = _next_magic(fetch, damaged + len(MAGIC), size)
+            else:
+                with contextlib.suppress(RecordError):  # where the length itself is damaged
+                    at = start + span_at(data, damaged - start).end
+        window = _WINDOW_BYTES
+
+
+def _next_magic(fetch: Fetch, first: int, size: int) -> int:
+    """Where the next record of a RecordIO file begins, from byte ``first`` on; else its end."""
+    for start in range(first, size, _WINDOW_BYTES - len(MAGIC)):
+        found = resynchronise(fetch(start, _WINDOW_BYTES), 0)
+        if found is not None:
+            return start + found
+    return size
+
+
+def sample_names(records: Sequence[Record], classes: Sequence[str]) -> list[str]:
+    """``CLASS/FILE`` where every record has a file name and these differ, else ``SHARD/NUMBER``.
+
+    A file name that has folders is the name by itself. Damaged records are ``SHARD/NUMBER``.
     """
-    sets: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
-    for key in present:
-        if found := _IN_SET.fullmatch(key):
-            before, number, total, after = found.groups()
-            sets.setdefault((before, after), {}).setdefault(total, {})[int(number)] = key
-    for (before, after), totals in sets.items():
-        (total, shards), *others = totals.items()
-        if not {*shards.values()} & {*chosen}:
-            continue
-        if others:
-            raise SourceError(
-                f"{where} has shards of several sets, such as {min(shards.values())!r} and "
-                f"{min(others[0][1].values())!r}, in which the same samples may be: move one set "
-                "elsewhere"
-            )
-        missing = int(total) - len(shards)
-        if missing > 0 and not incomplete:
-            lost = next(n for n in count(int(total) in shards) if n not in shards)
-            raise SourceError(
-                f"{where} lacks {missing:,} of {int(total):,} shards, such as "
-                f"'{before}{lost:0{len(total)}}-of-{total}{after}': put what is missing there, or "
-                "read what there is with --set records.incomplete=true"
-            )
+    numbered = [record.name for record in records]
+    names = list(numbered)
+    for row, record in enumerate(records):
+        filename, group = record.filename, classes[row]
+        if filename:
+            names[row] = filename if "/" in filename or not group else f"{group}/{filename}"
+        elif not record.problem:
+            return numbered
+    return names if len(set(names)) == len(names) else numbered

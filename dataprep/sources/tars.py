@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -26,7 +25,8 @@ import pyarrow.parquet as pq
 from dataprep.errors import CorruptArchive, NotAnArchive, SourceError, TruncatedArchive
 from dataprep.names import CODEC
 from dataprep.ordered import in_order
-from dataprep.sources.archives import Archive, GzipPart, inflating, keep
+from dataprep.samples import readable
+from dataprep.sources.archives import Archive, GzipPart, inflating
 from dataprep.stores.local import LocalStore
 
 INDEX = pa.schema(
@@ -46,6 +46,7 @@ nothing, what its offset belongs to, and the status and reason of what is no sam
 _BLOCK = tarfile.BLOCKSIZE
 _PROBE_BYTES = 4096 - _BLOCK  # of a member, read together with its header
 _PADDING_BYTES = 2**20
+_WITH_FILE = 2**63  # the end of a tar in gzip data, whose size is not known
 _THREADS = 16
 _WORTH_A_NOTE_BYTES = 10**9
 _PASSED_OVER = {b"V", b"A", b"D", b"N"}  # volume labels, access lists, GNU's dumps and renames
@@ -57,9 +58,12 @@ _KINDS = {
     tarfile.FIFOTYPE: "FIFO",
 }
 _DECOMPRESS = {
-    b"\xfd7zXZ\x00": "xz, which cannot be read in parts: decompress it first (unxz --keep)",
-    b"BZh": "bzip2, which cannot be read in parts: decompress it first (bunzip2 --keep)",
-    b"\x28\xb5\x2f\xfd": "zstd, which cannot be read in parts: decompress it first (unzstd)",
+    b"\xfd7zXZ\x00": "compressed with xz, which cannot be read in parts: decompress it first "
+    "(unxz --keep)",
+    b"BZh": "compressed with bzip2, which cannot be read in parts: decompress it first "
+    "(bunzip2 --keep)",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd, which cannot be read in parts: decompress it "
+    "first (unzstd)",
 }
 TAR_ENDING = re.compile(
     r"\.(tar(\.(gz|bz2|xz|zst|lz4|lz|lzma|lzo|z|part|partial|crdownload))?|t(gz|bz2?|xz|zst))\Z",
@@ -69,14 +73,14 @@ TAR_ENDING = re.compile(
 
 
 def members(
-    file: BinaryIO, title: str, start: int, end: int | None, note: Callable[[str], None]
+    file: BinaryIO, title: str, start: int, end: int, note: Callable[[str], None]
 ) -> Iterator[tarfile.TarInfo]:
     """Every member but folders of a tar, with its name tidied.
 
     Args:
         file: what the tar is in. It may be moved between two members.
         title: what the tar is called in messages.
-        start, end: bytes at which it begins and ends; None where it ends with the file.
+        start, end: bytes at which it begins and ends; ``_WITH_FILE`` where it ends with the file.
         note: is called where the tar has no end marker.
 
     Raises:
@@ -87,15 +91,21 @@ def members(
     tar = tarfile.TarFile(fileobj=io.BytesIO(), mode="w", encoding=CODEC[0], errors=CODEC[1])
     tar.fileobj = file
     at = start
-    while end is None or at < end:
+    while at < end:
         file.seek(at)
         block = file.read(_BLOCK)
         if not block:
             break
-        if not any(block):
-            _require_padding(file, title, at, end)
-            return
         file.seek(at)
+        if not any(block):
+            # Tar programs stop at the end marker, and would not read what follows.
+            if any(file.read(min(end - at, _PADDING_BYTES))):
+                raise CorruptArchive(
+                    f"{title}: more than padding follows its end marker at byte {at:,}: the "
+                    "archive is damaged, fetch it again; or it is several in a row, unpack it "
+                    "with tar --ignore-zeros and pack it anew"
+                )
+            return
         try:
             member = tarfile.TarInfo.fromtarfile(tar)
         except (tarfile.TarError, ValueError, LookupError) as error:
@@ -103,8 +113,12 @@ def members(
                 f"{title}: no tar header at byte {at:,}, where one should be ({error}): the "
                 "archive is damaged; compare its MD5 and fetch it again"
             ) from None
-        if tar.offset <= at or member.size < 0 or _ends_before(file, tar.offset, end):
-            where = "" if end is None else f" at byte {end:,}"
+        is_whole = at < tar.offset <= end and member.size >= 0
+        if is_whole and end == _WITH_FILE:
+            file.seek(tar.offset - 1)
+            is_whole = bool(file.read(1))
+        if not is_whole:
+            where = "" if end == _WITH_FILE else f" at byte {end:,}"
             raise TruncatedArchive(
                 f"{title}: ends{where} inside {member.name!r}, which begins at byte {at:,}: the "
                 "archive is truncated, fetch it again"
@@ -116,26 +130,7 @@ def members(
     note(f"{title}: no end marker after its last member: if it was cut, it lacks some")
 
 
-def _ends_before(file: BinaryIO, at: int, end: int | None) -> bool:
-    if end is not None:
-        return at > end
-    file.seek(at - 1)
-    return not file.read(1)
-
-
-def _require_padding(file: BinaryIO, title: str, marker: int, end: int | None) -> None:
-    """Refuse what tar programs would not read: they stop at the end marker."""
-    room = _PADDING_BYTES if end is None else min(end - marker, _PADDING_BYTES)
-    file.seek(marker)
-    if any(file.read(room)):
-        raise CorruptArchive(
-            f"{title}: more than padding follows its end marker at byte {marker:,}: the archive "
-            "is damaged, fetch it again; or it is several in a row, unpack it with "
-            "tar --ignore-zeros and pack it anew"
-        )
-
-
-def index_tar(archive: Archive, tar: str, cache: Path, note: Callable[[str], None]) -> pa.Table:
+def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
     """The index of an archive, from the cache folder if it is the same that was indexed.
 
     ``tar`` is what the archive is called as the tar of a class, or empty. ``note`` is called with
@@ -147,12 +142,14 @@ def index_tar(archive: Archive, tar: str, cache: Path, note: Callable[[str], Non
         SourceError: a tar of tars that is called the tar of a class.
         StoreError: it could not be read this time.
     """
-    path = cache / f"{archive.cache_name(tar)}.parquet"
     with contextlib.suppress(OSError, pa.ArrowException):
-        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        return pq.read_table(readable(archive.kept(tar)), page_checksum_verification=True)
     with inflating(archive.uri):
-        table = _Indexer(archive, tar, cache, note).run()
-    keep(path, partial(pq.write_table, table, compression="zstd", write_page_checksum=True))
+        table = _Indexer(archive, tar, note).run()
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd", write_page_checksum=True)
+    with contextlib.suppress(OSError):
+        archive.keep(content.getbuffer(), tar)
     return table
 
 
@@ -162,33 +159,35 @@ class _Indexer:
 
     archive: Archive
     tar: str
-    cache: Path
     note: Callable[[str], None]
 
     def run(self) -> pa.Table:
         """The index."""
         archive = self.archive
-        first = archive.fetch(0, _PROBE_BYTES) if archive.size else b""
+        first = archive.read(0, _PROBE_BYTES) if archive.size else b""
         kind = tar_kind(first)
         if not kind:
             why = _unreadable(first) or "no tar archive: its content begins otherwise"
             raise NotAnArchive(f"{archive.uri}: {why}")
-        packed = self._packed(0, archive.size) if kind == "gzip" else None
-        if not packed and archive.size >= _WORTH_A_NOTE_BYTES:
+        if kind == "tar" and archive.size >= _WORTH_A_NOTE_BYTES:
             self.note(f"{archive.uri}: reading headers in {archive.size / 1e9:,.1f} GB, once")
-        file = packed.open() if packed else archive.open(0, archive.size)
-        whole: list[_Row] = []
-        inner = self._inner_tars(file, None if packed else archive.size, whole)
+        whole: Archive | GzipPart = archive
+        file, end = archive.open(0, archive.size), archive.size
+        if kind == "gzip":
+            whole = self._packed(0, archive.size)
+            file, end = whole.open(), _WITH_FILE
+        rows: list[_Row] = []
+        inner = self._inner_tars(file, end, rows)
         # Tars in a compressed archive can only be read as they come.
-        threads = 0 if packed or isinstance(archive.store, LocalStore) else _THREADS
-        tables = list(in_order(partial(self._index_inner, file, packed), inner, threads))
-        if packed:
-            packed.finish(file)
-        container = packed.container if packed else archive.key
-        return pa.concat_tables([_table(self.tar, container, whole), *tables])
+        in_turn = kind == "gzip" or isinstance(archive.store, LocalStore)
+        index_inner = partial(self._index_inner, file, whole)
+        tables = list(in_order(index_inner, inner, 0 if in_turn else _THREADS))
+        if isinstance(whole, GzipPart):
+            whole.finish(file)
+        return pa.concat_tables([_table(self.tar, whole.key, rows), *tables])
 
     def _inner_tars(
-        self, file: BinaryIO, end: int | None, rows: list[_Row]
+        self, file: BinaryIO, end: int, rows: list[_Row]
     ) -> Iterator[tuple[tarfile.TarInfo, str]]:
         """The members that are tars and the kind of each; the others are added to ``rows``."""
         for member in members(file, self.archive.uri, 0, end, self.note):
@@ -202,7 +201,7 @@ class _Indexer:
                 rows.append(_row(member, problem or _unreadable(first)))
 
     def _index_inner(
-        self, file: BinaryIO, packed: GzipPart | None, found: tuple[tarfile.TarInfo, str]
+        self, file: BinaryIO, whole: Archive | GzipPart, found: tuple[tarfile.TarInfo, str]
     ) -> pa.Table:
         (member, kind), archive = found, self.archive
         title = f"{archive.uri}: {member.name}"
@@ -210,7 +209,7 @@ class _Indexer:
             raise SourceError(
                 f"{archive.uri} is a tar of tars: shard one at a time, as in --source {archive.uri}"
             )
-        if kind == "gzip" and packed:
+        if kind == "gzip" and whole is not archive:
             raise CorruptArchive(
                 f"{title}: compressed, in an archive that is compressed itself: decompress the "
                 "outer one first, as in gunzip --keep"
@@ -219,16 +218,16 @@ class _Indexer:
         if kind == "gzip":
             part = self._packed(start, member.size)
             inner = part.open()
-            rows = [_row(each) for each in members(inner, title, 0, None, self.note)]
+            rows = [_row(each) for each in members(inner, title, 0, _WITH_FILE, self.note)]
             part.finish(inner)
-            return _table(member.name, part.container, rows)
-        container = packed.container if packed else archive.key
-        inner = file if packed else archive.open(0, end)
-        rows = [_row(each) for each in members(inner, title, start, end, self.note)]
-        return _table(member.name, container, rows)
+            return _table(member.name, part.key, rows)
+        if whole is archive:
+            file = archive.open(0, end)
+        rows = [_row(each) for each in members(file, title, start, end, self.note)]
+        return _table(member.name, whole.key, rows)
 
     def _packed(self, start: int, size: int) -> GzipPart:
-        part = GzipPart(self.archive, start, size, self.cache)
+        part = GzipPart(self.archive, start, size)
         self.note(
             "compressed archives are decompressed once to be indexed, at about 4 s a GB. After "
             f"that each image decompresses up to {part.spacing_bytes / 1e6:.0f} MB before it. "
@@ -250,13 +249,13 @@ def _row(member: tarfile.TarInfo, problem: str | None = None) -> _Row:
 
 def _table(tar: str, container: str, rows: Sequence[_Row]) -> pa.Table:
     """The index of one tar; one without members is a row itself."""
-    if tar and not rows:
-        return no_archive(tar, "failed", "holds no files")
-    names = unpacked(tar, [row[0] for row in rows])
-    place = os.fsencode(tar), os.fsencode(container)
-    found = [(os.fsencode(name), *place, *row[1:]) for name, row in zip(names, rows, strict=True)]
-    columns = zip(*found, strict=True) if found else [()] * len(INDEX)
-    return pa.table([pa.array(c, t) for c, t in zip(columns, INDEX.types, strict=True)], INDEX)
+    if not rows:
+        return no_archive(tar, "failed", "holds no files") if tar else INDEX.empty_table()
+    names, *places = zip(*rows, strict=True)
+    encoded = [os.fsencode(name) for name in unpacked(tar, names)]
+    repeated = [[os.fsencode(text)] * len(rows) for text in (tar, container)]
+    columns = zip(INDEX.names, [encoded, *repeated, *places], strict=True)
+    return pa.table(dict(columns), schema=INDEX)
 
 
 def no_archive(name: str, status: str, problem: str) -> pa.Table:
@@ -269,13 +268,12 @@ def unpacked(tar: str, names: Sequence[str]) -> list[str]:
 
     Where all of them are in a folder of that name already, it is not put before them twice.
     """
-    if not tar:
-        return list(names)
     folder = TAR_ENDING.sub("", tar)
     above, slash, stem = folder.rpartition("/")
-    if all(name.startswith(f"{stem}/") for name in names):
-        return [f"{above}{slash}{name}" for name in names]
-    return [f"{folder}/{name}" for name in names]
+    before = above + slash
+    if tar and not all(name.startswith(f"{stem}/") for name in names):
+        before = f"{folder}/"
+    return [before + name for name in names]
 
 
 def tar_kind(first: bytes) -> str:
@@ -293,17 +291,14 @@ def tar_kind(first: bytes) -> str:
 
 
 def _begins_tar(first: bytes) -> bool:
-    if first[257:262] != b"ustar":
-        with contextlib.suppress(tarfile.HeaderError):
-            return bool(tarfile.TarInfo.frombuf(first[:_BLOCK], *CODEC))
+    with contextlib.suppress(tarfile.HeaderError):
+        return bool(tarfile.TarInfo.frombuf(first[:_BLOCK], *CODEC))
     return first[257:262] == b"ustar"
 
 
 def _unreadable(first: bytes) -> str | None:
     """Why a file of a compression other than gzip is not read, and what to do."""
-    found = (why for signature, why in _DECOMPRESS.items() if first.startswith(signature))
-    why = next(found, None)
-    return why and f"compressed with {why}"
+    return next((why for begin, why in _DECOMPRESS.items() if first.startswith(begin)), None)
 
 
 def _refusal(member: tarfile.TarInfo) -> str | None:

@@ -30,24 +30,12 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
         check_no_credentials(uri)
     except ValueError as error:
         raise ConfigError(f"an address {error}") from None
-    _refuse_slip(uri)
-    scheme, slashes, _ = uri.partition("://")
-    if not slashes:
+    scheme, colon, rest = uri.partition(":")
+    if not rest.startswith("//"):
+        if colon and STORES.has(scheme):
+            raise ConfigError(
+                f"{uri!r}: write {scheme}://..., or ./{uri} for a folder of that name"
+            )
         scheme = "file"
-    if not STORES.has(scheme):
-        raise ConfigError(
-            f"{uri!r}: no store for {scheme!r}: use a path or one of "
-            + ", ".join(f"{name}://" for name in STORES.names())
-        )
     # A store's class takes an address and options, which its Protocol does not say.
     return cast(Any, STORES.load(scheme))(uri, options)  # type: ignore[no-any-return]
-
-
-def _refuse_slip(uri: str) -> None:
-    """``s3:/bucket`` would be a folder of that name."""
-    scheme, colon, rest = uri.partition(":")
-    if colon and scheme in STORES.names() and not rest.startswith("//"):
-        meant = f"{scheme}://{rest}" if scheme == "file" else f"{scheme}://{rest.lstrip('/')}"
-        raise ConfigError(
-            f"{uri!r}: did you mean {meant!r}? A folder of that name is written ./{uri}"
-        )

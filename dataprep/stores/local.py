@@ -87,7 +87,7 @@ class LocalStore(KeepsLocks):
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the directory; symlinks are followed only within it, and never in a circle."""
-        self._path(prefix)
+        self._place(prefix)
         found: list[ObjectInfo] = []
         _walk(found, self.uri, "", prefix, (os.path.realpath(self.uri),))
         yield from found
@@ -101,28 +101,25 @@ class LocalStore(KeepsLocks):
         return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
-        """Remove the file, and its folder where that is empty then."""
-        path = self._path(key)
+        """Remove the file."""
         with contextlib.suppress(ObjectNotFound), translated(key, reading=True):
-            path.unlink()
-        if path.parent != self.root:
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
+            self._path(key).unlink()
 
     def _path(self, key: str) -> Path:
+        return Path(self._place(key))
+
+    def _place(self, key: str) -> str:
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
             raise PermissionRefused(f"refused: {key!r} would leave {self.uri!r}")
-        return self.root / key
+        return f"{self.uri}/{key}"
 
     def _read(
         self, key: str, offset: int = 0, length: int | None = None
     ) -> tuple[bytes, os.stat_result]:
         """Part of a regular file, in few calls: small files are read by the million."""
-        if key.startswith("/") or "\0" in key or ".." in key:
-            self._path(key)
         try:
             # A named pipe does not wait for its other end.
-            descriptor = os.open(f"{self.uri}/{key}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(self._place(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
@@ -176,21 +173,10 @@ def version_of(status: os.stat_result) -> str:
 
 
 _FULL = (StoreFull, "no space left while writing {name!r}: free some and run again, it resumes")
-_TOO_MANY = (
-    StoreError,
-    "{name!r}: too many open files: raise the limit (ulimit -n 4096), or take fewer workers, and "
-    "run again",
-)
 _REFUSED = (PermissionRefused, "permission denied: {path!r}")
 _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
-    errno.EFBIG: (
-        StoreFull,
-        "no space left while writing {name!r}: files may not be larger here (ulimit -f)",
-    ),
-    errno.EMFILE: _TOO_MANY,
-    errno.ENFILE: _TOO_MANY,
     errno.EACCES: _REFUSED,
     errno.EPERM: _REFUSED,
     errno.EROFS: (

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dataprep.errors import ObjectNotFound
 from dataprep.stores.options import StoreOptions
@@ -32,7 +32,7 @@ class MemoryStore(KeepsLocks):
         self.uri = uri
         self._objects = _ROOTS.setdefault(uri, {})
 
-    def __reduce__(self) -> tuple[type[MemoryStore], tuple[str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return MemoryStore, (self.uri,)
 
     def prepare(self) -> None:

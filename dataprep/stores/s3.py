@@ -64,7 +64,7 @@ class S3Store(KeepsLocks):
         self._opened: S3Client | None = None
         self._process, self._lock = os.getpid(), threading.Lock()
 
-    def __reduce__(self) -> tuple[Callable[[str, StoreOptions], S3Store], tuple[str, StoreOptions]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.uri, self.options)
 
     def close(self) -> None:
@@ -251,7 +251,10 @@ class S3Store(KeepsLocks):
                     code = error_code(error)
                     if code not in (*_NOT_MET, _UNKNOWN):
                         raise
-                    if self._current(key) != version or (version is None and code != _UNKNOWN):
+                    current = None
+                    with contextlib.suppress(ObjectNotFound):
+                        current = self.version(key)
+                    if current != version or (version is None and code != _UNKNOWN):
                         return False
                 else:
                     if self._confirmed(key, view, md5) is None:
@@ -259,12 +262,6 @@ class S3Store(KeepsLocks):
                     return True
             self.put_hashed(key, view, md5)
         return True
-
-    def _current(self, key: str) -> str | None:
-        try:
-            return self.version(key)
-        except ObjectNotFound:
-            return None
 
     def _put_object(self, key: str, data: memoryview, md5: bytes, **conditions: Any) -> None:
         self._client().put_object(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -29,7 +29,7 @@ from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, format_nam
 from dataprep.formats.protocol import Buffer, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
-from dataprep.job.resume import keys_of_shard, noted, stored_labels, stored_plan
+from dataprep.job.resume import keys_of_shard, stored_labels, stored_plan
 from dataprep.manifest import Manifest, Place, Receipt, Row, StoredFile, format_entries
 from dataprep.names import escape, escape_all, to_bytes, unescape
 from dataprep.ordered import in_order
@@ -137,7 +137,7 @@ def _load(
 class _SplitCheck:
     """Compares the objects of a split with its job, its plan and each other.
 
-    Faults of the plan, of labels.json and of the note of retried samples go to ``faults``.
+    Faults of the plan and of labels.json go to ``faults``.
     """
 
     def __init__(self, store: Store, job: JobFile, depth: Depth, faults: list[Fault]) -> None:
@@ -147,8 +147,6 @@ class _SplitCheck:
         self._labels = _load(labels, faults, lambda: stored_labels(store, {job.split: job}))
         # Samples within archives or records may have file names of their own.
         self._named = self._plan is not None and not self._plan.containers
-        retried = _load(keys.retried(job.split), faults, lambda: noted(store, job))
-        self._retried: Mapping[str, int] = retried or {}
         names = format_names()
         self._listed = {
             info.key: info for info in store.list() if keys.belongs_to(job.split, info.key, names)
@@ -209,14 +207,15 @@ class _SplitCheck:
             yield Fault(key, "missing", remedy="")
             return
         intact = entry is not None and entry.sha256 == hashlib.sha256(data).hexdigest()
-        if table.agrees_with(data):
+        differing = table.differences(data)
+        if not differing:
             if entry and not intact:
                 yield Fault(key, "checksum does not match the manifest", remedy=key)
             return
-        differing = table.differing_shards(data) if intact else []
-        for receipt in map(self._receipt_key, differing):
+        shards = [shard for shard in differing if shard is not None] if intact else []
+        for receipt in map(self._receipt_key, shards):
             yield Fault(receipt, f"its samples are not those of {key}", remedy=receipt)
-        if not differing:
+        if not shards:
             yield Fault(key, "does not match the receipts", remedy=key)
 
     def strangers(self) -> list[Fault]:
@@ -225,7 +224,7 @@ class _SplitCheck:
         expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
         for shard in range(job.shards):
             expected |= {self._receipt_key(shard), *keys_of_shard(job, shard)}
-        strangers = sorted(self._listed.keys() - expected - {keys.retried(split)})
+        strangers = sorted(self._listed.keys() - expected)
         return [Fault(key, "does not belong to this data set", remedy=key) for key in strangers]
 
     def _listing_faults(self, files: Sequence[StoredFile], *, etags: bool) -> Iterator[Fault]:
@@ -265,12 +264,6 @@ class _SplitCheck:
                 f"{name} with number {number}, label {label} and class {synset} is "
                 f"{found[sample]} times in it, {planned[sample]} times in the plan"
             )
-        sizes = dict(zip(names, plan.sizes[place].tolist(), strict=True))
-        for row in rows:
-            size = sizes.get(row.source, row.source_bytes)
-            retried = self._retried.get(unescape(row.source), size)
-            if row.source_bytes not in (size, retried):
-                yield f"{row.source} had {row.source_bytes:,} bytes, the plan says {size:,}"
 
     def _receipt_key(self, shard: int) -> str:
         return keys.receipt(self._job.split, shard, self._job.shards)
@@ -369,7 +362,8 @@ def _differences(
         # Formats keep different fields; what they do not keep is 0 or empty.
         if found != value and (found or what == "label"):
             yield f"{what} is {found!r}, the receipt says {value!r} ({row.source})"
-    if record_format.keeps_boxes(options) and len(sample.boxes) != (row.boxes or 0):
-        yield f"{len(sample.boxes)} boxes, the receipt says {row.boxes or 0} ({row.source})"
+    boxes = len(sample.boxes)
+    if record_format.keeps_boxes(options) and boxes != (row.boxes or 0):
+        yield f"number of boxes is {boxes}, the receipt says {row.boxes or 0} ({row.source})"
     if shape and shape != (row.width, row.height, sample.channels or shape[2]):
         yield f"the image is {shape}, the receipt says {row.width} x {row.height} ({row.source})"

@@ -33,18 +33,16 @@ class SlowedAugmentation(Augmentation):
     decode_s: float
     augment_s: float
 
-    def pixels(self, data: Buffer, rng: np.random.Generator, out: Pixels | None = None) -> Pixels:
+    def pixels(self, data: Buffer, rng: np.random.Generator) -> Pixels:
         """As ``plain`` gives them."""
         self.pauses.take(self.augment_s)
-        return super().pixels(data, rng, out)
+        return super().pixels(data, rng)
 
-    def part(
-        self, data: Buffer, choose: Callable[[int, int], Box], out: Pixels | None = None
-    ) -> Pixels:
+    def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
         """As ``plain`` gives it."""
         if not isinstance(self.plain, OfPixels):
             self.pauses.take(self.decode_s)
-        return self.plain.part(data, choose, out)
+        return self.plain.part(data, choose)
 
 
 def slowed(

@@ -19,9 +19,7 @@ _JITTER, _NOISE = 0.4, 0.1  # what the field uses
 class OfPixels(Augmentation):
     """The same of images that are stored decoded: cut and scaled, with nothing to decode."""
 
-    def part(
-        self, data: Buffer, choose: Callable[[int, int], Box], out: Pixels | None = None
-    ) -> Pixels:
+    def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
         """As of an encoded image.
 
         Raises:
@@ -29,7 +27,7 @@ class OfPixels(Augmentation):
         """
         pixels = unpacked(data)
         height, width, _ = pixels.shape
-        return scaled_part(pixels, choose(width, height), self.size, out)
+        return scaled_part(pixels, choose(width, height), self.size)
 
 
 def augmentation_of(

@@ -45,7 +45,7 @@ class TorchIterableLoader(TorchLoader):
 
     def _images(self, dataset: Dataset, transform: Augmentation | None) -> IterableRecords:
         settings = self.settings
-        return to_torch(
+        images: IterableRecords = to_torch(
             dataset,
             iterable=True,
             transform=transform,
@@ -55,3 +55,4 @@ class TorchIterableLoader(TorchLoader):
             rank=settings.rank,
             world_size=settings.world_size,
         )
+        return images

@@ -260,15 +260,15 @@ class TestOpening:
         with pytest.raises(ManifestMissing, match=r"no complete split 'test' .* it has 'train'"):
             dataprep.open(changeable.uri, "test")
 
-    @pytest.mark.parametrize(
-        ("files", "said"), [((), "nothing is stored"), (("notes.txt",), "such as 'notes.txt'")]
-    )
-    def test_no_output(self, tmp_path: Path, files: tuple[str, ...], said: str) -> None:
+    @pytest.mark.parametrize("files", [(), ("notes.txt",)])
+    def test_no_output(self, tmp_path: Path, files: tuple[str, ...]) -> None:
         """A folder without an output, or no folder, is a FileNotFoundError."""
         for name in files:
             (tmp_path / name).write_text("x")
         for path in (tmp_path, tmp_path / "nowhere") if not files else (tmp_path,):
-            with pytest.raises(ManifestMissing, match=said) as caught:
+            with pytest.raises(
+                ManifestMissing, match="dataprep has stored nothing there"
+            ) as caught:
                 dataprep.open(path)
             assert isinstance(caught.value, FileNotFoundError)
 
@@ -418,7 +418,7 @@ class TestShards:
         found = iter(shard)
         kept = min(times, 1) * len(shard)
         assert len(list(itertools.islice(found, kept))) == kept
-        with pytest.raises(CorruptRecord, match=rf"{shard.key}: .* manifest says {len(shard)};"):
+        with pytest.raises(CorruptRecord, match=rf"{shard.key}: not the {len(shard)} records"):
             next(found)
 
 

@@ -1,4 +1,4 @@
-"""Tests of dataprep.estimate."""
+"""What ``plan`` derives from a few conversions, and how sizes of records are predicted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.estimate import (
-    Calibration,
-    Cost,
-    Estimate,
-    Requests,
-    SplitEstimate,
-    outcome,
-    pick,
-    sample_size,
-    seconds_of,
-)
 from dataprep.image import ImagePolicy, convert
+from dataprep.job.forecast import Cost, Estimate, Requests, SplitEstimate, outcome, seconds_of
 from dataprep.manifest import Row
+from dataprep.plan import Calibration, pick, sample_size
 from dataprep.sample.drawing import draw_photo
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), max_size=256)
@@ -154,7 +145,8 @@ def test_an_estimate_in_words() -> None:
         "  time       about 1 h 57 min with 64 workers (listing 1.0 s, converting 7,000.0 s)",
         "  memory     about 1.0 GB of 25 GB",
         "  images     25% re-encoded, 25% stored unchanged (from 4 conversions)",
-        "  quirks     cmyk_converted 100, failed_corrupt 100, icc_dropped 100, too_small 100",
+        "  quirks     cmyk converted 100, failed corrupt 100, colour profile dropped 100, "
+        "too small 100",
         "  refused    failed: broken symlink: 1",
         "  requests   output: 20 PUT, 30 GET and HEAD, 3 LIST",
         "  cost       0.5 USD for requests, 2 USD a month for storage (example prices)",

@@ -93,8 +93,8 @@ def test_job_files_name_their_split(split: str) -> None:
 def test_splits_are_known_by_any_of_their_files() -> None:
     """By job file, tables and receipts; a plan alone is a beginning, and data may be anybody's."""
     found = [
-        *("a.job.json", "b.manifest.json", "c.samples.parquet", "d.retried.json"),
+        *("a.job.json", "b.manifest.json", "c.samples.parquet", "d.notes.json"),
         *("receipts/e-00000-of-00001.json", "f.plan.parquet", "tfrecord/g-00000-of-00001"),
         *("labels.json", "x/h.job.json", "receipts/i.json"),
     ]
-    assert keys.splits(found) == {"a", "b", "c", "d", "e"}
+    assert keys.splits(found) == {"a", "b", "c", "e"}

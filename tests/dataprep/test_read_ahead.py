@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from dataprep.errors import (
     ImageTooLarge,
-    JobError,
     SourceChanged,
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.job.worker import contents, read_one
+from dataprep.job.worker import contents
 from dataprep.sources import Listing, Located
 
 ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
@@ -137,27 +134,6 @@ def test_a_store_error(concurrency: int) -> None:
     with pytest.raises(StoreUnreachable):
         list(contents(source, ITEMS, 1000))
     assert len(source.started) < 12
-
-
-@pytest.mark.parametrize("concurrency", [1, 3])
-@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), StopIteration()])
-def test_a_source_that_asks_for_an_end(concurrency: int, error: BaseException) -> None:
-    """Does not end the program as if all were made; the file is named."""
-
-    def before(number: int) -> None:
-        if number == 11:
-            raise error
-
-    with pytest.raises(JobError, match=f"scripted: reading '11' ended in {type(error).__name__}"):
-        list(contents(Scripted(concurrency, before), ITEMS, 1000))
-
-
-@pytest.mark.parametrize("given", [None, "text", bytearray(6), memoryview(bytes(6))])
-def test_a_source_that_gives_no_bytes(given: Any) -> None:
-    """Is named with the file, before anything is made of it."""
-    source = SimpleNamespace(uri="mine", read=lambda item: given)
-    with pytest.raises(JobError, match=f"mine: reading 'a' gave {type(given).__name__}, not bytes"):
-        read_one(source, Located("a", 6), 1000)
 
 
 def test_large_files_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-import pytest
 
 import dataprep
 
@@ -25,25 +22,12 @@ def test_a_file_of_records_is_the_same_as_by_any_other_sink(tmp_path: Path) -> N
 
 
 def test_many_small_parts(tmp_path: Path) -> None:
-    """More than the system takes at once."""
+    """More than fit into the buffer at once."""
     path = tmp_path / "small"
     with dataprep.RecordFile(path) as file:
         for number in range(5000):
             file.write(b"%05d" % number)
     assert path.read_bytes() == b"".join(b"%05d" % number for number in range(5000))
-
-
-def test_what_the_system_did_not_take_is_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From where it stopped."""
-    monkeypatch.setattr(os, "writev", lambda fd, parts: os.write(fd, b"".join(parts)[:7]))
-    path = tmp_path / "halves"
-    with dataprep.RecordFile(path) as file:
-        file.write(b"one")
-        file.write(b"two")
-        file.write(b"three")
-    assert path.read_bytes() == b"onetwothree"
 
 
 def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
@@ -53,17 +37,3 @@ def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
     with dataprep.RecordFile(path) as file:
         file.write(b"short")
     assert path.read_bytes() == b"short"
-
-
-def test_what_was_gathered_when_an_error_came_is_dropped(tmp_path: Path) -> None:
-    """The error comes out, and no part of a record is in the file."""
-    path = tmp_path / "broken"
-
-    def write() -> None:
-        with dataprep.RecordFile(path) as file:
-            file.write(b"part")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        write()
-    assert path.read_bytes() == b""

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 import dataprep
 from dataprep import samples
 from dataprep.errors import DatasetError
-from dataprep.manifest import FormatEntry, Row, Samples, ShardEntry
+from dataprep.manifest import FormatEntry, Row, ShardEntry
 from dataprep.samples import SampleTable, StoredTable, numbers, read_table, stored_table, texts
 from dataprep.stores.memory import MemoryStore
-from tests.strategies import receipt_rows
+from tests.strategies import placed, receipt_rows
 
 MB = 1_000_000
 FORMATS = ("recordio", "tfrecord")
@@ -31,7 +31,7 @@ KEY = "train.samples.parquet"
 def filled(rows: list[Row]) -> SampleTable:
     """A table with one shard of these rows."""
     table = SampleTable(["tfrecord"])
-    table.add(Samples.of(rows, FORMATS), 0)
+    table.add(placed(rows, FORMATS), 0)
     return table
 
 
@@ -107,8 +107,8 @@ def test_warnings_count_notes_failures_and_sizes() -> None:
 def test_rows_may_come_in_parts(rows: list[Row], cut: int) -> None:
     """Adding a shard at a time gives the table and the counts of all at once."""
     parts = SampleTable(["tfrecord"])
-    parts.add(Samples.of(rows[:cut], FORMATS), 0)
-    parts.add(Samples.of(rows[cut:], FORMATS), 0)
+    parts.add(placed(rows[:cut], FORMATS), 0)
+    parts.add(placed(rows[cut:], FORMATS), 0)
     assert parts.table().equals(filled(rows).table())
     assert parts.counts == filled(rows).counts
 
@@ -118,36 +118,34 @@ def test_agreement_is_of_rows_not_of_bytes() -> None:
     table = filled([WRITTEN, FAILED])
     elsewhere = as_file(table.table(), compression="none")
     assert elsewhere != table.to_parquet()
-    assert table.agrees_with(elsewhere)
-    assert not table.agrees_with(filled([WRITTEN]).to_parquet())
-    assert not table.agrees_with(b"")
-    assert not table.agrees_with(table.to_parquet()[:-9])
-    assert not table.agrees_with(as_file(pa.table({"x": [1]})))
+    assert not table.differences(elsewhere)
+    assert table.differences(filled([WRITTEN]).to_parquet())
+    assert table.differences(b"")
+    assert table.differences(table.to_parquet()[:-9])
+    assert table.differences(as_file(pa.table({"x": [1]})))
 
 
 @pytest.mark.parametrize("place", [(1, 8_000, 7), (0, 8_001, 7), (0, 8_000, 8)])
 def test_another_place_or_checksum_does_not_agree(place: tuple[int, int, int]) -> None:
     """Offset, length and CRC-32C of each record are compared."""
     table = filled([WRITTEN._replace(records={"tfrecord": (0, 8_000, 7)})])
-    assert table.agrees_with(table.to_parquet())
-    assert not filled([WRITTEN._replace(records={"tfrecord": place})]).agrees_with(
-        table.to_parquet()
-    )
+    assert not table.differences(table.to_parquet())
+    assert filled([WRITTEN._replace(records={"tfrecord": place})]).differences(table.to_parquet())
 
 
 def test_tables_of_before_have_no_checksums_and_agree() -> None:
     """They are compared by their other columns."""
     table = filled([WRITTEN, FAILED])
     older = table.table().drop_columns(["tfrecord_crc32c"])
-    assert table.agrees_with(as_file(older))
-    assert not filled([WRITTEN, FAILED._replace(source="c/x.jpg")]).agrees_with(as_file(older))
+    assert not table.differences(as_file(older))
+    assert filled([WRITTEN, FAILED._replace(source="c/x.jpg")]).differences(as_file(older))
 
 
 def stored() -> Any:
     """The table of three samples, of which one is written and one in no shard."""
     table = SampleTable(["recordio", "tfrecord"])
-    table.add(Samples.of([WRITTEN, FAILED], FORMATS), 7)
-    table.add(Samples.of([OUTSIDE], FORMATS), None)
+    table.add(placed([WRITTEN, FAILED], FORMATS), 7)
+    table.add(placed([OUTSIDE], FORMATS), None)
     return pq.read_table(io.BytesIO(table.to_parquet()))
 
 

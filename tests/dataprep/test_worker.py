@@ -16,7 +16,8 @@ from dataprep.config import DaskOptions
 from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.formats import RecordOptions, get_format
 from dataprep.image import Converted, ImagePolicy, convert
-from dataprep.job.worker import Progress, ShardTask, make_shard
+from dataprep.job.in_process import InProcess
+from dataprep.job.worker import Progress, Report, ShardTask, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Receipt
 from dataprep.plan import Item
@@ -101,6 +102,12 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
         store=store,
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def run_in_threads(made: ShardTask, threads: int, report: Report = lambda progress: None) -> None:
+    """Make a shard in this process, by so many threads."""
+    options = DaskOptions(workers=threads, retries=0)
+    InProcess(options, report).run([lambda: made], lambda result: None)
 
 
 @pytest.fixture
@@ -218,8 +225,7 @@ class TestStored:
         policy = ImagePolicy(size=24)
         alone, together = NotedStore(), NotedStore()
         make_shard(task(files, alone, policy=policy), lambda progress: None)
-        made = task(files, together, policy=policy)
-        make_shard(made, lambda progress: None, threads=threads)
+        run_in_threads(task(files, together, policy=policy), threads)
         one, other = ({i.key: s.get(i.key) for i in s.list()} for s in (alone, together))
         assert one == other
         assert together.stored[-1] == alone.stored[-1] == RECEIPT
@@ -235,10 +241,10 @@ class TestStored:
             return convert(data, policy, name=name)
 
         monkeypatch.setattr("dataprep.job.worker.convert", met)
-        monkeypatch.setattr("dataprep.job.worker.CHUNK_SAMPLES", 6)
+        monkeypatch.setattr("dataprep.job.in_process.CHUNK_SAMPLES", 6)
         few = dict(list(files.items())[:18])
         store = NotedStore()
-        make_shard(task(few, store), lambda progress: None, threads=3)
+        run_in_threads(task(few, store), 3)
         assert [row.status for row in receipt(store).rows] == ["written"] * 18
 
 
@@ -326,7 +332,7 @@ class TestSamples:
 
 
 class TestStops:
-    @pytest.mark.parametrize(("concurrency", "threads"), [(1, 0), (6, 0), (1, 3), (6, 3)])
+    @pytest.mark.parametrize(("concurrency", "threads"), [(1, 1), (6, 1), (1, 3), (6, 3)])
     def test_a_changed_source(
         self, files: dict[str, bytes], concurrency: int, threads: int
     ) -> None:
@@ -337,7 +343,7 @@ class TestStops:
         changed = {**files, name: files[name] + b"\0"}
         made = replace(made, source=Files(changed, concurrency))
         with pytest.raises(SourceChanged, match=name):
-            make_shard(made, lambda progress: None, threads=threads)
+            run_in_threads(made, threads)
         assert store.stored == []
 
     def test_other_libraries(self, files: dict[str, bytes]) -> None:
@@ -350,7 +356,7 @@ class TestStops:
             make_shard(task(files, store, versions=versions), lambda progress: None)
         assert store.stored == []
 
-    @pytest.mark.parametrize("threads", [0, 3])
+    @pytest.mark.parametrize("threads", [1, 3])
     def test_a_report_that_raises(self, files: dict[str, bytes], threads: int) -> None:
         """Whoever is told of the progress can end the work; nothing is stored."""
 
@@ -362,7 +368,7 @@ class TestStops:
 
         store = NotedStore()
         with pytest.raises(Enough):
-            make_shard(task(files, store), report, threads=threads)
+            run_in_threads(task(files, store), threads, report)
         assert store.stored == []
 
 

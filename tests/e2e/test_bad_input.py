@@ -42,10 +42,10 @@ pytestmark = pytest.mark.slow
 PROGRESS = re.compile(
     r".* files?, [\d,]+ class(es)?"
     r"|plan: [\d,]+ shards? a format.*"
-    r"|shard size .* moved to .*"
+    r"|shard size .* becomes .*"
     r"|resuming .*"
     r"|Dask dashboard: http.*"
-    r"|these are not the 1,000 known synsets: .*"
+    r"|[\d,]+ of ImageNet's 1,000 classes.*"
     r"|\w+: complete already, nothing to do .*"
     r"|\w+  [\d,]+/[\d,]+ photos  .*"
 )
@@ -89,9 +89,9 @@ class TestRequest:
         [
             (["--source", "nowhere"], "no such file or directory: 'nowhere'"),
             (["--shard-size", "900kB"], "--shard-size 900kB: shards are 1 MB to 128 MB"),
-            (["--size", "20000"], "--size 20000: give pixels"),
-            (["--size", "2x3x4"], "--size: give pixels"),
-            (["--size", "²"], "--size ²: give pixels"),
+            (["--size", "20000"], "--size 20000: give at most 16384"),
+            (["--size", "2x3x4"], "--size: give a whole number or at most 2 values"),
+            (["--size", "²"], "--size ²: give a whole number"),
             (["--size", "256x192"], "takes one number"),
             (["--mode", "none", "--size", "5"], "leave 'size' out"),
             (["--seed", str(2**63)], "--seed"),
@@ -105,9 +105,9 @@ class TestRequest:
             (["--set", "kind=tarball"], "no source kind 'tarball': use one of flat"),
             (["--output", "s3://"], "no bucket in 's3://'"),
             (["--output", "s3:///prefix"], "no bucket"),
-            (["--output", "ftp://host/x"], "no store for 'ftp'"),
+            (["--output", "ftp://host/x"], "no store 'ftp': use one of file, memory, s3"),
             (["--output", ""], "--output '': give a path"),
-            (["--source", "ftp://host/x"], "no store for 'ftp'"),
+            (["--source", "ftp://host/x"], "no store 'ftp': use one of file, memory, s3"),
             (["--endpoint-url", "localhost:9000"], "must begin with http:// or https://"),
             (["--endpoint-url", "http://me:pw@host:9000"], "must not carry a user"),
             (["--set", "dask.cluster=no.such.Cluster"], "cannot import 'no.such.Cluster'"),

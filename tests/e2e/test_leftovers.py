@@ -83,7 +83,7 @@ def test_a_split_is_locked_until_its_workers_are_gone(
     monkeypatch.setattr(InProcess, "close", ending)
     config = ShardConfig.model_validate({"source": str(tree), "output": str(output)})
     if stopped:
-        monkeypatch.setattr(job_run, "read_back", stop)
+        monkeypatch.setattr(job_run, "finish", stop)
         with pytest.raises(KeyboardInterrupt):
             dataprep.shard(config)
         assert not list(output.glob(f"{PARTIAL}*"))

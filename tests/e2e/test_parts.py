@@ -236,7 +236,7 @@ class TestFailures:
     [
         (["--part", "2/2"], "I from 0 to N-1"),
         (["--part", "0/2", "--overwrite"], "use another --output"),
-        (["--part", "0/2", "--retry-failed"], "run --retry-failed once without --part"),
+        (["--part", "0/2", "--retry-failed"], "run --retry-failed without --part"),
         (["--part", "1/1000000"], "N at most 999,999"),
         (["--overwrite", "--retry-failed"], "exclude each other"),
     ],
@@ -266,7 +266,10 @@ def test_parts_of_a_new_job_where_an_old_one_was(tree: Path, tmp_path: Path) -> 
 def test_nothing_to_finalize(tmp_path: Path) -> None:
     """Without any job, or without the split that is named, finalize says what it looked for."""
     (tmp_path / "out").mkdir()
-    for arguments, said in (([], "nothing is stored"), (["--split", "train"], "no train.job.json")):
+    for arguments, said in (
+        ([], "nothing there"),
+        (["--split", "train"], "no train.job.json"),
+    ):
         done = commandline.dataprep("finalize", tmp_path / "out", *arguments)
         assert done.code == 2
         assert said in done.complaints[0]

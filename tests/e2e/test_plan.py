@@ -108,7 +108,7 @@ def test_in_words(tree: Path, tmp_path: Path) -> None:
     assert "labels from 0" in done.out
     assert "with 2 workers" in done.out
     assert "100% stored unchanged" in done.out
-    assert "warning: train: 11 shards for 64 readers are too few" in done.out
+    assert "warning: train: 11 shards cannot be shared by 64 readers" in done.out
     assert done.out.endswith("Nothing was written.\n")
     assert not (tmp_path / "out").exists()
 
@@ -120,7 +120,7 @@ def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.Monk
     job = ("--size", "64", "--set", "image.min_size=20", "--shard-size", "1MB")
     warnings = planned(tree, tmp_path / "out", *job)["warnings"]
     notes = run("shard", tree, tmp_path / "out", *job, "--max-failures", "100%").err.splitlines()
-    for part in ("not the 1,000 known synsets", "shard size", "1 folder without images"):
+    for part in ("of ImageNet's 1,000 classes", "shard size", "1 folder without images"):
         (note,) = [line for line in notes if part in line]
         assert note in warnings
     text = run("plan", tree, tmp_path / "none", *job).out

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataprep.config import ShardConfig
-from dataprep.estimate import Calibration
 from dataprep.labels import LabelSpace
-from dataprep.plan import make_plans
+from dataprep.plan import Calibration, make_plans
 from dataprep.sources import Listing, Problem
 
 CALIBRATION = Calibration(((20_000, 15_000), (90_000, 38_000), (400_000, 70_000)))

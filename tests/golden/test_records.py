@@ -14,7 +14,6 @@ from dataprep.formats.example import (
     FloatList,
     Int64List,
     decode_example,
-    encode_example,
 )
 from dataprep.formats.recordio import (
     RecordIOWriter,
@@ -24,6 +23,7 @@ from dataprep.formats.recordio import (
     unpack_image_record,
 )
 from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
+from tests.dataprep.formats.examples import encode_example
 from tests.golden.expected import BOXES, CLASSES, FILENAMES, LABELS, MAGIC, image
 
 HERE = Path(__file__).parent

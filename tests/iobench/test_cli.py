@@ -347,7 +347,9 @@ class TestRefusals:
 
     def test_no_config(self, here: Path) -> None:
         """Its name."""
-        assert self.refused("nowhere.yaml") == "iobench: config file not found: nowhere.yaml"
+        assert self.refused("nowhere.yaml") == (
+            "iobench: cannot read config file nowhere.yaml: No such file or directory"
+        )
 
     def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
         """What could be asked for."""

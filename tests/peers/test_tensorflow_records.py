@@ -19,11 +19,11 @@ from dataprep.formats.example import (
     FloatList,
     Int64List,
     decode_example,
-    encode_example,
     encode_feature,
     example_head,
 )
 from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
+from tests.dataprep.formats.examples import encode_example
 from tests.strategies import examples, mutated, payloads
 
 pytestmark = pytest.mark.frameworks

@@ -289,8 +289,7 @@ class TestAugmentation:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"size": 0}, "size is a whole number"),
-            ({"size": 2.5}, "size is a whole number"),
+            ({"size": 0}, "size is at least 1"),
             ({"noise": math.nan}, "noise at least 0"),
             ({"jitter": 1.5}, "jitter is 0 to 1"),
             ({"noise": -1}, "noise at least 0"),
@@ -311,14 +310,16 @@ class Called(Augmentation):
         return super().__call__(data, rng) + 1
 
 
-class Written(Called):
-    """Replaces both."""
+class Written:
+    """Any transform that can write."""
+
+    shape, dtype = (3, 8, 8), np.dtype(np.uint8)
 
     def __call__(self, data: Any, rng: np.random.Generator) -> Any:
-        return super().__call__(data, rng)
+        """Make an array."""
 
     def write(self, data: Any, rng: np.random.Generator, out: Any) -> None:
-        super().write(data, rng, out)
+        """Write into a batch."""
 
 
 def test_which_transforms_write() -> None:

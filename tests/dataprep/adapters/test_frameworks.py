@@ -87,8 +87,7 @@ def test_a_path_is_not_a_data_set(format: str, given: object) -> None:
     adapter, chosen = ADAPTERS[format]
     with pytest.raises(TypeError) as caught:
         adapter(given)
-    shown = "'some/where'" if isinstance(given, str) else "path"
-    assert f"dataprep.open({shown}, 'train'{chosen})" in str(caught.value)
+    assert f"dataprep.open(path, 'train'{chosen})" in str(caught.value)
 
 
 @pytest.mark.parametrize(("format", "other"), [("tfrecord", "recordio"), ("recordio", "tfrecord")])

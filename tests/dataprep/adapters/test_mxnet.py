@@ -99,12 +99,7 @@ def test_images(dataset: Dataset, tmp_path: Path) -> None:
     """
     limit = 2 * max(shard.bytes for shard in dataset.shards())
     batches = dataprep.to_mxnet(
-        dataset,
-        batch_size=16,
-        augmentation=PLAIN,
-        shuffle=False,
-        cache_dir=tmp_path,
-        cache_bytes=limit,
+        dataset, batch_size=16, augmentation=PLAIN, shuffle=False, cache_dir=tmp_path
     )
     copied, place = [], 0
     for batch in batches:
@@ -236,12 +231,10 @@ def test_several_labels(tree: Path, tmp_path: Path) -> None:
     assert sorted(dataset.labels.tolist()) == sorted(i % 3 for i in range(10))
 
 
-def test_refused(local: Dataset, on_s3: Callable[[str], Dataset]) -> None:
+def test_refused(local: Dataset) -> None:
     """What MXNet cannot do is an error before anything is read."""
     with pytest.raises(ConfigError, match="layout='CHW'"):
         dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(layout="HWC"))
-    with pytest.raises(ConfigError, match="too small for two shards"):
-        dataprep.to_mxnet(on_s3("recordio"), batch_size=8, cache_bytes=1000)
     config = {**local.manifest.config, "image": {"encoding": "webp"}}
     local.manifest = replace(local.manifest, config=config)
     with pytest.raises(ConfigError, match=r"does not decode WebP: .*dataprep\.to_torch"):

@@ -111,7 +111,7 @@ def test_an_option_overrides_the_file(
             ["--source", "a", "--output", "b", "--shard-size", "4GiB"],
             "--shard-size 4GiB: shards are 1 MB to 128 MB",
         ),
-        (["--source", "a", "--output", "b", "--size", "big"], "--size big: give pixels"),
+        (["--source", "a", "--output", "b", "--size", "big"], "--size big: give a whole number"),
         (["--source", "a", "--output", "b", "--set", "a"], "--set a: write KEY=VALUE"),
     ],
     ids=["missing", "range", "size", "set"],
@@ -148,7 +148,7 @@ def test_options_that_exclude_each_other(tmp_path: Path, options: list[str]) -> 
         (["--quick", "--deep"], "--quick and --deep exclude each other"),
         (["--fail-on-leakage"], "--fail-on-leakage needs --against SPLIT"),
         (["--endpoint-url", "h:1"], "--endpoint-url h:1: must begin with http"),
-        (["--set", "image.size=1"], "unknown key image.size: known keys: store"),
+        (["--set", "image.size=1"], "unknown key image: known keys: store"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

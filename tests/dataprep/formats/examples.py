@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dataprep.formats import Box, Layout, RecordOptions, Sample, get_format
+from dataprep.formats.example import Feature, encode_feature, example_head
 from dataprep.formats.layout import FIELDS
 
 EVERYTHING = Layout.of({f"all/{field}": field for field in FIELDS})
@@ -26,6 +28,12 @@ SAMPLE = Sample(
     boxes=(Box(0.125, 0.25, 0.5, 0.75, 3), Box(0.0, 0.0, 1.0, 0.1, 0)),
     source=b"train/n01440764/n01440764_10026.JPEG",
 )
+
+
+def encode_example(features: Mapping[str, Feature]) -> bytes:
+    """An Example of these features, in the order of their keys."""
+    entries = b"".join([encode_feature(key, features[key]) for key in sorted(features)])
+    return example_head(len(entries)) + entries
 
 
 def encoded(sample: Sample, layout: Layout, offset: int = 0) -> bytes:

@@ -14,10 +14,10 @@ from dataprep.formats.example import (
     Int64List,
     bytes_head,
     decode_example,
-    encode_example,
     encode_feature,
     example_head,
 )
+from tests.dataprep.formats.examples import encode_example
 from tests.strategies import examples, mutated, payloads
 
 NEGATIVE = "ff" * 9 + "01"

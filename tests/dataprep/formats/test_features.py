@@ -18,10 +18,9 @@ from dataprep.formats.example import (
     FloatList,
     Int64List,
     decode_example,
-    encode_example,
 )
 from dataprep.formats.protocol import encoding_of
-from tests.dataprep.formats.examples import EVERYTHING, SAMPLE, TFDS, encoded, read
+from tests.dataprep.formats.examples import EVERYTHING, SAMPLE, TFDS, encode_example, encoded, read
 
 float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 samples = st.builds(
@@ -109,10 +108,10 @@ def test_samples_that_share_values_come_out_as_themselves() -> None:
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """More sizes than are remembered are still written as they are."""
     monkeypatch.setattr(features, "_KNOWN", 3)
-    encoder = features.ExampleEncoder(IMAGENET, 0)
+    encode = features.example_encoder.__wrapped__(IMAGENET, 0)
     for width in (*range(1, 9), *range(1, 9)):
         sample = replace(SAMPLE, width=width, number=0, boxes=(), values=(), source=b"")
-        assert read(b"".join(encoder.parts(sample)), IMAGENET) == sample
+        assert read(b"".join(encode(sample)), IMAGENET) == sample
 
 
 def test_boxes_are_floats_and_their_labels_have_the_offset() -> None:

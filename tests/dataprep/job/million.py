@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from dataprep.config import ShardConfig
-from dataprep.estimate import Calibration
 from dataprep.labels import LabelSpace
-from dataprep.plan import SplitPlan, make_plans
+from dataprep.plan import Calibration, SplitPlan, make_plans
 from dataprep.sources import Listing
 
 CLASSES = 1_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,21 +11,15 @@ import pytest
 from dataprep.config import ShardConfig
 from dataprep.errors import SourceError
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import calibrate
-from dataprep.job.request import Request, requested
-from dataprep.job.worker import Outcome
+from dataprep.job.planning import Request, calibrate, requested
 from dataprep.plan import sample_rows
-from dataprep.sources import Located
 
 
 def points(request: Request) -> tuple[tuple[int, int], ...]:
     """Of a calibration in this process."""
-    engine = InProcess(request.config.dask, lambda progress: None)
-
-    def convert(items: Sequence[Located]) -> Iterator[Outcome]:
-        config = request.config
-        return engine.outcomes(request.source, items, config.image, config.sample_limit)
-
+    config = request.config
+    engine = InProcess(config.dask, lambda progress: None)
+    convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)
     listing = request.listing
     return calibrate(listing, sample_rows(listing), request.config, convert).points
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 from dataprep.config import ShardConfig
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import Convert, Planned, planned
-from dataprep.job.request import Request, requested
+from dataprep.job.planning import Convert, Planned, Request, planned, requested
 from dataprep.labels import LabelSpace
 from dataprep.plan import SplitPlan
 
@@ -16,7 +16,7 @@ from dataprep.plan import SplitPlan
 def converting(request: Request) -> Convert:
     """Conversion in this process."""
     engine, config = InProcess(request.config.dask, lambda progress: None), request.config
-    return lambda items: engine.outcomes(request.source, items, config.image, config.sample_limit)
+    return partial(engine.outcomes, request.source, config.image, config.sample_limit)
 
 
 def made(source: Path, output: Path, notes: list[str], **keys: object) -> Planned:

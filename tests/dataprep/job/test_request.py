@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dataprep.config import ShardConfig
-from dataprep.job.request import preflight_warnings, requested
+from dataprep.job.planning import preflight_warnings, requested
 from dataprep.labels import LabelSpace
 
 
@@ -57,4 +57,4 @@ def test_classes_of_other_splits(photos: Path) -> None:
 def test_a_shard_size_that_is_moved(photos: Path) -> None:
     """And why it is."""
     (line,) = said(photos, shard_size="1MB")
-    assert line.startswith("shard size 1,000,000 bytes becomes 1,176,471: ")
+    assert line.startswith("shard size 1 MB becomes 1.18 MB, ")

@@ -37,7 +37,6 @@ def test_the_place_is_no_content() -> None:
     [
         ("boxes.least_visible", 1.5, "boxes.least_visible"),
         ("boxes.sourse", "x", "unknown key boxes.sourse: did you mean boxes.source"),
-        ("boxes.source", " ", "must not be empty"),
         ("boxes.columns.lable", "x", "did you mean boxes.columns.label"),
     ],
 )
@@ -45,3 +44,9 @@ def test_what_is_refused(key: str, value: object, message: str) -> None:
     """Wrong keys and values are named."""
     with pytest.raises(ConfigError, match=message):
         load(None, {**PLACES, "boxes.source": "b.csv", key: value})
+
+
+def test_an_empty_path_is_refused() -> None:
+    """The error says what a path is."""
+    with pytest.raises(ConfigError, match="give a path or an address"):
+        load(None, {**PLACES, "boxes": " "})

@@ -8,8 +8,15 @@ import tarfile
 import pytest
 
 from dataprep.errors import ConfigError
-from dataprep.labels.class_files import Row, read_rows
-from dataprep.labels.devkit import GROUND_TRUTH, META, ground_truth, has_ids, unpacked
+from dataprep.labels.class_files import (
+    GROUND_TRUTH,
+    META,
+    Row,
+    ground_truth,
+    has_ids,
+    read_rows,
+    unpacked,
+)
 from tests.dataprep.labels.devkits import tarball
 
 EXPECTED = {"ILSVRC2012_val_00000001": "n01751748", "ILSVRC2012_val_00000002": "n09193705"}

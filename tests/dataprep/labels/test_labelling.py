@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError, OutputConflict
 from dataprep.labels import Label, LabelSpace
-from dataprep.labels.devkit import GROUND_TRUTH, META
+from dataprep.labels.class_files import GROUND_TRUTH, META
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
 from dataprep.labels.options import LabelOptions
 from dataprep.stores import StoreOptions, open_store

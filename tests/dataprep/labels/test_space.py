@@ -106,7 +106,7 @@ def test_a_newer_labels_json_is_refused() -> None:
     [
         ([(1, "a", "a")], "does not count from 0"),
         ([(0, "a", "a"), (1, "a", "b")], "names a class twice"),
-        ([("x", "a", "a")], "classes.0.index"),
+        ([("x", "a", "a")], "0.index"),
     ],
 )
 def test_a_damaged_labels_json_is_refused(

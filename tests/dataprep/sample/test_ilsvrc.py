@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataprep.errors import ConfigError
-from dataprep.labels.class_files import read_rows
-from dataprep.labels.devkit import GROUND_TRUTH, META, ground_truth, unpacked
+from dataprep.labels.class_files import GROUND_TRUTH, META, ground_truth, read_rows, unpacked
 from dataprep.sample import draw_ilsvrc, draw_tree
 from dataprep.sample.ilsvrc import DEVKIT, TRAIN, VALIDATION
 

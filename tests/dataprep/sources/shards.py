@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, encode_example
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.recordio import RecordIOWriter, pack_image_header
 from dataprep.formats.tfrecord import TFRecordWriter
+from tests.dataprep.formats.examples import encode_example
 
 
 def image(number: int, size: int = 600) -> bytes:

@@ -32,7 +32,7 @@ def test_lines_are_classes_in_their_order(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"", "x names no class"),
-        (b"a\nb\na\n", "x, line 3: the class 'a' is that of line 1 again"),
+        (b"a\nb\na\n", "x, line 3: the class 'a' is empty or on a line before"),
         (b"a\n\nb\n", "x, line 2: the class '' is empty"),
         (b"a\n\xff\n", "x is not UTF-8"),
     ],

@@ -22,10 +22,17 @@ from dataprep.errors import CorruptImage, SourceError, SourceNotFound
 from dataprep.formats.recordio import MAGIC
 from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.labels import LabelSpace
-from dataprep.sources import Listing, open_source, record_scan, records
+from dataprep.sources import Listing, open_source, records
+from dataprep.sources.class_names import by_name_or_number, by_number, first_labels
 from dataprep.sources.options import RecordsOptions
-from dataprep.sources.record_scan import scan
-from dataprep.sources.records import RecordsSource, is_shard_name, of_split, require_whole
+from dataprep.sources.records import (
+    Record,
+    RecordsSource,
+    is_shard_name,
+    sample_names,
+    scan,
+    shards_of,
+)
 from tests.dataprep.sources.shards import customary, examples, flipped, image, image_records
 
 
@@ -378,7 +385,7 @@ def test_a_set_of_shards_has_to_be_whole(tmp_path: Path) -> None:
     """A missing shard is refused unless one asks for what is there, or for one shard by name."""
     names = [f"train-{number:05}-of-00003" for number in range(3)]
     files = {names[0]: examples([customary(0)])[0], names[2]: examples([customary(2)])[0]}
-    with pytest.raises(SourceError, match=r"lacks 1 of 3 shards, such as 'train-00001-of-00003'"):
+    with pytest.raises(SourceError, match=r"has 2 of 3 shards 'train-\*-of-00003'"):
         source_of(tmp_path, files).list()
     assert len(source_of(tmp_path, files, incomplete=True).list()) == 2
     one = open_source(str(tmp_path / names[2]), "records", None, RecordsOptions())
@@ -419,7 +426,8 @@ def test_shards_and_their_splits_are_known_by_name(name: str, split: str) -> Non
     """Names as TensorFlow, TFDS, slim and im2rec give them; what is beside them is none."""
     assert is_shard_name(name)
     assert is_shard_name(f"folder.d/{name}")
-    assert of_split([name, "test_0.rec", "test_1.rec"], split, "here") == [name]
+    names = [name, "test_0.rec", "test_1.rec"]
+    assert shards_of(names, split, "here", incomplete=True) == [name]
     assert not is_shard_name(f"{name}.idx")
 
 
@@ -433,11 +441,13 @@ def test_what_is_beside_shards_is_none(name: str) -> None:
 
 
 def test_splits_that_are_not_clear_are_named() -> None:
-    """Two fit, or none; shards of one name need no split."""
-    assert of_split(["a_1.rec", "a_0.rec"], "train", "here") == ["a_0.rec", "a_1.rec"]
+    """Two fit, or none; shards of one set need no split; a whole stem names its set."""
+    names = ["a_1.rec", "a_0.rec"]
+    assert shards_of(names, "train", "here", incomplete=False) == ["a_0.rec", "a_1.rec"]
     for names in (["a-train.rec", "b-train.rec"], ["a.rec", "b.rec"]):
-        with pytest.raises(SourceError, match=r"here has shards of several splits, 'a"):
-            of_split(names, "train", "here")
+        with pytest.raises(SourceError, match=r"here has several sets of shards, 'a"):
+            shards_of(names, "train", "here", incomplete=False)
+    assert shards_of(["a-x.rec", "b-x.rec"], "b-x", "here", incomplete=False) == ["b-x.rec"]
 
 
 def test_one_split_of_several_is_read(tmp_path: Path) -> None:
@@ -448,7 +458,7 @@ def test_one_split_of_several_is_read(tmp_path: Path) -> None:
     }
     listing = source_of(tmp_path, files, split="val").list()
     assert list(listing.classes) == ["n00000002"]
-    with pytest.raises(SourceError, match=r"several splits.*records\.split"):
+    with pytest.raises(SourceError, match=r"several sets.*records\.split"):
         source_of(tmp_path, files, split="test").list()
 
 
@@ -458,25 +468,27 @@ SIX = [f"a/train-{number:05}-of-00006" for number in range(6)]
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        ([2], "here lacks 1 of 6 shards, such as 'a/train-00002-of-00006'"),
-        ([0], "such as 'a/train-00000-of-00006'"),
-        ([3, 5], "here lacks 2 of 6 shards, such as 'a/train-00003-of-00006'"),
+        ([2], "here has 5 of 6 shards 'a/train-\\*-of-00006'"),
+        ([0], "here has 5 of 6 shards"),
+        ([3, 5], "here has 4 of 6 shards"),
     ],
 )
-def test_missing_shards_are_counted_and_one_is_named(missing: list[int], message: str) -> None:
+def test_missing_shards_are_counted(missing: list[int], message: str) -> None:
     """Whichever they are; the way out is named."""
     names = [name for number, name in enumerate(SIX) if number not in missing]
     with pytest.raises(SourceError, match=f"{message}.*incomplete=true"):
-        require_whole(names, names, "here", incomplete=False)
-    require_whole(names, names, "here", incomplete=True)
+        shards_of(names, "train", "here", incomplete=False)
+    assert shards_of(names, "train", "here", incomplete=True) == names
 
 
-def test_sets_that_are_whole() -> None:
-    """From 0 or from 1, an empty shard among them, each name by itself, others without number."""
-    from_one = [f"x_{number:05}-of-00003.tfrecord" for number in (1, 2, 3)]
-    others = ["y.rec", "b/train-00000-of-00001", "train-00000-of-00002.rec.idx"]
-    present = [*SIX, *from_one, *others]
-    require_whole([*SIX[1:], *from_one, "y.rec"], present, "here", incomplete=False)
+@pytest.mark.parametrize(
+    "names",
+    [SIX, [f"x_{number:05}-of-00003.tfrecord" for number in (1, 2, 3)], ["y.rec"]],
+    ids=["from 0", "from 1", "without number"],
+)
+def test_sets_that_are_whole(names: list[str]) -> None:
+    """Nothing is missing, wherever their numbers begin."""
+    assert shards_of(names, "train", "here", incomplete=False) == names
 
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
@@ -503,7 +515,7 @@ def test_damage_leaves_records_or_a_reason(
         return bytes(data[offset : offset + length])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_scan, "_WINDOW_BYTES", window // 4 * 4)
+        patch.setattr(records, "_WINDOW_BYTES", window // 4 * 4)
         found = scan("x", len(data), fetch, None, recordio=form == "recordio")
     assert [one.name for one in found] == [f"x/{number:08}" for number in range(len(found))]
     assert all(
@@ -514,39 +526,40 @@ def test_damage_leaves_records_or_a_reason(
     assert all(one.problem or one.bytes <= len(data) for one in found)
 
 
-contents = st.builds(
-    record_scan.Content,
+drawn_records = st.builds(
+    Record,
     labels=st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, 2.5, 7.0, float("nan")]), max_size=2),
     synset=st.sampled_from(["", "n01", "n02", "\udcff"]),
     text=st.sampled_from(["", "a", "b"]),
     filename=st.sampled_from(["", "1.jpg", "2.jpg", "k/1.jpg"]),
-    from_background=st.booleans(),
+    problem=st.sampled_from(["", "", "", "damaged"]),
 )
 
 
 @given(
-    drawn=st.lists(st.tuples(contents, st.sampled_from(["", "", "", "damaged"])), max_size=8),
-    offset=st.sampled_from([None, 0, 1]),
+    drawn=st.lists(drawn_records, max_size=8),
     given_names=st.sampled_from([None, LabelSpace.of("xyz")]),
 )
 def test_every_record_has_a_class_of_the_space_or_a_reason(
-    drawn: list[tuple[record_scan.Content, str]], offset: int | None, given_names: LabelSpace | None
+    drawn: list[Record], given_names: LabelSpace | None
 ) -> None:
     """Whatever records say, nothing crashes and nothing goes without one or the other."""
-    records = [
-        record_scan.Scanned("a", f"a/{i}", i, content=content, problem=problem)
-        for i, (content, problem) in enumerate(drawn)
-    ]
-    problems = {row: record.problem for row, record in enumerate(records) if record.problem}
-    found, values = record_scan.classes_of(records, offset, given_names, problems)
-    assert len(found.names) == len(records)
-    for row, name in enumerate(found.names):
+    found = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
+    problems = {row: record.problem for row, record in enumerate(found) if record.problem}
+    numbers, values = first_labels([record.labels for record in found], problems)
+    if given_names:
+        classes = by_number(numbers, len(found), given_names, problems, "records")
+    else:
+        synsets, texts = [one.synset for one in found], [one.text for one in found]
+        classes = by_name_or_number(synsets, texts, numbers, problems)
+    assert len(classes.names) == len(found)
+    for row, name in enumerate(classes.names):
         if row not in problems:
-            assert found.space is not None
-            assert name in found.space.index
-    assert values is None or len(values) == len(records)
-    names = record_scan.sample_names(records, found.names)
-    assert len(set(names)) == len(names) == len(records)
+            assert classes.space is not None
+            assert name in classes.space.index
+    assert values is None or len(values) == len(found)
+    names = sample_names(found, classes.names)
+    assert len(set(names)) == len(names) == len(found)
 
 
 def test_names_against_numbers_are_noted(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptArchive, NotAnArchive, StoreUnreachable, TruncatedArchive
-from dataprep.sources import Located
-from dataprep.sources.archives import Archive
+from dataprep.sources.archives import Archive, containers
 from dataprep.sources.ilsvrc import ILSVRC
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.tars import index_tar, unpacked
@@ -54,16 +53,16 @@ def indexed(data: bytes, tar: str = "") -> Indexed:
     store.put("t.tar", data)
     notes: list[str] = []
     with tempfile.TemporaryDirectory() as cache:
-        table = index_tar(Archive.of(store, "t.tar"), tar, Path(cache), notes.append)
-        source = ILSVRC(f"{store.uri}/t.tar", None, ILSVRCOptions(cache=cache))
+        archive = Archive.of(store, "t.tar", cache)
+        table = index_tar(archive, tar, notes.append)
         files, refused = {}, {}
         for row in table.to_pylist():
             name, container = os.fsdecode(row["name"]), os.fsdecode(row["container"])
             if row["problem"]:
                 refused[name] = row["problem"]
             else:
-                item = Located(name, row["bytes"], container, row["offset"])
-                files[name] = source.read(item)
+                place = containers({container}, {"t.tar": archive})[container]
+                files[name] = place.read(row["offset"], row["bytes"])
     return Indexed(files, refused, notes)
 
 
@@ -313,7 +312,7 @@ def test_of_large_members_headers_alone_are_read(tmp_path: Path) -> None:
         tree = {f"n{i % 2}/{i}.jpg": b"\xff\xd8" + bytes(size) for i in range(count)}
         data = nested(tree)
         store.put("t.tar", data)
-        table = index_tar(Archive.of(store, "t.tar"), "", tmp_path / str(size), print)
+        table = index_tar(Archive.of(store, "t.tar", str(tmp_path / str(size))), "", print)
         assert len(table) == count
         fetched = sum(length for _, length in store.asked)
         assert fetched < (len(data) / 2 if size > 10**6 else 3 * len(data))
@@ -328,7 +327,7 @@ def test_a_store_that_gives_up_is_not_a_damaged_archive(packed: bool, tmp_path: 
     store = Counted(f"memory://giving-up-{packed}", fails_at=4_000_000)
     store.put("t.tar", zipped(data) if packed else data)
     with pytest.raises(StoreUnreachable, match="no answer"):
-        index_tar(Archive.of(store, "t.tar"), "", tmp_path, print)
+        index_tar(Archive.of(store, "t.tar", str(tmp_path)), "", print)
 
 
 def noise(count: int) -> bytes:

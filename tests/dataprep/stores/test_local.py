@@ -245,18 +245,6 @@ def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
     assert [path.name for path in store.root.iterdir()] == ["other"]
 
 
-def test_a_folder_that_is_empty_goes_with_its_last_file(store: LocalStore) -> None:
-    """As in an object store, where there are no folders; the root stays."""
-    store.put("a/one", b"x")
-    store.put("a/two", b"x")
-    store.delete("a/one")
-    assert entries(store) == {"a/two": None}
-    store.delete("a/two")
-    store.put("top", b"x")
-    store.delete("top")
-    assert list(store.root.iterdir()) == []
-
-
 def test_replacing_needs_no_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network file system may have none; two at the same moment may then both succeed."""
     store.put("key", b"0")
