@@ -161,7 +161,7 @@ class _SplitCheck:
         )
         if receipt is None:
             return None, faults
-        files = [file for stored in receipt.formats.values() for file in stored.files]
+        files = receipt.files
         whose = receipt.fingerprint, receipt.split, receipt.shard
         expected = {*keys_of_shard(job, shard)}
         if whose != (job.fingerprint, job.split, shard) or {f.key for f in files} != expected:
@@ -364,6 +364,6 @@ def _differences(
             yield f"{what} is {found!r}, the receipt says {value!r} ({row.source})"
     boxes = len(sample.boxes)
     if record_format.keeps_boxes(options) and boxes != (row.boxes or 0):
-        yield f"number of boxes is {boxes}, the receipt says {row.boxes or 0} ({row.source})"
+        yield f"{boxes} boxes, the receipt says {row.boxes or 0} ({row.source})"
     if shape and shape != (row.width, row.height, sample.channels or shape[2]):
         yield f"the image is {shape}, the receipt says {row.width} x {row.height} ({row.source})"
