@@ -93,7 +93,6 @@ def test_a_column_of_whole_numbers_is_numeric(labels: list[str], numeric: bool) 
         ("x.csv", b"path,label\na,b\n", {"path": 2}, "x.csv has no column 2: it has 'path'"),
         ("x.csv", b"path,label\na,b\n,c\n", {}, "x.csv: the path of sample 2 is empty"),
         ("x.csv", b"path,label\na,\xff\n", {}, "x.csv: label '\\udcff' is not UTF-8"),
-        ("x.csv", "path,label\n".encode("utf-16"), {}, "x.csv is in UTF-16"),
         ("x.parquet", b"path,label\n", {}, "x.parquet cannot be read as Parquet"),
         ("x.lst", b"0\t1\ta\n\n1\tb\n", {}, "x.lst, row 2: 2 columns; a .lst has index, label"),
         ("x.lst", b"0\t1\t\n", {}, "x.lst: the path of sample 1 is empty"),
@@ -261,10 +260,9 @@ def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
     assert place_of(path, "/data/") == (path, LEAVES)
 
 
-@pytest.mark.parametrize("path", [".", "a/..", "a\0b"])
-def test_what_names_no_file_fails(path: str) -> None:
-    """A folder, and a path with a zero byte."""
-    assert place_of(path, "/data/")[1]
+def test_a_path_with_a_zero_byte_fails() -> None:
+    """No file can have such a name."""
+    assert place_of("a\0b", "/data/")[1]
 
 
 @pytest.mark.parametrize(
@@ -294,5 +292,5 @@ def test_names_are_read_from_where_the_path_points(path: str) -> None:
         assert not meant.startswith("/root/r/") or path.endswith(("/", ".")) or ".." in path
         return
     root, key = split_name(name)
-    assert os.path.join(root or "/root/r", key) == meant  # noqa: PTH118
+    assert posixpath.normpath(os.path.join(root or "/root/r", key)) == meant  # noqa: PTH118
     assert ".." not in key.split("/")
