@@ -17,7 +17,6 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import ErrorDetails
 
 from dataprep.counted import counted
 from dataprep.credentials import without_credentials
@@ -176,19 +175,16 @@ def explain(
             value = _shown(problem["input"])
             flag = flags.get(dotted) if dotted in overrides else None
             label = f"{flag} {value}" if flag else f"{dotted or 'config'}={value}"
-            wrong.setdefault(label.rstrip(" ="), []).append(_wanted(problem))
+            kind = problem["type"]
+            wanted = _WANTED.get(kind) or _WANTED.get(kind.partition("_")[0])
+            reason = problem["msg"].removeprefix("Value error, ")
+            if wanted:
+                reason = f"give {wanted.format(**problem.get('ctx', {}))}"
+            wrong.setdefault(label.rstrip(" ="), []).append(reason)
     for label, reasons in wrong.items():
         reason = " or ".join(dict.fromkeys(reasons)).replace(" or give ", " or ")
         found.append(f"{label}: {reason}")
     return "; ".join(found)
-
-
-def _wanted(problem: ErrorDetails) -> str:
-    kind = problem["type"]
-    wanted = _WANTED.get(kind) or _WANTED.get(kind.partition("_")[0])
-    if wanted is None:
-        return problem["msg"].removeprefix("Value error, ")
-    return f"give {wanted.format(**problem.get('ctx', {}))}"
 
 
 def _shown(value: object) -> str:

@@ -172,6 +172,11 @@ class Receipt:
         """A ``Row`` for each sample."""
         return self.samples.rows
 
+    @property
+    def files(self) -> list[StoredFile]:
+        """The objects that it lists."""
+        return [file for shard in self.formats.values() for file in shard.files]
+
     def without_rows(self) -> Receipt:
         """The same shard with no samples, to save memory."""
         return replace(self, samples=Samples.of([]))
@@ -192,12 +197,6 @@ class Receipt:
         """
         with malformed_as(CorruptRecord, f"{name}: not a receipt"):
             return typed(cls, parse(data, name, SCHEMA))
-
-
-def stored_files(data: bytes, name: str) -> tuple[StoredFile, ...]:
-    """The objects that a receipt lists. Raises as ``Receipt.from_json``."""
-    shards = Receipt.from_json(data, name).formats.values()
-    return tuple(file for shard in shards for file in shard.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ PIPELINE = 5
 """Raised whenever this package makes other bytes of the same source."""
 
 _DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")
-_RESIZER = "resizer"
-_PROCESSOR = "processor"
 _INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 
 
@@ -27,11 +25,11 @@ def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
     among them.
     """
     versions = {name: version(name) for name in _DETERMINING}
-    found = {"pipeline": str(PIPELINE), **versions, _RESIZER: resizer()}
+    found = {"pipeline": str(PIPELINE), **versions, "resizer": resizer()}
     if not same_everywhere:
         import cv2  # here, since it is slow to import and rarely needed
 
-        found[_PROCESSOR] = f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
+        found["processor"] = f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
     return tuple(found.items())
 
 
@@ -54,7 +52,7 @@ def other_resizer(planned: Mapping[str, str]) -> str:
     """
     here = resizer()
     known = here if here.startswith("cykooz-resizer") else "cykooz-resizer"
-    wanted = planned.get(_RESIZER, known)
+    wanted = planned.get("resizer", known)
     if wanted == here:
         return ""
     return (
@@ -80,7 +78,7 @@ def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
     """
     if other := other_resizer(dict(planned)):
         raise JobError(f"the job was {other}")
-    exact = _PROCESSOR not in dict(planned)
+    exact = "processor" not in dict(planned)
     here = dict(determining(same_everywhere=exact))
     different = [
         f"{name} {here.get(name, 'missing')} instead of {wanted}"

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from dataprep.config import ShardConfig
 from dataprep.config_file import editor_schema
-from dataprep.counted import size_words
 from iobench.config import BenchConfig
+from iobench.words import size_words
 
 ROOT = Path(__file__).parents[1]
 _SHARD = """\

@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from dataprep.credentials import without_credentials
 from dataprep.errors import DataprepError
 from dataprep.prices import Prices, price_at, read_prices
 from dataprep.sources import open_source
 from dataprep.stores import StoreOptions
-from dataprep.stores.s3_bucket import another_server
+from dataprep.stores.s3_bucket import S3Bucket
 from iobench.config import BenchConfig
 from iobench.data.given import expanded
 from iobench.data.making import Maker
@@ -183,6 +185,20 @@ class _Looking:
         price, about = price_at(prices, options)
         whose = self._config.prices or "example prices, to be edited"
         return StoreFacts(price=price, prices=f"{whose}: {about}")
+
+
+def another_server(uri: str, options: StoreOptions) -> str | None:
+    """Return the endpoint by which a bucket is reached, unless it is Amazon's; to be shown.
+
+    boto3 is asked: an option, the environment and its own config file can name one, also with a
+    password, which is left out.
+
+    Raises:
+        ConfigError, StoreError: boto3 cannot be set up so.
+    """
+    server = S3Bucket(uri, options).connect().meta.endpoint_url
+    is_amazon = (urlsplit(server).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+    return None if is_amazon else without_credentials(server)
 
 
 def _lies_on_a_store(name: str, settings: DataSettings) -> Place | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataprep.counted import size_words
 from dataprep.names import escape
 from iobench import badges
 from iobench.trial import Params, Trial, TrialSpec
@@ -106,3 +105,11 @@ def _watch(params: Params) -> str:
 
 def _short(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def size_words(count: int) -> str:
+    """``5 kB``, ``64 KiB``, ``1 MiB``, ``128 MB``: the largest unit in which it is whole."""
+    factors = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 10**3}
+    whole = (unit for unit, factor in factors.items() if count and count % factor == 0)
+    unit = next(whole, "B")
+    return f"{count // factors.get(unit, 1):,} {unit}"

@@ -50,7 +50,9 @@ class Commands(TyperGroup):
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of stdout has ended; typer exits quietly
                 raise
-            _drop_stdout()
+            # What could not be written goes nowhere when the interpreter flushes it at its exit.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             place = f": {str(error.filename)[:200]}" if error.filename else ""
             message = f"{error.strerror or error}{place}"
             self._fail(ctx, message, 2 if error.errno in _WRONG_PLACE else 1)
@@ -123,12 +125,6 @@ def start(app: typer.Typer) -> None:
 def printable(text: str) -> str:
     """One line without control characters and credentials, which names and addresses may have."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in without_credentials(text))
-
-
-def _drop_stdout() -> None:
-    """Let the interpreter flush to nowhere what could not be written, when it exits."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _handle_signals(handler: Any) -> None:

@@ -42,6 +42,7 @@ class Int64List(_Values[int]):
 
 
 Feature: TypeAlias = BytesList | FloatList | Int64List
+_Entry: TypeAlias = tuple[str, Feature | None]
 
 _VARINT, _FIXED64, _DELIMITED, _, _, _FIXED32 = range(6)  # protobuf's wire types
 # Tags, field << 3 | wire type. The lists of a Feature are its fields 1, 2 and 3; the one field
@@ -142,7 +143,7 @@ def decode_example(data: Buffer) -> dict[str, Feature]:
     return {key: feature for key, feature in features.items() if feature is not None}
 
 
-def _entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
+def _entry(view: memoryview, start: int, stop: int) -> _Entry:
     if stop - start > _SHORT_BYTES:
         return _decode_entry(view, start, stop)
     try:
@@ -152,12 +153,12 @@ def _entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None
 
 
 @lru_cache(maxsize=4096)
-def _short_entry(entry: bytes) -> tuple[str, Feature | None]:
+def _short_entry(entry: bytes) -> _Entry:
     """Sizes, classes and encodings are the same in sample after sample: decoded once."""
     return _decode_entry(memoryview(entry), 0, len(entry))
 
 
-def _decode_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
+def _decode_entry(view: memoryview, start: int, stop: int) -> _Entry:
     # As protobuf merges fields that repeat: lists of one kind are joined, and a list of another
     # kind replaces them.
     key, kind, values = "", 0, list[Any]()

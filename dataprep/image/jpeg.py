@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import simplejpeg
 
@@ -52,6 +52,10 @@ _SEQUENTIAL = b"\x00\x3f\x00"  # T.81, table B.3: all 64 coefficients at once, i
 _ENDS_EARLY = "remature end of"
 _FILLED = 128  # what libjpeg puts where it has no data
 _LEAST_SHARE = 0.01
+
+
+Orientations: TypeAlias = list[tuple[int, int]]
+"""The value of each orientation tag, and the offset of the byte that has it."""
 
 
 class UnreadHeader(UnsupportedImage):
@@ -151,9 +155,9 @@ def _segment(data: bytes | bytearray, position: int) -> tuple[int, int, int]:
 
 def _read_metadata(
     data: bytes, found: Sequence[tuple[int, int, int]]
-) -> tuple[list[tuple[int, int]], bytes | None]:
+) -> tuple[Orientations, bytes | None]:
     """Exif's orientations, and the ICC profile."""
-    orientations: list[tuple[int, int]] = []
+    orientations: Orientations = []
     parts = []
     for marker, start, end in found:
         if marker == _APP1 and data.startswith(b"Exif\0\0", start):
@@ -168,7 +172,7 @@ def _read_metadata(
     return orientations, b"".join(part[2] for part in parts) if whole else b""
 
 
-def _orientations(data: bytes, tiff: int, end: int) -> list[tuple[int, int]]:
+def _orientations(data: bytes, tiff: int, end: int) -> Orientations:
     """Orientation entries in the first directory of the TIFF structure at ``tiff``.
 
     Their type and count may be any: some decoders follow tags that Exif does not know so.

@@ -385,7 +385,13 @@ def _connected(address: str) -> Any:
 
     try:
         return Client(address, timeout=_ANSWER_TIMEOUT_S)
-    except (OSError, ValueError, TypeError) as error:  # TypeError: TLS without certificates
+    except TypeError:
+        raise ConfigError(
+            f"{address!r} needs certificates: name their files in DASK_DISTRIBUTED__COMM__TLS__"
+            "CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
+        ) from None
+    except (OSError, ValueError) as error:
         raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
 
 

@@ -32,7 +32,7 @@ from dataprep.errors import (
 from dataprep.formats import format_names, get_format
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, Row, StoredFile, require_sums, stored_files
+from dataprep.manifest import Manifest, Receipt, Row, StoredFile, require_sums
 from dataprep.names import unescape
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
@@ -59,7 +59,7 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
         if not listed >= {key, *wanted}:
             return False
         try:
-            files = stored_files(store.get(key), key)
+            files = Receipt.from_json(store.get(key), key).files
             heads = [store.head(file.key) for file in files]
         except (ObjectNotFound, CorruptRecord):
             return False

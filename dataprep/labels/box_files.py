@@ -43,19 +43,17 @@ _LARGEST_SIDE = 2**24  # float32 has all whole numbers up to it
 
 
 class Drawn(NamedTuple):
-    """The boxes of one image.
+    """The boxes of one image: the class of each, empty where none is given, and its sides.
 
-    ``width`` and ``height`` are those of ``Annotated``. ``names`` are the classes of the boxes,
-    empty where none is given.
+    ``width`` and ``height`` are those of ``Annotated``.
     """
 
     width: int
     height: int
-    sides: list[tuple[float, ...]]
-    names: list[str]
+    boxes: list[tuple[str, tuple[float, ...]]]
 
 
-_NOTHING = Drawn(1, 1, [], [])
+_NOTHING = Drawn(1, 1, [])
 Annotations = list[tuple[str, Drawn]]
 """Paths of annotations, or names of images in a table, with their boxes."""
 _Row = tuple[str, tuple[int, int], list[list[str]]]
@@ -102,12 +100,12 @@ def find_boxes(
                     "distinguish them by their folders"
                 )
             found.add(key)
-        sides += drawn.sides
-        ends.append(len(sides))
-        sizes.append(drawn[:2])
-        for group in drawn.names:
+        for group, four in drawn.boxes:
             own = options.labels == "own" and group
             box_labels.append(classes.get(group, -1) if own else label)
+            sides.append(four)
+        ends.append(len(sides))
+        sizes.append(drawn[:2])
     images = [name for name in names if name]
     if not found:
         raise ConfigError(
@@ -215,11 +213,12 @@ def parse_xml(data: bytes) -> Drawn:
     if root.tag != "annotation":
         raise ValueError(f"<{root.tag[:40]}> is no annotation")
     size = _size(root.findtext("size/width", ""), root.findtext("size/height", ""))
-    drawn = Drawn(*size, [], [])
+    drawn = Drawn(*size, [])
     for item in root.iter("object"):
+        group = item.findtext("name", "").strip()
         for box in item.findall("bndbox"):
-            drawn.sides.append(_sides(box.findtext(side, "") for side in SIDES))
-            drawn.names.append(item.findtext("name", "").strip())
+            sides = _sides(box.findtext(side, "") for side in SIDES)
+            drawn.boxes.append((group, sides))
     return drawn
 
 
@@ -247,14 +246,13 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
     found: dict[str, Drawn] = {}
     try:
         for name, size, boxes in _rows(filter(any, reader), options):
-            drawn = found.setdefault(name, Drawn(*size, [], []))
+            drawn = found.setdefault(name, Drawn(*size, []))
             for group, *sides in boxes:
-                drawn.sides.append(_sides(sides))
-                drawn.names.append(group)
+                drawn.boxes.append((group, _sides(sides)))
     except (csv.Error, ValueError) as error:
         raise ConfigError(f"{options.source}, line {reader.line_num:,}: {error}") from None
-    relative = [drawn.sides for drawn in found.values() if drawn.width == 1]
-    largest = [max(sides) for sides in chain(*relative)]
+    relative = [drawn.boxes for drawn in found.values() if drawn.width == 1]
+    largest = [max(sides) for _, sides in chain(*relative)]
     if largest and np.median(largest) > 1.5:
         raise ConfigError(
             f"{options.source}: its boxes look like pixels, not like shares of the image: give "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 from dataprep.credentials import without_credentials
 from dataprep.errors import (
@@ -22,8 +21,6 @@ from dataprep.stores.options import StoreOptions
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 class S3Bucket:
@@ -109,20 +106,6 @@ class S3Bucket:
     def translated(self, key: str) -> contextlib.AbstractContextManager[None]:
         """Turn botocore's errors about an object into errors of this package."""
         return translated(escape(f"s3://{self.name}/{self.prefix}{key}").rstrip("/"), self.options)
-
-
-def another_server(uri: str, options: StoreOptions) -> str | None:
-    """Return the endpoint by which a bucket is reached, unless it is Amazon's; to be shown.
-
-    boto3 is asked: an option, the environment and its own config file can name one, also with a
-    password, which is left out.
-
-    Raises:
-        ConfigError, StoreError: boto3 cannot be set up so.
-    """
-    server = S3Bucket(uri, options).connect().meta.endpoint_url
-    is_amazon = (urlsplit(server).hostname or "").endswith(_AMAZON)
-    return None if is_amazon else without_credentials(server)
 
 
 _NOT_FOUND = ("404", "NoSuchKey", "NoSuchBucket", "NotFound")

@@ -161,7 +161,7 @@ class _SplitCheck:
         )
         if receipt is None:
             return None, faults
-        files = [file for stored in receipt.formats.values() for file in stored.files]
+        files = receipt.files
         whose = receipt.fingerprint, receipt.split, receipt.shard
         expected = {*keys_of_shard(job, shard)}
         if whose != (job.fingerprint, job.split, shard) or {f.key for f in files} != expected:
@@ -362,7 +362,8 @@ def _differences(
         # Formats keep different fields; what they do not keep is 0 or empty.
         if found != value and (found or what == "label"):
             yield f"{what} is {found!r}, the receipt says {value!r} ({row.source})"
-    if record_format.keeps_boxes(options) and len(sample.boxes) != (row.boxes or 0):
-        yield f"{len(sample.boxes)} boxes, the receipt says {row.boxes or 0} ({row.source})"
+    boxes = len(sample.boxes)
+    if record_format.keeps_boxes(options) and boxes != (row.boxes or 0):
+        yield f"{boxes} boxes, the receipt says {row.boxes or 0} ({row.source})"
     if shape and shape != (row.width, row.height, sample.channels or shape[2]):
         yield f"the image is {shape}, the receipt says {row.width} x {row.height} ({row.source})"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dataprep.counted import counted, size_words
+from dataprep.counted import counted
+from iobench.words import size_words
 
 _WAYS = {
     "disk": "data on a disk of each host",

@@ -9,13 +9,14 @@ import pytest
 
 from dataprep.errors import ConfigError
 from dataprep.sample import draw_tree
+from dataprep.stores import StoreOptions
 from iobench.config import BenchConfig
 from iobench.data.making import Maker
 from iobench.forecast import Facts
 from iobench.forecast.bounds import exactly
 from iobench.plan import trials
 from iobench.stored import stored
-from iobench.survey import survey
+from iobench.survey import another_server, survey
 from iobench.trial import Place
 from tests.commandline import files
 from tests.iobench.small_runs import loaders
@@ -158,7 +159,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     found = surveyed(object_store={"targets": S3}, prices=str(file)).stores["store/s3"]
     assert found.price is not None
     assert found.price.put_per_1000 == 9
-    with pytest.raises(ConfigError, match="config file not found"):
+    with pytest.raises(ConfigError, match="cannot read config file"):
         surveyed(object_store={"targets": S3}, prices=str(tmp_path / "none.yaml"))
 
 
@@ -204,3 +205,15 @@ def test_gpus_are_counted_where_a_loop_wants_all(
     data = {"folder": str(tmp_path / "data"), "images": 50}
     assert surveyed(data=data, training=[{"devices": "all"}]).gpus == 8
     assert surveyed(data=data, training=[{"devices": 4}]).gpus == 0
+
+
+def test_another_server_is_told_from_amazons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the endpoint that boto3 would go to, whoever names it."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    options = StoreOptions(region="eu-west-1")
+    assert another_server("s3://bucket/x", options) is None
+    told = StoreOptions(endpoint_url="https://minio.amazonaws.com.example:9000")
+    assert another_server("s3://bucket", told) == told.endpoint_url
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    assert another_server("s3://bucket", options) == "http://127.0.0.1:9"

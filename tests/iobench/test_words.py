@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from iobench.config import BenchConfig
 from iobench.plan import trials
 from iobench.trial import Cold, Trial, TrialSpec
-from iobench.words import params_words, point_words, rate_words, result_words
+from iobench.words import params_words, point_words, rate_words, result_words, size_words
 
 LOADER = {
     "loader": "raw",
@@ -146,3 +146,30 @@ def test_names_of_others_are_shown_in_one_line(group: str) -> None:
 def test_rates(per_s: float, unit: str, words: str) -> None:
     """Three digits, or whole numbers from 100 on."""
     assert rate_words(per_s, unit) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (5000, "5 kB"),
+        (2**16, "64 KiB"),
+        (2**20, "1 MiB"),
+        (128_000_000, "128 MB"),
+        (2**30, "1 GiB"),
+        (3 * 10**9, "3 GB"),
+        (4097, "4,097 B"),
+        (1024**2 + 1, "1,048,577 B"),
+        (0, "0 B"),
+    ],
+)
+def test_sizes_are_exact(count: int, words: str) -> None:
+    """The largest unit in which a size is whole: MB and MiB are not mixed up."""
+    assert size_words(count) == words
+
+
+@given(st.integers(1, 2**40))
+def test_size_says_exactly_how_many(count: int) -> None:
+    """Number times unit is the size."""
+    number, unit = size_words(count).split(" ")
+    factors = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    assert int(number.replace(",", "")) * factors[unit] == count

@@ -26,7 +26,7 @@ from dataprep.formats.recordio import read_recordio, unpack_image_record
 from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.jobfile import JobFile
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, stored_files
+from dataprep.manifest import Manifest, Receipt
 from dataprep.plan import SplitPlan
 from dataprep.sources.listing import parse
 from dataprep.sources.options import ListingOptions
@@ -118,7 +118,9 @@ READERS = {
         lambda data: parse(data, "x.lst", ListingOptions()), lambda: stored("index/*/*.lst")
     ),
     "receipt": Reader(lambda data: Receipt.from_json(data, "x"), lambda: stored("receipts/*")),
-    "receipt's files": Reader(lambda data: stored_files(data, "x"), lambda: stored("receipts/*")),
+    "receipt's files": Reader(
+        lambda data: Receipt.from_json(data, "x").files, lambda: stored("receipts/*")
+    ),
     "manifest": Reader(
         lambda data: Manifest.from_json(data, "x"), lambda: stored("*.manifest.json")
     ),

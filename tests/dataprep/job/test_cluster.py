@@ -316,18 +316,30 @@ class TestRunningScheduler:
         assert result.exit_code == 0, result.stderr
         assert running.scheduler_address in (output / "train.manifest.json").read_text()
 
+    @pytest.mark.parametrize(
+        ("address", "said"),
+        [
+            ("tcp://127.0.0.1:9", "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
+            ("tls://127.0.0.1:9", "'tls://127.0.0.1:9' needs certificates: name their files in"),
+        ],
+    )
     def test_nobody_answers(
-        self, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        images: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        address: str,
+        said: str,
     ) -> None:
-        """A scheduler that does not answer ends the command with 2 and one line, unwritten."""
+        """A scheduler that cannot be reached ends the command with 2 and one line, unwritten."""
         monkeypatch.setattr(cluster_module, "_ANSWER_TIMEOUT_S", 1)
         output = tmp_path / "mine"
         arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
-        result = CliRunner().invoke(app, ["shard", *arguments, "--scheduler", "tcp://127.0.0.1:9"])
+        result = CliRunner().invoke(app, ["shard", *arguments, "--scheduler", address])
         assert result.exit_code == 2
         assert result.stdout == ""
         (line,) = result.stderr.splitlines()
-        assert line.startswith("dataprep: no Dask scheduler answers at 'tcp://127.0.0.1:9'")
+        assert line.startswith(f"dataprep: {said}")
         assert not output.exists()
 
     def test_require_reachable(self, running: LocalCluster) -> None:

@@ -116,7 +116,7 @@ class TestPlaces:
         data = b"a.jpg,0,0,1,1\n"
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
         found = read_annotations(BoxOptions(source=str(tmp_path / name), format=kind))
-        assert found == [("a.jpg", Drawn(1, 1, [(0, 0, 1, 1)], [""]))]
+        assert found == [("a.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))]
 
     @pytest.mark.parametrize(
         ("data", "why"),
@@ -162,7 +162,7 @@ ILSVRC = b"""<annotation>
 		<bndbox><xmin>70.5</xmin><ymin>2</ymin><xmax>60</xmax><ymax>390</ymax></bndbox>
 	</object>
 </annotation>"""
-NO_BOXES = Drawn(0, 0, [], [])
+NO_BOXES = Drawn(0, 0, [])
 LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 10))
 
 
@@ -172,8 +172,10 @@ class TestXml:
         assert parse_xml(ILSVRC) == Drawn(
             500,
             375,
-            [(5.0, 12.0, 400.0, 300.0), (70.5, 2.0, 60.0, 390.0)],
-            ["n02092002", "Scottish_deerhound"],
+            [
+                ("n02092002", (5.0, 12.0, 400.0, 300.0)),
+                ("Scottish_deerhound", (70.5, 2.0, 60.0, 390.0)),
+            ],
         )
 
     def test_an_image_without_objects_has_no_boxes(self) -> None:
@@ -239,7 +241,7 @@ class TestXml:
         """Arbitrary bytes and damaged files give boxes or a ValueError, nothing else."""
         with contextlib.suppress(ValueError):
             drawn = parse_xml(data)
-            assert len(drawn.sides) == len(drawn.names)
+            assert all(len(sides) == 4 for _, sides in drawn.boxes)
 
 
 def parsed(data: bytes, **options: Any) -> Annotations:
@@ -266,26 +268,26 @@ class TestCsv:
         ) == [
             (
                 "n00007846_64193.JPEG",
-                Drawn(1, 1, [(0.006, 0.262, 0.7545, 0.994), (0.5, 0.5, 0.6, 0.6)], ["", ""]),
+                Drawn(1, 1, [("", (0.006, 0.262, 0.7545, 0.994)), ("", (0.5, 0.5, 0.6, 0.6))]),
             ),
-            ("n00007846_1.JPEG", Drawn(1, 1, [(0.1, 0.2, 0.3, 0.4)], [""])),
+            ("n00007846_1.JPEG", Drawn(1, 1, [("", (0.1, 0.2, 0.3, 0.4))])),
         ]
 
     def test_a_sixth_column_is_the_class(self) -> None:
         """The class of the box, by name."""
-        assert parsed(b"a.jpg,0,0,1,1, cat \n")[0][1].names == ["cat"]
+        assert parsed(b"a.jpg,0,0,1,1, cat \n")[0][1].boxes == [("cat", (0, 0, 1, 1))]
 
     def test_a_header_with_pixels(self) -> None:
         """Columns in any order under names that the config gives, in pixels of the image."""
         data = b"x2,image,label,y1,x1,kind,y2\n40,d/a.png,7,2,1.5,dog,30\n"
         columns = {"filename": "image", "xmin": "x1", "ymin": "y1", "xmax": "x2", "ymax": "y2"}
         found = parsed(data, units="pixels", columns={**columns, "label": "kind"})
-        assert found == [("d/a.png", Drawn(0, 0, [(1.5, 2, 40, 30)], ["dog"]))]
+        assert found == [("d/a.png", Drawn(0, 0, [("dog", (1.5, 2, 40, 30))]))]
 
     def test_the_class_is_not_needed(self) -> None:
         """A header without a column of classes is accepted."""
         found = parsed(b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1\n")
-        assert found == [("a.jpg", Drawn(1, 1, [(0, 0, 1, 1)], [""]))]
+        assert found == [("a.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))]
 
     def test_kaggles_own(self) -> None:
         """``LOC_train_solution.csv``: synset and pixels of all boxes of an image in one column."""
@@ -294,15 +296,18 @@ class TestCsv:
             b"n02017213_7894,n02017213 115 49 448 294 \n"
             b"n02017213_1,n02017213 1 2 3 4 n02017214 5 6 7 8 \n"
         ) == [
-            ("n02017213_7894", Drawn(0, 0, [(115, 49, 448, 294)], ["n02017213"])),
-            ("n02017213_1", Drawn(0, 0, [(1, 2, 3, 4), (5, 6, 7, 8)], ["n02017213", "n02017214"])),
+            ("n02017213_7894", Drawn(0, 0, [("n02017213", (115, 49, 448, 294))])),
+            (
+                "n02017213_1",
+                Drawn(0, 0, [("n02017213", (1, 2, 3, 4)), ("n02017214", (5, 6, 7, 8))]),
+            ),
         ]
 
     def test_sizes_of_the_images_that_boxes_were_drawn_on(self) -> None:
         """TensorFlow's object detection has them, for pixels; blank lines are ignored."""
         assert parsed(DETECTION, units="pixels", columns={"label": "class"}) == [
-            ("a.jpg", Drawn(500, 375, [(5, 6, 70, 80), (1, 1, 2, 2)], ["dog", "dog"])),
-            ("b.jpg", Drawn(640, 480, [(1, 2, 3, 4)], ["cat"])),
+            ("a.jpg", Drawn(500, 375, [("dog", (5, 6, 70, 80)), ("dog", (1, 1, 2, 2))])),
+            ("b.jpg", Drawn(640, 480, [("cat", (1, 2, 3, 4))])),
         ]
 
     def test_names_that_are_not_utf8(self) -> None:
@@ -339,7 +344,7 @@ class TestCsv:
     def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:
         """Arbitrary bytes are boxes or a ConfigError, nothing else."""
         with contextlib.suppress(ConfigError):
-            assert all(drawn.sides for _, drawn in parsed(data))
+            assert all(drawn.boxes for _, drawn in parsed(data))
 
 
 def xml(*objects: str, size: tuple[int, int] = (10, 10)) -> bytes:

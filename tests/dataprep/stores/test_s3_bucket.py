@@ -23,7 +23,7 @@ from dataprep.errors import (
 )
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from dataprep.stores.s3_bucket import S3Bucket, another_server, is_passing, translated
+from dataprep.stores.s3_bucket import S3Bucket, is_passing, translated
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.s3_server import MotoServer
 from tests.dataprep.stores.conftest import OpenS3
@@ -318,18 +318,6 @@ def test_a_key_in_a_message_is_escaped() -> None:
         S3Bucket("s3://name/a").translated("b\x1b[2J"),
     ):
         raise ValueError("x")
-
-
-def test_another_server_is_told_from_amazons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the endpoint that boto3 would go to, whoever names it."""
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
-        monkeypatch.delenv(name, raising=False)
-    options = StoreOptions(region="eu-west-1")
-    assert another_server("s3://bucket/x", options) is None
-    told = StoreOptions(endpoint_url="https://minio.amazonaws.com.example:9000")
-    assert another_server("s3://bucket", told) == told.endpoint_url
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    assert another_server("s3://bucket", options) == "http://127.0.0.1:9"
 
 
 def test_an_answer_that_lacks_a_header_is_named() -> None:

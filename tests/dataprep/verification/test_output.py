@@ -312,11 +312,10 @@ class TestAccounts:
             ("label", 5, "label 5 and class"),
             ("synset", "n00000000", "class n00000000 is 1 times in it"),
             ("number", 7777, "with number 7777, "),
-            ("source_bytes", 7, " had 7 bytes, the plan says "),
         ],
     )
     def test_a_changed_row(self, output: Output, name: str, value: Any, said: str) -> None:
-        """A row whose label, class, number or size is not the plan's is named."""
+        """A row whose label, class or number is not the plan's is named."""
         rows = output.receipt(0).rows
         number = next(i for i, row in enumerate(rows) if row.label != 5)
         found = self.faults(output, 0, lambda c: c["samples"][name].__setitem__(number, value))
