@@ -13,7 +13,7 @@ import io
 import os
 import posixpath
 import re
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
@@ -209,6 +209,8 @@ def parse(
 def _text_rows(
     data: bytes, name: str, kind: str, options: ListingOptions
 ) -> Sequence[Sequence[str]]:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
     text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
     is_lst = kind == "lst"
     delimiter = options.delimiter or _DELIMITERS[kind]

@@ -93,6 +93,7 @@ def test_a_column_of_whole_numbers_is_numeric(labels: list[str], numeric: bool) 
         ("x.csv", b"path,label\na,b\n", {"path": 2}, "x.csv has no column 2: it has 'path'"),
         ("x.csv", b"path,label\na,b\n,c\n", {}, "x.csv: the path of sample 2 is empty"),
         ("x.csv", b"path,label\na,\xff\n", {}, "x.csv: label '\\udcff' is not UTF-8"),
+        ("x.csv", "path,label\n".encode("utf-16"), {}, "x.csv is in UTF-16"),
         ("x.parquet", b"path,label\n", {}, "x.parquet cannot be read as Parquet"),
         ("x.lst", b"0\t1\ta\n\n1\tb\n", {}, "x.lst, row 2: 2 columns; a .lst has index, label"),
         ("x.lst", b"0\t1\t\n", {}, "x.lst: the path of sample 1 is empty"),
