@@ -49,7 +49,6 @@ _HEADER = struct.Struct("<4sI")
 _IMAGE_HEADER = struct.Struct("<IfQQ")
 _WORDS = np.dtype("<u4")
 _MAGIC_WORD = np.frombuffer(MAGIC, _WORDS)  # NumPy would turn a number into an array each time
-_SCAN_BYTES = 2**20
 
 
 class RecordIOWriter:
@@ -178,21 +177,6 @@ def _part_header(data: Window, at: int, where: tuple[str, int, int]) -> tuple[in
         problem = f"the {size} bytes from {start} run past the end of the file at {end}"
         raise damaged(TruncatedRecord, *where, problem)
     return cflag, size
-
-
-def resynchronise(data: Buffer, start: int) -> int | None:
-    """Where the next record begins at or after byte ``start``, or ``None``.
-
-    That is the next aligned magic followed by cflag 0 or 1, which dmlc-core's chunk reader
-    searches for too; ``data`` begins where the file does, or a multiple of 4 bytes later.
-    """
-    view = memoryview(data).cast("B")
-    for base in range(start + -start % 4, len(view) - HEADER_BYTES + 1, _SCAN_BYTES):
-        for magic in _aligned_magics(view[base : base + _SCAN_BYTES]):
-            at = base + magic
-            if at + HEADER_BYTES <= len(view) and view[at + HEADER_BYTES - 1] >> 5 < MIDDLE:
-                return at
-    return None
 
 
 class ImageRecord(NamedTuple):

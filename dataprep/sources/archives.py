@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import io
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,14 +22,13 @@ from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import Buffer, GetVersioned, location
 
-_SCHEMA = 3  # of the files in the cache folder
+_SCHEMA = 4  # of the files in the cache folder
 _LOCAL_WINDOW_BYTES = 2**15
 _REMOTE_WINDOW_BYTES = 2**21
 _BUFFER_BYTES = 2**16
 _SPACING_BYTES = 2**20
 _MOST_POINTS = 8192  # of 32 KiB: 256 MiB in a worker
 _OPEN_GZIP_FILES = 16
-_GZIP = re.compile(r"(.*)!gzip@(\d+)\+(\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,11 @@ class Archive:
             "anew with --overwrite"
         )
 
-    def open(self, start: int, end: int) -> BinaryIO:
-        """The bytes from ``start`` to ``end`` as a file."""
+    def open(self, end: int) -> BinaryIO:
+        """The bytes up to ``end`` as a file."""
         is_local = isinstance(self.store, LocalStore)
         window_bytes = _LOCAL_WINDOW_BYTES if is_local else _REMOTE_WINDOW_BYTES
-        return io.BufferedReader(_Part(self, start, end - start), window_bytes)
+        return io.BufferedReader(_Part(self, end), window_bytes)
 
     def kept(self, *about: object) -> bytes:
         """What ``keep`` stored about this version of the archive. Raises StoreError."""
@@ -98,10 +96,10 @@ class Archive:
 
 
 class _Part(io.RawIOBase):
-    """``size`` bytes of an archive from ``start`` on as a file."""
+    """The first ``size`` bytes of an archive as a file."""
 
-    def __init__(self, archive: Archive, start: int, size: int) -> None:
-        self._archive, self._start, self._size, self._at = archive, start, size, 0
+    def __init__(self, archive: Archive, size: int) -> None:
+        self._archive, self._size, self._at = archive, size, 0
 
     def readable(self) -> bool:
         return True
@@ -114,34 +112,32 @@ class _Part(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         length = min(len(buffer), self._size - self._at)
-        data = self._archive.read(self._start + self._at, length) if length > 0 else b""
+        data = self._archive.read(self._at, length) if length > 0 else b""
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
 
 @dataclass(frozen=True)
-class GzipPart:
-    """A gzip file: ``size`` bytes of an archive from ``start`` on, or all of it."""
+class GzipContent:
+    """The content of an archive that is compressed with gzip."""
 
     archive: Archive
-    start: int
-    size: int
 
     @property
     def key(self) -> str:
-        """The container of entries in its content: ``KEY!gzip@START+SIZE``."""
-        return f"{self.archive.key}!gzip@{self.start}+{self.size}"
+        """The container of entries in its content: ``KEY!gzip@0+SIZE``."""
+        return f"{self.archive.key}!gzip@0+{self.archive.size}"
 
     @property
     def spacing_bytes(self) -> int:
         """Bytes of content between two points."""
-        return max(_SPACING_BYTES, self.size // _MOST_POINTS)
+        return max(_SPACING_BYTES, self.archive.size // _MOST_POINTS)
 
     def open(self) -> IndexedGzipFile:
         """Its content as a file, for reading from the beginning."""
         return IndexedGzipFile(
-            fileobj=self.archive.open(self.start, self.start + self.size),
+            fileobj=self.archive.open(self.archive.size),
             spacing=self.spacing_bytes,
             buffer_size=_BUFFER_BYTES,
             readbuf_size=_BUFFER_BYTES,
@@ -157,7 +153,7 @@ class GzipPart:
         points = io.BytesIO()
         file.export_index(fileobj=points)
         try:
-            self.archive.keep(points.getbuffer(), self.start, self.size)
+            self.archive.keep(points.getbuffer(), "gzip")
         except OSError:
             raise ConfigError(
                 f"cannot store the index of {self.archive.uri}, which every worker needs, in "
@@ -177,26 +173,21 @@ class GzipPart:
 
 
 @lru_cache(maxsize=_OPEN_GZIP_FILES)
-def _with_points(part: GzipPart) -> IndexedGzipFile:
+def _with_points(part: GzipContent) -> IndexedGzipFile:
     """The content, with points from the cache folder, or found again if these are missing."""
     file = part.open()
     try:
-        points = part.archive.kept(part.start, part.size)
+        points = part.archive.kept("gzip")
         file.import_index(fileobj=io.BytesIO(points))
     except OSError:  # ZranError is one
         part.finish(file := part.open())
     return file
 
 
-def containers(keys: set[str], archives: Mapping[str, Archive]) -> dict[str, Archive | GzipPart]:
-    """What entries of an index lie in: for each container its archive, or the gzip part of it."""
-    found: dict[str, Archive | GzipPart] = {}
-    for key in keys:
-        if packed := _GZIP.fullmatch(key):
-            found[key] = GzipPart(archives[packed[1]], int(packed[2]), int(packed[3]))
-        else:
-            found[key] = archives[key]
-    return found
+def containers(keys: set[str], archives: Mapping[str, Archive]) -> dict[str, Archive | GzipContent]:
+    """What entries of an index are in: for each container its archive, or the content of it."""
+    packed = {content.key: content for content in map(GzipContent, archives.values())}
+    return {key: archives.get(key) or packed[key] for key in keys}
 
 
 @contextlib.contextmanager

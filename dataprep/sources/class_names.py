@@ -32,7 +32,7 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 
     Raises:
         SourceNotFound: there is no such file.
-        SourceError: it names a class twice, or nothing.
+        SourceError: it names a class twice, or cannot be read.
     """
     folder, key = split_uri(uri)
     try:
@@ -42,10 +42,8 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
         lines = [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
     except ObjectNotFound:
         raise SourceNotFound(f"no file {uri!r} of class names (class_names)") from None
-    except DatasetError as error:
+    except (DatasetError, UnicodeDecodeError) as error:
         raise SourceError(f"{uri}: {error}") from None
-    except UnicodeDecodeError:
-        raise SourceError(f"{uri} is not UTF-8: save it as that") from None
     labels: dict[str, Label] = {}
     for number, line in enumerate(lines):
         synset, _, text = line.partition(" ")
@@ -56,8 +54,6 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
                 f"{uri}, line {number + 1}: the class {synset!r} is empty or on a line before"
             )
         labels[synset] = Label(number, synset, text.strip())
-    if not labels:
-        raise SourceError(f"{uri} names no class: write one a line")
     return LabelSpace(tuple(labels.values()))
 
 
@@ -138,21 +134,16 @@ def by_name_or_number(
     """
     sound = [row for row in range(len(synsets)) if row not in problems]
     names = synsets if all(synsets[row] for row in sound) else texts
-    are_numbered = len(numbers) == len(sound)
     pairs = {(numbers.get(row, 0), names[row]) for row in sound}
     ordered = by_bytes({name for _, name in pairs})
-    fit = are_numbered and len({number for number, _ in pairs}) == len(pairs) == len(ordered)
+    different = {number for number, _ in pairs}
+    fit = len(numbers) == len(sound) and len(different) == len(pairs) == len(ordered)
     if not all(ordered) or not (names is synsets or fit or not numbers):
         return by_number(numbers, len(synsets), None, problems, "records")
     notes: tuple[str, ...] = ()
     if fit:
         ordered = [name for _, name in sorted(pairs)]
         notes = _gaps({*numbers.values()}, "records")
-    elif are_numbered:
-        notes = (
-            "numbers and names of classes do not fit each other in the records: the names count, "
-            "in their order",
-        )
     text_of = {names[row]: texts[row] for row in reversed(sound)}
     labels = [Label(number, name, text_of[name]) for number, name in enumerate(ordered)]
     return Classes(names, LabelSpace(tuple(labels)), notes)

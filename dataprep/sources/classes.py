@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.sources.protocol import Problem, Problems
-from dataprep.stores.protocol import LEAVES
 
 NO_CLASS = "in no class folder"
 CLUTTER = "hidden or system file"
@@ -39,8 +38,6 @@ def commonest(problems: Problems) -> str:
     if not counts:
         return ""
     reason, count = counts.most_common(1)[0]
-    if reason == LEAVES:
-        reason += " (copy the targets with cp -rL, or list them: --kind listing takes any path)"
     return f"; {count:,} of its files: {reason}"
 
 
@@ -127,11 +124,10 @@ def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str]
             f"{advise(paths[first])} --split {first}"
         )
     if inside and outside:
-        above = "/".join(inside[0]).partition(next(filter(is_synset, inside[0])))[0]
-        way_out = f"take one, as in {advise(above[:-1])}" if above else "move one elsewhere"
         raise SourceError(
             f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "
-            f"as {'/'.join(outside[0])!r}, and either could be the classes: {way_out}"
+            f"as {'/'.join(outside[0])!r}, and either could be the classes: move one elsewhere, or "
+            f"take the folder of one, as in {advise('FOLDER')}"
         )
     return depth
 

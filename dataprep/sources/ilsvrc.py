@@ -21,7 +21,7 @@ from dataprep.errors import (
     SourceNotFound,
 )
 from dataprep.ordered import in_order
-from dataprep.sources.archives import Archive, GzipPart, containers
+from dataprep.sources.archives import Archive, GzipContent, containers
 from dataprep.sources.classes import (
     CLUTTER,
     NOT_NAMED_AS_IMAGE,
@@ -59,7 +59,7 @@ class ILSVRC:
         self._section = section or ILSVRCOptions()
         home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         self._cache = self._section.cache or f"{home}/dataprep"
-        self._containers: dict[str, Archive | GzipPart] = {}
+        self._containers: dict[str, Archive | GzipContent] = {}
         self.concurrency = reads_at_once(self._folder)
 
     @property
@@ -117,9 +117,7 @@ class ILSVRC:
                     raise
                 return no_archive(entry.key, "skipped", str(error).removeprefix(f"{archive.uri}: "))
             except PermissionRefused as error:
-                if not several:
-                    raise SourceError(f"{error} (check --source)") from None
-                return no_archive(entry.key, "failed", "permission denied")
+                raise SourceError(f"{error} (check --source)") from None
 
         # A disk is read by this thread alone.
         table = pa.concat_tables(list(in_order(index, entries, self.concurrency - 1)))

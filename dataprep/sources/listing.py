@@ -349,8 +349,6 @@ def place_of(path: str, root: str) -> tuple[str, str]:
         return path, "its path holds a zero byte"
     if name.startswith("/"):
         return f"/{name.lstrip('/')}".removeprefix(root), ""
-    if name == ".":
-        return path, "its path is that of a folder"
     leaves = name == ".." or name.startswith("../")
     return (path, LEAVES) if leaves else (name, "")
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-
-from dataprep.formats.layout import Layout
+from pydantic import BaseModel, ConfigDict, Field
 
 Column = str | Annotated[int, Field(ge=0)]
 
@@ -88,10 +86,3 @@ class RecordsOptions(_Section):
 
     class_names: str | None = None
     """A file that names the classes of numeric labels: a line each, from 0, or a labels.json."""
-
-    @field_validator("layout")
-    @classmethod
-    def _is_known(cls, value: str | dict[str, str]) -> str | dict[str, str]:
-        if value != "auto":
-            Layout.of(value)
-        return value

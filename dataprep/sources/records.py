@@ -7,7 +7,6 @@ second one where labels or texts take more than that. TFRecord's checksums are c
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,8 +33,8 @@ from dataprep.errors import (
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import Buffer, RawRecord, without_place
-from dataprep.formats.recordio import MAGIC, read_recordio, resynchronise, unpack_image_record
-from dataprep.formats.tfrecord import read_tfrecords, span_at
+from dataprep.formats.recordio import MAGIC, read_recordio, unpack_image_record
+from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
@@ -217,10 +216,7 @@ class RecordsSource:
         records = [*chain.from_iterable(in_order(scan_one, shards, _SHARDS_AT_ONCE))]
         problems = {row: record.problem for row, record in enumerate(records) if record.problem}
         if len(problems) == len(records):
-            raise SourceError(
-                f"{shards[0].key}: no record can be read: {problems[0]}. A shard that is "
-                "compressed as a whole has to be decompressed first (gzip -d)"
-            )
+            raise SourceError(f"{shards[0].key}: no record can be read: {problems[0]}")
         numbers, values = first_labels([record.labels for record in records], problems)
         offset, notes = self._section.label_offset, []
         from_background = any(record.from_background for record in records)
@@ -361,20 +357,42 @@ class Record(NamedTuple):
 def scan(
     shard: str, size: int, fetch: Fetch, fields: Fields | None, *, recordio: bool
 ) -> list[Record]:
-    """The records of a shard of ``size`` bytes in their order, damaged ones as well."""
+    """The records of a shard of ``size`` bytes in their order, also those without an image.
+
+    Raises:
+        SourceError: the shard is damaged or truncated.
+    """
     found: list[Record] = []
-    for offset, raw in _records(fetch, size, recordio):
+    at, window = 0, _WINDOW_BYTES
+    while at < size:
+        start, data = at, fetch(at, window)
+        if len(data) < window:
+            size = start + len(data)
         try:
-            if isinstance(raw, RecordError):
-                raise raw
-            record = content_of(raw.payload, fields, recordio=recordio)
-            record = record._replace(image=b"", bytes=memoryview(record.image).nbytes)
+            for raw in records_in(data, recordio=recordio):
+                record = _without_image(raw.payload, at, fields, recordio)
+                name = f"{shard}/{len(found):08d}"
+                found.append(record._replace(shard=shard, name=name, offset=at))
+                at = start + raw.offset + raw.length
         except RecordError as error:
-            why = f"damaged at byte {offset}: {without_place(str(error))}"
-            record = Record(problem=why)
-        name = f"{shard}/{len(found):08d}"
-        found.append(record._replace(shard=shard, name=name, offset=offset))
+            if not isinstance(error, TruncatedRecord) or start + len(data) >= size:
+                raise SourceError(
+                    f"{shard}: damaged at byte {at}: {without_place(str(error))}: copy the shard "
+                    "again, or move it out of the source and set records.incomplete=true. A shard "
+                    "that is compressed as a whole has to be decompressed first (gzip -d)"
+                ) from None
+        # A record may be longer than a window.
+        window = _WINDOW_BYTES if at > start else 2 * window
     return found
+
+
+def _without_image(payload: Buffer, at: int, fields: Fields | None, recordio: bool) -> Record:
+    """A record with the size of its image only, or why it has none."""
+    try:
+        record = content_of(payload, fields, recordio=recordio)
+    except RecordError as error:
+        return Record(problem=f"damaged at byte {at}: {without_place(str(error))}")
+    return record._replace(image=b"", bytes=memoryview(record.image).nbytes)
 
 
 def records_in(data: Buffer, *, recordio: bool) -> Iterator[RawRecord]:
@@ -426,52 +444,11 @@ def _text(features: Mapping[str, Feature], key: str | None) -> str:
     return os.fsdecode(bytes(values[0])) if len(values) == 1 else ""
 
 
-def _records(
-    fetch: Fetch, size: int, recordio: bool
-) -> Iterator[tuple[int, RawRecord | RecordError]]:
-    """The offset of each record of a shard of ``size`` bytes, and the record or its damage."""
-    at, window = 0, _WINDOW_BYTES
-    while at < size:
-        start, data = at, fetch(at, window)
-        if len(data) < window:
-            size = start + len(data)
-        try:
-            for record in records_in(data, recordio=recordio):
-                # RecordIO has no checksum, but only a damaged length makes a record hold others.
-                # A record that was split at the magic is joined, and no view.
-                whole = isinstance(record.payload, memoryview)
-                if recordio and whole and resynchronise(record.payload, 0) is not None:
-                    raise CorruptRecord("another record begins inside it")
-                yield at, record
-                at = start + record.offset + record.length
-        except RecordError as error:
-            if isinstance(error, TruncatedRecord) and start + len(data) < size:
-                # A record may be longer than a window.
-                window = 2 * window if at == start else _WINDOW_BYTES
-                continue
-            yield at, error
-            damaged, at = at, size
-            if recordio:
-                at = _next_magic(fetch, damaged + len(MAGIC), size)
-            else:
-                with contextlib.suppress(RecordError):  # where the length itself is damaged
-                    at = start + span_at(data, damaged - start).end
-        window = _WINDOW_BYTES
-
-
-def _next_magic(fetch: Fetch, first: int, size: int) -> int:
-    """Where the next record of a RecordIO file begins, from byte ``first`` on; else its end."""
-    for start in range(first, size, _WINDOW_BYTES - len(MAGIC)):
-        found = resynchronise(fetch(start, _WINDOW_BYTES), 0)
-        if found is not None:
-            return start + found
-    return size
-
-
 def sample_names(records: Sequence[Record], classes: Sequence[str]) -> list[str]:
     """``CLASS/FILE`` where every record has a file name and these differ, else ``SHARD/NUMBER``.
 
-    A file name that has folders is the name by itself. Damaged records are ``SHARD/NUMBER``.
+    A file name that has folders is the name by itself. Records without an image are
+    ``SHARD/NUMBER``.
     """
     numbered = [record.name for record in records]
     names = list(numbered)

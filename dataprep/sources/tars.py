@@ -15,8 +15,6 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -26,7 +24,7 @@ from dataprep.errors import CorruptArchive, NotAnArchive, SourceError, Truncated
 from dataprep.names import CODEC
 from dataprep.ordered import in_order
 from dataprep.samples import readable
-from dataprep.sources.archives import Archive, GzipPart, inflating
+from dataprep.sources.archives import Archive, GzipContent, inflating
 from dataprep.stores.local import LocalStore
 
 INDEX = pa.schema(
@@ -57,6 +55,10 @@ _KINDS = {
     tarfile.BLKTYPE: "block device",
     tarfile.FIFOTYPE: "FIFO",
 }
+_PACKED = (
+    "a compressed tar in another tar: unpack the outer one and name the folder of its tars as the "
+    "source"
+)
 _DECOMPRESS = {
     b"\xfd7zXZ\x00": "compressed with xz, which cannot be read in parts: decompress it first "
     "(unxz --keep)",
@@ -138,14 +140,14 @@ def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Tab
 
     Raises:
         NotAnArchive: it is no tar, or compressed by anything but gzip.
-        CorruptArchive: it is damaged, truncated, or compressed twice.
+        CorruptArchive: it is damaged or truncated.
         SourceError: a tar of tars that is called the tar of a class.
         StoreError: it could not be read this time.
     """
     with contextlib.suppress(OSError, pa.ArrowException):
         return pq.read_table(readable(archive.kept(tar)), page_checksum_verification=True)
     with inflating(archive.uri):
-        table = _Indexer(archive, tar, note).run()
+        table = _index(archive, tar, note)
     content = io.BytesIO()
     pq.write_table(table, content, compression="zstd", write_page_checksum=True)
     with contextlib.suppress(OSError):
@@ -153,87 +155,66 @@ def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Tab
     return table
 
 
-@dataclass(frozen=True)
-class _Indexer:
-    """One pass over the headers of an archive. The attributes are those of ``index_tar``."""
+def _index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
+    """As ``index_tar``, by one pass over the headers of the archive."""
+    first = archive.read(0, _PROBE_BYTES) if archive.size else b""
+    kind = tar_kind(first)
+    if not kind:
+        why = _unreadable(first) or "no tar archive: its content begins otherwise"
+        raise NotAnArchive(f"{archive.uri}: {why}")
+    is_packed = kind == "gzip"
+    if is_packed:
+        content = GzipContent(archive)
+        note(
+            "compressed archives are decompressed once to be indexed, at about 4 s a GB. After "
+            f"that each image decompresses up to {content.spacing_bytes / 1e6:.0f} MB before it. "
+            "gunzip --keep avoids both"
+        )
+        key, file, end = content.key, content.open(), _WITH_FILE
+    else:
+        if archive.size >= _WORTH_A_NOTE_BYTES:
+            note(f"{archive.uri}: reading headers in {archive.size / 1e9:,.1f} GB, once")
+        key, file, end = archive.key, archive.open(archive.size), archive.size
+    rows: list[_Row] = []
+    inner = _inner_tars(members(file, archive.uri, 0, end, note), file, rows)
 
-    archive: Archive
-    tar: str
-    note: Callable[[str], None]
-
-    def run(self) -> pa.Table:
-        """The index."""
-        archive = self.archive
-        first = archive.read(0, _PROBE_BYTES) if archive.size else b""
-        kind = tar_kind(first)
-        if not kind:
-            why = _unreadable(first) or "no tar archive: its content begins otherwise"
-            raise NotAnArchive(f"{archive.uri}: {why}")
-        if kind == "tar" and archive.size >= _WORTH_A_NOTE_BYTES:
-            self.note(f"{archive.uri}: reading headers in {archive.size / 1e9:,.1f} GB, once")
-        whole: Archive | GzipPart = archive
-        file, end = archive.open(0, archive.size), archive.size
-        if kind == "gzip":
-            whole = self._packed(0, archive.size)
-            file, end = whole.open(), _WITH_FILE
-        rows: list[_Row] = []
-        inner = self._inner_tars(file, end, rows)
-        # Tars in a compressed archive can only be read as they come.
-        in_turn = kind == "gzip" or isinstance(archive.store, LocalStore)
-        index_inner = partial(self._index_inner, file, whole)
-        tables = list(in_order(index_inner, inner, 0 if in_turn else _THREADS))
-        if isinstance(whole, GzipPart):
-            whole.finish(file)
-        return pa.concat_tables([_table(self.tar, whole.key, rows), *tables])
-
-    def _inner_tars(
-        self, file: BinaryIO, end: int, rows: list[_Row]
-    ) -> Iterator[tuple[tarfile.TarInfo, str]]:
-        """The members that are tars and the kind of each; the others are added to ``rows``."""
-        for member in members(file, self.archive.uri, 0, end, self.note):
-            problem, first = _refusal(member), b""
-            if not problem:
-                file.seek(member.offset_data)
-                first = file.read(min(member.size, _PROBE_BYTES))
-            if kind := tar_kind(first):
-                yield member, kind
-            else:
-                rows.append(_row(member, problem or _unreadable(first)))
-
-    def _index_inner(
-        self, file: BinaryIO, whole: Archive | GzipPart, found: tuple[tarfile.TarInfo, str]
-    ) -> pa.Table:
-        (member, kind), archive = found, self.archive
-        title = f"{archive.uri}: {member.name}"
-        if self.tar:
+    def index_inner(member: tarfile.TarInfo) -> pa.Table:
+        if tar:
             raise SourceError(
                 f"{archive.uri} is a tar of tars: shard one at a time, as in --source {archive.uri}"
             )
-        if kind == "gzip" and whole is not archive:
-            raise CorruptArchive(
-                f"{title}: compressed, in an archive that is compressed itself: decompress the "
-                "outer one first, as in gunzip --keep"
-            )
         start, end = member.offset_data, member.offset_data + member.size
-        if kind == "gzip":
-            part = self._packed(start, member.size)
-            inner = part.open()
-            rows = [_row(each) for each in members(inner, title, 0, _WITH_FILE, self.note)]
-            part.finish(inner)
-            return _table(member.name, part.key, rows)
-        if whole is archive:
-            file = archive.open(0, end)
-        rows = [_row(each) for each in members(file, title, start, end, self.note)]
-        return _table(member.name, whole.key, rows)
-
-    def _packed(self, start: int, size: int) -> GzipPart:
-        part = GzipPart(self.archive, start, size)
-        self.note(
-            "compressed archives are decompressed once to be indexed, at about 4 s a GB. After "
-            f"that each image decompresses up to {part.spacing_bytes / 1e6:.0f} MB before it. "
-            "gunzip --keep avoids both"
+        inside = members(
+            file if is_packed else archive.open(end),
+            f"{archive.uri}: {member.name}",
+            start,
+            end,
+            note,
         )
-        return part
+        return _table(member.name, key, [_row(each) for each in inside])
+
+    # Tars in a compressed archive can only be read as they come.
+    in_turn = is_packed or isinstance(archive.store, LocalStore)
+    tables = list(in_order(index_inner, inner, 0 if in_turn else _THREADS))
+    if is_packed:
+        content.finish(file)
+    return pa.concat_tables([_table(tar, key, rows), *tables])
+
+
+def _inner_tars(
+    found: Iterator[tarfile.TarInfo], file: BinaryIO, rows: list[_Row]
+) -> Iterator[tarfile.TarInfo]:
+    """The members that are tars; the others are added to ``rows``."""
+    for member in found:
+        problem, first = _refusal(member), b""
+        if not problem:
+            file.seek(member.offset_data)
+            first = file.read(min(member.size, _PROBE_BYTES))
+        kind = tar_kind(first)
+        if kind == "tar":
+            yield member
+        else:
+            rows.append(_row(member, problem or _unreadable(first, kind)))
 
 
 _Row = tuple[str, int, int, str | None, str | None]
@@ -296,8 +277,10 @@ def _begins_tar(first: bytes) -> bool:
     return first[257:262] == b"ustar"
 
 
-def _unreadable(first: bytes) -> str | None:
-    """Why a file of a compression other than gzip is not read, and what to do."""
+def _unreadable(first: bytes, kind: str = "") -> str | None:
+    """Why a compressed file is not read, and what to do."""
+    if kind == "gzip":
+        return _PACKED
     return next((why for begin, why in _DECOMPRESS.items() if first.startswith(begin)), None)
 
 

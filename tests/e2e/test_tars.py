@@ -50,7 +50,7 @@ def made(found: Mapping[str, object]) -> dict[str, Any]:
     return {key: data for key, data in found.items() if key.startswith(kept)}
 
 
-@pytest.mark.parametrize("shape", ["tars", "gzipped", "of gzipped", "tree", "tree by GNU tar"])
+@pytest.mark.parametrize("shape", ["tars", "gzipped", "tree", "tree by GNU tar"])
 def test_the_bytes_of_class_folders(
     shape: str,
     photos: dict[str, bytes],
@@ -63,7 +63,6 @@ def test_the_bytes_of_class_folders(
     data = {
         "tars": lambda: nested(backwards),
         "gzipped": lambda: zipped(nested(photos)),
-        "of gzipped": lambda: nested(photos, packed=True),
         "tree": lambda: tar_of(backwards),
         "tree by GNU tar": lambda: pack("gnu", tree, tmp_path / "gnu.tar"),
     }[shape]()

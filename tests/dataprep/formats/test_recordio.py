@@ -22,7 +22,6 @@ from dataprep.formats.recordio import (
     pack_image_header,
     payload_at,
     read_recordio,
-    resynchronise,
     span_at,
     unpack_image_record,
 )
@@ -227,33 +226,6 @@ def test_any_bytes_are_records_or_a_record_error(data: bytes) -> None:
     except RecordError as error:
         problem_at = error.offset
     assert problem_at == end
-
-
-@given(contents=st.lists(magic_payloads, min_size=1, max_size=4), data=st.data())
-def test_resynchronising_finds_the_next_record(contents: list[bytes], data: st.DataObject) -> None:
-    """From any byte, the next place found is where the next record begins, payloads aside."""
-    file = encode(contents)
-    starts = [record.offset for record in read_recordio(file)]
-    start = data.draw(st.integers(0, len(file)))
-    expected = next((offset for offset in starts if offset >= start), None)
-    assert resynchronise(file, start) == expected
-
-
-def test_resynchronising_passes_over_middle_parts_and_loose_magics() -> None:
-    """A magic that is not aligned, begins no record or has no length after it is passed over."""
-    damaged = bytes(4) + part(2, b"abcd") + part(3, b"x" + MAGIC) + bytes(4)
-    assert resynchronise(damaged + MAGIC, 0) is None
-    assert resynchronise(damaged + SPLIT, 0) == len(damaged)
-    assert resynchronise(SPLIT, 0) == 0
-    assert resynchronise(SPLIT, 1) is None
-    assert resynchronise(b"", 0) is None
-    assert resynchronise(SPLIT, 10**6) is None
-
-
-def test_resynchronising_searches_far() -> None:
-    """A record megabytes away is found, at the seams of the search too."""
-    for gap in (2**20 - 8, 2**20 - 4, 2**20, 2**20 + 4, 3 * 2**20 + 4):
-        assert resynchronise(bytes(gap) + SPLIT, 0) == gap
 
 
 def test_known_image_headers() -> None:

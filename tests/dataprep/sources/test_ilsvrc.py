@@ -67,7 +67,6 @@ SHAPES: dict[str, Callable[[], bytes]] = {
     "a tree in a tar": lambda: tar_of(shuffled(TREE, 4)),
     "a tree below ./": lambda: tar_of(below(".", TREE)),
     "gzipped": lambda: zipped(nested(TREE)),
-    "of gzipped tars": lambda: nested(TREE, packed=True),
     "a gzipped tree": lambda: zipped(tar_of(TREE)),
 }
 
@@ -172,6 +171,7 @@ NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
     "of no bytes": (b"", "no tar archive"),
     "nothing but zeros": (bytes(10_240), "no tar archive"),
     "garbage": (b"garbage" * 3000, "no tar archive"),
+    "of gzip": (zipped(tar_of({"n2.JPEG": b"\xff\xd8"})), "unpack the outer one"),
     "of bzip2": (bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "bunzip2 --keep"),
     "only a folder": (folder_alone(), "holds no files"),
     "no images": (tar_of({"readme.txt": b"words"}), "has no images"),
@@ -184,6 +184,8 @@ NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
 def test_no_class_vanishes(what: str, shape: str, tmp_path: Path) -> None:
     """A tar beside those of classes that gives no sample is an error with its name."""
     data, words = NO_CLASS_TARS[what]
+    if what == "of gzip" and shape == "folder":
+        pytest.skip("a folder may have compressed tars")
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": data}
     place = tmp_path / "tars"
     place.mkdir()
@@ -233,7 +235,7 @@ def test_a_tar_that_may_not_be_read() -> None:
         (place / "n01443537.tar").chmod(0)
         section = ILSVRCOptions(cache=str(place / "cache"))
         with unprivileged():
-            with pytest.raises(SourceError, match=r"n01443537\.tar: permission denied\. A class"):
+            with pytest.raises(SourceError, match=r"permission denied: '.*n01443537\.tar'"):
                 ILSVRC(str(place), None, section).list()
             with pytest.raises(SourceError, match=r"permission denied: '.*n01443537\.tar'"):
                 ILSVRC(str(place / "n01443537.tar"), None, section).list()
@@ -336,9 +338,8 @@ def listed(path: str) -> tuple[Listing, list[str]]:
     return source.list(), said
 
 
-@pytest.mark.parametrize("shape", ["folder", "tar"])
-def test_what_decompression_costs_is_said_once(shape: str, tmp_path: Path) -> None:
-    """Of compressed tars in a folder or a tar one line says what they cost; later none."""
+def test_what_decompression_costs_is_said_once(tmp_path: Path) -> None:
+    """Of compressed tars in a folder one line says what they cost; later none."""
     tars = {
         f"n{group:08}.tar.gz": zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group}))
         for group in range(5)
@@ -347,7 +348,7 @@ def test_what_decompression_costs_is_said_once(shape: str, tmp_path: Path) -> No
     place.mkdir()
     for name, data in tars.items():
         put(place, data, name)
-    path = str(place) if shape == "folder" else put(tmp_path, tar_of(tars))
+    path = str(place)
     (line,) = listed(path)[1]
     assert "decompressed once" in line
     assert "up to 1 MB before it" in line
@@ -406,7 +407,7 @@ class TestCache:
 
     def test_a_worker_without_the_cache_finds_the_points_itself(self, tmp_path: Path) -> None:
         """Points that are gone are found again from the archive."""
-        source = ILSVRC(put(tmp_path, nested(TREE, packed=True)))
+        source = ILSVRC(put(tmp_path, zipped(nested(TREE))))
         listing = source.list()
         for file in (tmp_path / "cache" / "dataprep").iterdir():
             file.unlink()
@@ -465,7 +466,7 @@ class TestRefused:
         with pytest.raises(SourceError, match=r"--source .*/d/ILSVRC2012_img_train\.tar"):
             ILSVRC(str(tmp_path / "d")).list()
 
-    @pytest.mark.parametrize("shape", ["tar of tars", "gzipped", "of gzipped tars"])
+    @pytest.mark.parametrize("shape", ["tar of tars", "gzipped"])
     def test_an_archive_changed_between_listing_and_reading(
         self, shape: str, tmp_path: Path
     ) -> None:

@@ -120,12 +120,12 @@ def test_a_source_without_extensions(tmp_path: Path) -> None:
 
 
 def test_links_are_named_where_nothing_else_is_there(tmp_path: Path) -> None:
-    """A tree of links to another place is refused with that reason, and with what to do."""
+    """A tree of links to another place is refused with that reason."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "1.jpg").write_bytes(b"\xff\xd8\xff")
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "cat").symlink_to(tmp_path / "real")
-    with pytest.raises(SourceNotFound, match=r"symlink that leaves the source \(copy .* cp -rL"):
+    with pytest.raises(SourceNotFound, match="symlink that leaves the source"):
         ImageFolder(str(tmp_path / "links")).list()
 
 
@@ -470,7 +470,7 @@ def test_images_in_no_class(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("above", ["", "d/train/"])
 def test_mixed_folders_are_refused_with_the_way_out(tmp_path: Path, above: str) -> None:
-    """The folder of the WordNet classes is suggested where there is one."""
-    way_out = f"take one, as in --source {tmp_path}/d/train$" if above else "move one elsewhere"
+    """The error says what to do."""
+    way_out = rf"move one elsewhere, or take .* as in --source {tmp_path}/FOLDER$"
     with pytest.raises(SourceError, match=way_out):
         listing_of(tmp_path, f"{above}n01440764/1.jpg", "d/pictures/2.jpg")

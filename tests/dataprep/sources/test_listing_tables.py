@@ -261,10 +261,9 @@ def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
     assert place_of(path, "/data/") == (path, LEAVES)
 
 
-@pytest.mark.parametrize("path", [".", "a/..", "a\0b"])
-def test_what_names_no_file_fails(path: str) -> None:
-    """A folder, and a path with a zero byte."""
-    assert place_of(path, "/data/")[1]
+def test_a_path_with_a_zero_byte_fails() -> None:
+    """No file can have such a name."""
+    assert place_of("a\0b", "/data/")[1]
 
 
 @pytest.mark.parametrize(
@@ -294,5 +293,5 @@ def test_names_are_read_from_where_the_path_points(path: str) -> None:
         assert not meant.startswith("/root/r/") or path.endswith(("/", ".")) or ".." in path
         return
     root, key = split_name(name)
-    assert os.path.join(root or "/root/r", key) == meant  # noqa: PTH118
+    assert posixpath.normpath(os.path.join(root or "/root/r", key)) == meant  # noqa: PTH118
     assert ".." not in key.split("/")

@@ -273,11 +273,13 @@ def test_the_content_says_what_is_a_tar(packed: Callable[[bytes], bytes]) -> Non
 
 
 def test_other_compressions_are_refused_with_the_program_to_use() -> None:
-    """So are compressed tars in a compressed one, and tars of tars in a folder of tars."""
+    """So is a compressed tar in another tar."""
     found = indexed(tar_of({"n1.tar.xz": b"\xfd7zXZ\x00" + bytes(100)}))
     assert "unxz" in found.refused["n1.tar.xz"]
-    with pytest.raises(CorruptArchive, match="gunzip"):
-        indexed(zipped(nested({"n1/a.jpg": b"a"}, packed=True)))
+    inside = nested({"n1/a.jpg": b"a"}, packed=True)
+    for archive in (inside, zipped(inside)):
+        (reason,) = indexed(archive).refused.values()
+        assert "unpack the outer one" in reason
 
 
 @pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR", ".Tar.GZ"])
@@ -386,7 +388,7 @@ def test_a_relative_path_is_another_archive_elsewhere(
     for folder, tree in twins.items():
         path = tmp_path / folder / "X.tar"
         path.parent.mkdir()
-        path.write_bytes(nested(tree, packed=packed))
+        path.write_bytes(zipped(nested(tree)) if packed else nested(tree))
         os.utime(path, ns=(1, 1))
     for folder, tree in twins.items():
         monkeypatch.chdir(tmp_path / folder)
