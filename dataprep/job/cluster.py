@@ -235,12 +235,14 @@ class _Run:
             while not running.is_empty():
                 ready = running.next_batch(block=False)
                 for future in ready:
+                    again = []
                     if future.key in self._chunks:
                         self._chunks.remove(future.key)
                     else:
-                        running.update(self._finished(future))
-                    future.release()
-                    running.update(self._next())
+                        again = self._finished(future)
+                    if future not in again:
+                        future.release()
+                    running.update([*again, *self._next()])
                 if not ready:
                     self._require_workers()
                     time.sleep(_POLL_S)
@@ -326,14 +328,14 @@ class _Run:
         return f"{work}-{name}-{self._cluster.name}-{next(self._numbers)}"
 
     def _finished(self, future: Any) -> list[Any]:
-        """Pass the result on, or submit the shard again if workers died over it."""
+        """Pass the result on. Return futures to wait for if the shard is made again."""
         from distributed import KilledWorker
 
         from dataprep.job import tasks
 
         task = self._shards.pop(future.key)
         try:
-            result: ShardResult = future.result()
+            result: ShardResult = future.result(timeout=_LOOK_EVERY_S)
         except KilledWorker:
             if task.name in self._isolated:
                 raise WorkerLost(
@@ -351,6 +353,9 @@ class _Run:
         except (DataprepError, KeyboardInterrupt):
             raise
         except Exception as error:
+            if isinstance(error, TimeoutError) and future.status != "error":
+                self._shards[future.key] = task  # its worker died with the result: made again
+                return [future]
             raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
         self._on_result(result)
         return []

@@ -101,9 +101,13 @@ class LocalStore(KeepsLocks):
         return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
-        """Remove the file."""
+        """Remove the file, and its folder where that is empty then."""
+        path = self._path(key)
         with contextlib.suppress(ObjectNotFound), translated(key, reading=True):
-            self._path(key).unlink()
+            path.unlink()
+        if path.parent != self.root:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
 
     def _path(self, key: str) -> Path:
         return Path(self._place(key))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -271,14 +270,6 @@ def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path
     with pytest.raises(ConfigError, match=r"'validation' would have no samples.*larger"):
         run(tmp_path / "source", tmp_path / "out", validation="5%")
     assert files(tmp_path / "out") == {}
-
-
-def test_a_job_is_a_config(tree: Path, tmp_path: Path) -> None:
-    """What is no ShardConfig is refused by name, in place of an error from the depths."""
-    job: Any = {"source": str(tree), "output": str(tmp_path / "out")}
-    for call in (dataprep.shard, forecast, partial(dataprep.shard_part, part=dataprep.Part(0, 2))):
-        with pytest.raises(ConfigError, match=r"give a dataprep\.ShardConfig\(.*not dict"):
-            call(job)
 
 
 def test_an_output_that_is_a_file(tree: Path, tmp_path: Path) -> None:
