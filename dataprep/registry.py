@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Generic, TypeVar, cast
 
 from dataprep.errors import ConfigError, DataprepError
@@ -89,8 +89,13 @@ class Registry(Generic[Kind]):
 
 
 def _origin(entry: EntryPoint) -> str:
-    found = entry.dist
-    return "" if found is None or found.name == OWN else f"{found.name} {found.version}"
+    return "" if entry.dist is None else _title(entry.dist)
+
+
+@lru_cache(maxsize=64)
+def _title(package: Distribution) -> str:
+    """Its name and version, whose file is parsed once; empty for this package."""
+    return "" if package.name == OWN else f"{package.name} {package.version}"
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -201,21 +201,6 @@ def damaged(
     """The error for record number ``record`` of ``name``, which begins at byte ``offset``."""
     message = f"{name}: record {record} at byte {offset}: {problem}; fetch or write the file again"
     return kind(message, record=record, offset=offset)
-
-
-class SampleWriter:
-    """Writes samples as records: ``payload_of`` gives the parts of a payload."""
-
-    def __init__(
-        self,
-        write_parts: Callable[[Sequence[Buffer]], Extent],
-        payload_of: Callable[[Sample], Sequence[Buffer]],
-    ) -> None:
-        self._write_parts, self._payload_of = write_parts, payload_of
-
-    def write(self, sample: Sample) -> Extent:
-        """Append one record; the image is not copied on its way to the sink."""
-        return self._write_parts(self._payload_of(sample))
 
 
 def without_place(message: str) -> str:

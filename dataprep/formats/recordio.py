@@ -28,7 +28,6 @@ from dataprep.formats.protocol import (
     RawRecord,
     RecordOptions,
     Sample,
-    SampleWriter,
     Sink,
     Span,
     Where,
@@ -258,14 +257,9 @@ class RecordIOFormat:
         """No: an image record has labels only."""
         return False
 
-    def writer(self, sink: Sink, options: RecordOptions) -> SampleWriter:
+    def writer(self, sink: Sink, options: RecordOptions) -> ImageRecordWriter:
         """A writer of one shard."""
-
-        def payload_of(sample: Sample) -> list[Buffer]:
-            labels = [sample.label + options.label_offset, *sample.values[1:]]
-            return [pack_image_header(labels, sample.number), sample.image]
-
-        return SampleWriter(RecordIOWriter(sink).write_parts, payload_of)
+        return ImageRecordWriter(sink, options.label_offset)
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records, the parts of split ones joined."""
@@ -293,3 +287,15 @@ class RecordIOFormat:
             rows.append("\t".join([str(entry.number), *labels, entry.name]) + "\n")
         pairs = [(entry.number, entry.offset) for entry in entries]
         return {".idx": mxnet_index(pairs), ".lst": "".join(rows).encode()}
+
+
+class ImageRecordWriter:
+    """Writes image records."""
+
+    def __init__(self, sink: Sink, label_offset: int) -> None:
+        self._records, self._label_offset = RecordIOWriter(sink), label_offset
+
+    def write(self, sample: Sample) -> Extent:
+        """Append one record; the image is not copied on its way to the sink."""
+        labels = [sample.label + self._label_offset, *sample.values[1:]]
+        return self._records.write_parts([pack_image_header(labels, sample.number), sample.image])

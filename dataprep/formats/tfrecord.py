@@ -8,7 +8,7 @@ little-endian. Sources: TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` a
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from crc32c import crc32c
 
@@ -23,7 +23,6 @@ from dataprep.formats.protocol import (
     RawRecord,
     RecordOptions,
     Sample,
-    SampleWriter,
     Sink,
     Span,
     Where,
@@ -146,10 +145,9 @@ class TFRecordFormat:
         """Whether the layout has features for them."""
         return options.layout.keeps_boxes
 
-    def writer(self, sink: Sink, options: RecordOptions) -> SampleWriter:
+    def writer(self, sink: Sink, options: RecordOptions) -> ExampleWriter:
         """A writer of one shard."""
-        payload_of = example_encoder(options.layout, options.label_offset)
-        return SampleWriter(TFRecordWriter(sink).write_parts, payload_of)
+        return ExampleWriter(sink, example_encoder(options.layout, options.label_offset))
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records with both CRCs checked."""
@@ -162,3 +160,14 @@ class TFRecordFormat:
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """DALI's index, as its ``tools/tfrecord2idx`` writes it: ``offset length`` a record."""
         return {".idx": b"".join([b"%d %d\n" % (entry.offset, entry.length) for entry in entries])}
+
+
+class ExampleWriter:
+    """Writes one Example a record; ``encode`` gives its parts."""
+
+    def __init__(self, sink: Sink, encode: Callable[[Sample], Sequence[Buffer]]) -> None:
+        self._records, self._encode = TFRecordWriter(sink), encode
+
+    def write(self, sample: Sample) -> Extent:
+        """Append one Example; the image is not copied on its way to the sink."""
+        return self._records.write_parts(self._encode(sample))
