@@ -44,7 +44,7 @@ _CALIBRATED_AT_ONCE = 16
 _FEWEST_SAMPLES = 32  # of a chunk: each task takes Dask some milliseconds
 _ANSWER_TIMEOUT_S = 15
 _LOOK_EVERY_S = 2.0
-_POLL_S = 0.01
+_POLL_S = 0.001
 _SILENT = logging.CRITICAL + 1  # Dask logs the end of a client as critical, with a traceback
 
 # Dask's profiler, ticks and monitors take a twentieth of two cores with their usual periods.
