@@ -91,7 +91,7 @@ class Calibration:
         sizes = sizes.astype(np.int64)
         if len(self.points) == 1:
             source, record = self.points[0]
-            # One slice: a constant part and a slope cannot be told apart.
+            # One point shows no constant part: sizes are taken as proportional.
             return np.where(sizes > 0, np.maximum(1, sizes * record // source), 0)
         x = np.array([point[0] for point in self.points], dtype=np.int64)
         y = np.array([point[1] for point in self.points], dtype=np.int64)

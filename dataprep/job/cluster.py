@@ -44,7 +44,6 @@ _CALIBRATED_AT_ONCE = 16
 _FEWEST_SAMPLES = 32  # of a chunk: each task takes Dask some milliseconds
 _ANSWER_TIMEOUT_S = 15
 _LOOK_EVERY_S = 2.0
-_POLL_S = 0.001
 _SILENT = logging.CRITICAL + 1  # Dask logs the end of a client as critical, with a traceback
 
 # Dask's profiler, ticks and monitors take a twentieth of two cores with their usual periods.
@@ -243,9 +242,12 @@ class _Run:
                     if future not in again:
                         future.release()
                     running.update([*again, *self._next()])
-                if not ready:
-                    self._require_workers()
-                    time.sleep(_POLL_S)
+                if ready:
+                    continue
+                self._require_workers()
+                with running.thread_condition:  # notified of each result
+                    if not running.has_ready():
+                        running.thread_condition.wait(_LOOK_EVERY_S)
         except BaseException:
             self._client.cancel([*running.futures], force=True)
             raise

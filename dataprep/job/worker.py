@@ -308,12 +308,10 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
         for (image, digest), (number, item), name in list(islice(found, size)):
             source_bytes, label = item.located.bytes, item.label
             escaped_synset, synset, text = groups[label]
+            place = (number, name, label, escaped_synset)
             if isinstance(image, ImageError):
                 row = Row(
-                    number,
-                    name,
-                    label,
-                    escaped_synset,
+                    *place,
                     _status(image, item.located.name, task.source),
                     reason=str(image),
                     kind=image.kind,
@@ -347,10 +345,7 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             )
             samples.append(sample)
             row = Row(
-                number,
-                name,
-                label,
-                escaped_synset,
+                *place,
                 "written",
                 action=image.action,
                 notes=",".join(notes),
