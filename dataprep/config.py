@@ -217,7 +217,7 @@ class ShardConfig(BaseModel):
     """Of the Examples: `imagenet`, `tfds`, or features of one's own (docs/layouts.md)."""
 
     boxes: BoxOptions | None = None
-    """Bounding boxes that lie beside the images (docs/boxes.md). A path alone is their `source`."""
+    """Bounding boxes in files beside the images (docs/boxes.md). A path alone is their `source`."""
 
     label_offset: Annotated[
         dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_known_formats)

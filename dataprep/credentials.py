@@ -36,8 +36,8 @@ def check_no_credentials(address: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """A message, such as another library's, with stars for what its URIs carry.
+    """Replace the credentials in the addresses of a message by stars.
 
-    An endpoint may come from the environment, or a proxy, and nobody has checked those.
+    Endpoints of the environment and proxies can have some: configs are checked, they are not.
     """
     return _SIGNED.sub(r"\1=***", _USER.sub("***@", text))

@@ -1,4 +1,4 @@
-"""Show what an output, a shard of anybody or a record contains."""
+"""Show what an output, a shard or a record contains."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def inspect(
     """Show an output or a shard: all of it, one record, or a picture of many.
 
     Args:
-        target: an output, or one TFRecord or RecordIO file of anybody: a path or URI.
+        target: an output, or one TFRecord or RecordIO file of any program: a path or URI.
         split: a split of an output; all by default, ``train`` for one record or a picture.
         format: the format of an output in which a record or picture is read.
         record: the number of one record, from 0.

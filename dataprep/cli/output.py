@@ -85,7 +85,7 @@ class Terminal(Display):
         )
 
     def _write(self, text: str) -> None:
-        """Write, unless nobody can read it any more: the job goes on without its terminal."""
+        """Write, if the terminal is still open; otherwise the job continues without it."""
         with contextlib.suppress(OSError):
             self._stream.write(f"\r\x1b[K{text}" if self._redraws else text)
             self._stream.flush()

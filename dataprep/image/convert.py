@@ -49,7 +49,7 @@ _STORED = {
     b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
     b"RI": ImagePolicy(encoding="webp", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
 }
-# Decoders do not all say that they lack memory.
+# Not all decoders report that memory is short.
 _ROOM_BYTES = 2**28
 
 
@@ -228,7 +228,7 @@ def _stays(source: Source, channels: int, policy: ImagePolicy) -> bool:
 def _as_it_is(
     data: bytes, channels: int, action: Action, source: Source, policy: ImagePolicy
 ) -> Converted:
-    """Stored without being encoded. A profile stays in it, whatever the policy says of those."""
+    """Stored without being encoded, with its colour profile, if it has one."""
     notes: list[Note] = []
     if action == "retagged":
         notes.append("orientation_reset")

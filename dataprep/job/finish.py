@@ -172,14 +172,14 @@ def finalize(
         output: a path or URI.
         split: which one.
         max_failures: how many samples of the whole split may have failed.
-        parts: in how many parts it was made, to name those whose shards lack.
+        parts: in how many parts it was made, to name those with missing shards.
         options: endpoint, profile and the like.
-        note: told what is worth a line.
+        note: called with messages for the user.
 
     Raises:
         ManifestMissing: there is no job of this split.
         OutputConflict: a part is under way.
-        ShardsMissing: shards lack; they are named.
+        ShardsMissing: shards are missing; they are named.
         TooManyFailures: more samples failed than allowed; no manifest.
     """
     note = note or (lambda line: None)
@@ -188,7 +188,7 @@ def finalize(
     job = stored_job(store, split)
     if job is None:
         raise ManifestMissing(
-            f"no {keys.job(split)} in {store.uri!r}: no part has begun, or it lies elsewhere"
+            f"no {keys.job(split)} in {store.uri!r}: no part has begun, or OUTPUT is wrong"
         )
     lacking = sorted({*range(job.shards)} - {*stored_shards(store, job)})
     if lacking:

@@ -136,7 +136,7 @@ class Permit:
 class Locks:
     """The locks of one run, released when the block ends, however it ends.
 
-    A store that keeps none keeps nobody out.
+    With a store that keeps no locks, runs do not exclude each other.
 
     Args:
         store: the output.

@@ -287,7 +287,7 @@ def calibrate(
 ) -> Calibration:
     """Convert a few samples to learn how large records of this source become.
 
-    A sample that cannot be converted counts as one of no bytes, whatever the reason.
+    A sample that cannot be converted counts as one of no bytes.
 
     Raises:
         SourceError, StoreError: one could not be read.

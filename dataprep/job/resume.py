@@ -100,7 +100,7 @@ def stored_job(store: Store, split: str) -> JobFile | None:
         raise
     except DatasetError as error:
         raise OutputConflict(
-            f"{error}: nobody can tell what the shards in {store.uri} belong to. Put {key} back, "
+            f"{error}: it is unknown which job made the shards in {store.uri}. Put {key} back, "
             "use another --output, or --overwrite to start anew"
         ) from None
 

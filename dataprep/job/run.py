@@ -34,10 +34,10 @@ def shard(
 
     Args:
         config: what to make of what, and where.
-        overwrite: remove this output's split first, whatever it holds.
+        overwrite: remove this output's split first.
         retry_failed: make those shards again in which a sample failed, from the stored plan.
         takeover: do not wait for another run of this output, but take over from it at once.
-        display: told of the progress; nothing is shown without one.
+        display: receives the progress; without one nothing is shown.
 
     Raises:
         ConfigError, SourceError, OutputConflict: refused before anything was written.

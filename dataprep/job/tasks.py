@@ -128,7 +128,7 @@ _lock = threading.Lock()
 def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
     """End this process unless the yielded function is called every ``limit.seconds``.
 
-    Not in a worker without a nanny, which nobody would start again.
+    A worker without a nanny is not ended, since nothing would start it again.
     """
     thread = threading.get_ident()
     seconds = limit.seconds + _BETWEEN_REPORTS_S

@@ -59,7 +59,7 @@ class ShardTask:
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
     how boxes follow their images, where the job has any. ``limit`` is that of one sample.
-    ``permit`` raises LeaseLost where another run has taken over; None where nobody is kept out.
+    ``permit`` raises LeaseLost where another run has taken over; None if the store keeps no locks.
     """
 
     fingerprint: str
@@ -125,7 +125,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """What the driver is told of a finished shard; the receipt has the rest.
+    """What a worker reports of a finished shard; the receipt has the rest.
 
     ``examples`` are names and reasons of the first few samples that failed.
     """

@@ -129,7 +129,7 @@ def members(
         if not member.isdir() and member.type not in _PASSED_OVER:
             member.name = posixpath.normpath(member.name)
             yield member
-    note(f"{title}: no end marker after its last member: if it was cut, it lacks some")
+    note(f"{title}: no end marker after its last member: if it was cut, members are missing")
 
 
 def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Bytes by key: a directory, S3, memory, and whatever another package registers."""
+"""Bytes by key: a directory, S3, memory, and the stores that other packages register."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 LEAVES = "symlink that leaves the source"
-"""The problem of a link to something outside the root, which nobody asked for."""
+"""The problem of a link that leads out of the root."""
 
 
 class ObjectInfo(NamedTuple):
@@ -140,7 +140,7 @@ class Store(Protocol):
 
 @runtime_checkable
 class KeepsLocks(GetVersioned, Store, Protocol):
-    """What locks on an output need (``job.lock``); optional: without it nobody is kept out."""
+    """What ``job.lock`` needs; optional: without it, runs do not exclude each other."""
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
         """Store ``data`` if the object still has ``version``; return whether it was stored.

@@ -1,4 +1,4 @@
-"""S3, and whatever speaks its protocol, through boto3.
+"""S3 and servers with its protocol, through boto3.
 
 What is read and what is written is compared with its ETag. That is the MD5 of the bytes, unless the
 server encrypts with KMS, the object was uploaded in parts, or the server has ETags of its own kind
