@@ -186,21 +186,21 @@ class Estimate:
                 lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; labels from {offset}")
         parts = ", ".join(f"{step} {s:,.1f} s" for step, s in self.duration.items() if s >= 0.05)
         time = f"about {_clock(sum(self.duration.values()))} with {counted(self.workers, 'worker')}"
-        lines.append(f"  {'time':<10} {time} ({parts})")
+        lines.append(f"  time       {time} ({parts})")
         gigabytes = f"{self.memory_bytes / 1e9:,.1f} GB of {self.machine_bytes / 1e9:,.0f} GB"
-        lines.append(f"  {'memory':<10} about {gigabytes}")
+        lines.append(f"  memory     about {gigabytes}")
         shares = f"{found.reencoded:.0%} re-encoded, {found.passthrough:.0%} stored unchanged"
-        lines.append(f"  {'images':<10} {shares} (from {found.trial:,} conversions)")
+        lines.append(f"  images     {shares} (from {found.trial:,} conversions)")
         quirks = ", ".join(f"{quirk_name(kind)} {count:,}" for kind, count in found.met.items())
-        lines.append(f"  {'quirks':<10} {quirks or 'none'}")
-        lines += [f"  {'refused':<10} {reason}: {n:,}" for reason, n in self.refused.items()]
+        lines.append(f"  quirks     {quirks or 'none'}")
+        lines += [f"  refused    {reason}: {n:,}" for reason, n in self.refused.items()]
         for place, sent in self.requests.items():
             shown = f"{sent.puts:,} PUT, {sent.gets:,} GET and HEAD, {sent.lists:,} LIST"
-            lines.append(f"  {'requests':<10} {place}: {shown}")
+            lines.append(f"  requests   {place}: {shown}")
         if self.cost is not None:
             money = f"{self.cost.requests:,.4g} {self.cost.currency} for requests"
             month = f"{self.cost.month:,.4g} {self.cost.currency} a month for storage"
-            lines.append(f"  {'cost':<10} {money}, {month} ({self.cost.prices})")
+            lines.append(f"  cost       {money}, {month} ({self.cost.prices})")
         lines += [f"warning: {line}" for line in self.warnings]
         return "\n".join([*lines, "Nothing was written."])
 
