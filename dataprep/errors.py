@@ -53,6 +53,10 @@ import contextlib
 from collections.abc import Iterator
 
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C, SIGTERM or SIGHUP has stopped; 128 + SIGINT."""
+
+
 class DataprepError(Exception):
     """Root of the tree. ``exit_code`` is what the command line ends with."""
 

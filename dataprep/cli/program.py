@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from dataprep._version import __version__
 from dataprep.credentials import without_credentials
-from dataprep.errors import DataprepError
+from dataprep.errors import INTERRUPTED, DataprepError
 
 _WRONG_PLACE = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
@@ -60,7 +60,7 @@ class Commands(TyperGroup):
             _handle_signals(signal.SIG_IGN)
             advice = self.interrupted.get(ctx.invoked_subcommand, "")
             typer.echo(f"{self.name}: interrupted{advice}", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
 
     def _fail(self, ctx: Any, message: str, code: int) -> NoReturn:
         if ctx.params.get("debug"):
@@ -111,7 +111,7 @@ def start(app: typer.Typer) -> None:
     """
 
     def interrupt(signum: int, frame: object) -> NoReturn:
-        _handle_signals(lambda signum, frame: os._exit(130))
+        _handle_signals(lambda signum, frame: os._exit(INTERRUPTED))
         raise KeyboardInterrupt
 
     _handle_signals(interrupt)

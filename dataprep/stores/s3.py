@@ -1,5 +1,6 @@
 """S3 and servers with its protocol, through boto3.
 
+boto3 sends each request up to ``store.max_attempts`` times, in its adaptive mode.
 What is read and what is written is compared with its ETag. That is the MD5 of the bytes, unless the
 server encrypts with KMS, the object was uploaded in parts, or the server has ETags of its own kind
 (S3 API reference, "Common Response Headers"): then an object that was written is read back.
@@ -172,7 +173,8 @@ class S3Store(KeepsLocks):
             self._opened, self._process, self._lock = None, os.getpid(), threading.Lock()
         with self._lock:
             if self._opened is None:
-                self._opened = self._bucket.connect(connections=_CONNECTIONS)
+                attempts = self.options.max_attempts
+                self._opened = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
                 self._opened.meta.events.register("needs-retry.s3", log_refusal)
             return self._opened
 
