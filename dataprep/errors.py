@@ -52,7 +52,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C, SIGTERM or SIGHUP has stopped; 128 + SIGINT."""
 
