@@ -23,8 +23,8 @@ def in_order(
     """``map(call, items)`` on ``threads`` threads, with 0 on the caller's own.
 
     Unlike an executor's ``map`` it takes items as results are taken, so that at most
-    ``threads + 1`` of either exist at a time, and ``ahead`` more. Nor do more than one exist
-    whose weights together exceed ``budget``.
+    ``threads + 1`` of either exist at a time, and ``ahead`` more. Their weights together stay
+    within ``budget``, unless a single item exceeds it.
     """
     if threads == 0:
         yield from map(call, items)

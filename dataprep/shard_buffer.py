@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Sequence
-from itertools import islice
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -50,7 +49,7 @@ class Records(NamedTuple):
             first = len(sink)
             lengths.append(writer.write(sample)[1])
             crc = 0
-            for part in islice(sink, first, None):
+            for part in sink[first:]:
                 crc = crc32c(part, crc)
             crcs.append(crc)
         return cls(sink, lengths, crcs)
@@ -61,7 +60,7 @@ class _Sink(list[Buffer]):
 
 
 class ShardBuffer:
-    """Records of one shard, at most 128 MB; hashed while they are written, as the store needs it.
+    """Records of one shard, hashed while they are appended. Planned for 128 MB; grows beyond.
 
     ``offsets``, ``lengths`` and ``crcs`` (CRC-32C) are those of the encoded records, in order.
     """

@@ -29,7 +29,7 @@ from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import Outcome, Progress, Report, outcome_of, read_one
+from dataprep.job.worker import Outcome, Progress, Report, outcome_of, read_one, status_of
 from dataprep.names import escape
 from dataprep.sources import Located, Source
 
@@ -81,7 +81,10 @@ def isolated_outcomes(
         for item in items:
             data = read_one(source, item, policy.max_source_bytes)
             outcome = _converted(process, data, item.name, limit)
-            failed = isinstance(outcome.converted, ImageError)
+            error = outcome.converted
+            failed = (
+                isinstance(error, ImageError) and status_of(error, item.name, source) == "failed"
+            )
             done += Progress(1, item.bytes, int(failed))
             if report is not None:
                 report(done)

@@ -32,7 +32,7 @@ from dataprep.labels import LabelSpace
 from dataprep.labels.boxes import follow
 from dataprep.labels.options import BoxOptions
 from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
-from dataprep.names import CODEC, escape_all
+from dataprep.names import escape_all, to_bytes
 from dataprep.ordered import in_order
 from dataprep.plan import Item
 from dataprep.shard_buffer import Records, ShardBuffer
@@ -137,7 +137,7 @@ class ShardResult:
 
 
 Report = Callable[[Progress], None]
-"""Called with the totals so far of one shard or chunk, about four times a second."""
+"""Called with the totals so far of one shard or chunk, at most twice a second."""
 
 
 def make_shard(
@@ -214,7 +214,7 @@ def convert_items(
             outcome = outcome_of(data, policy, item.name)
             outcomes.append(outcome)
             error = outcome.converted if isinstance(outcome.converted, ImageError) else None
-            failed = error is not None and _status(error, item.name, source) == "failed"
+            failed = error is not None and status_of(error, item.name, source) == "failed"
             progress.add(item.bytes, failed)
         yield from outcomes
     progress.tell(now=True)
@@ -251,7 +251,7 @@ def outcome_of(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Outc
     except ImageError as error:
         return Outcome(error, digest)
     if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
-        why = f"a record of {len(converted.data):,} bytes is above 128 MB"
+        why = f"an image of {len(converted.data):,} bytes does not fit into a shard of 128 MB"
         return Outcome(ImageTooLarge(why), digest)
     return Outcome(converted, digest)
 
@@ -308,11 +308,11 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
         for (image, digest), (number, item), name in list(islice(found, size)):
             source_bytes, label = item.located.bytes, item.label
             escaped_synset, synset, text = groups[label]
-            place = (number, name, label, escaped_synset)
+            sample_of_row = (number, name, label, escaped_synset)
             if isinstance(image, ImageError):
                 row = Row(
-                    *place,
-                    _status(image, item.located.name, task.source),
+                    *sample_of_row,
+                    status_of(image, item.located.name, task.source),
                     reason=str(image),
                     kind=image.kind,
                     notes=image.kind if isinstance(image, ImageTooSmall) else "",
@@ -326,7 +326,7 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             if task.boxes is not None and item.annotated is not None:
                 boxes, changes = follow(item.annotated, image, label, task.boxes)
                 notes = (*notes, *changes)
-            source = item.located.name.encode(*CODEC)
+            source = to_bytes(item.located.name)
             sample = Sample(
                 image=image.data,
                 label=label,
@@ -345,7 +345,7 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             )
             samples.append(sample)
             row = Row(
-                *place,
+                *sample_of_row,
                 "written",
                 action=image.action,
                 notes=",".join(notes),
@@ -364,7 +364,7 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             rows.append(row)
         records = {made.name: Records.of(made, options, samples) for made, options in formats}
         yield Chunk(rows, records)
-    next(found, None)  # runs the generator to its end, where it reports the rest of the progress
+    next(found, None)  # runs the conversion to its end, where it reports the rest of the progress
 
 
 def assemble(
@@ -378,7 +378,8 @@ def assemble(
         StoreError: it could not be stored.
         LeaseLost: another run has taken over.
     """
-    buffers = [ShardBuffer(get_format(name), task.store) for name, _ in task.label_offsets]
+    label_offsets = dict(task.label_offsets)
+    buffers = [ShardBuffer(get_format(name), task.store) for name in label_offsets]
     rows: list[Row] = []
     for part in parts:
         rows += part.rows
@@ -388,19 +389,19 @@ def assemble(
     place = (task.split, task.shard, task.shards)
 
     def put(buffer: ShardBuffer) -> StoredShard:
-        entries = _entries(samples, buffer.format.name, dict(task.label_offsets))
-        return buffer.put(place, entries)
+        name = buffer.format.name
+        return buffer.put(place, _entries(samples, name, label_offsets[name]))
 
     with storing or nullcontext():
-        # While one format waits for the store, the next one is hashed and written.
+        # The formats are stored at the same time.
         with ThreadPoolExecutor(len(buffers)) as pool:
             puts = {buffer.format.name: pool.submit(put, buffer) for buffer in buffers}
         stored = {name: future.result() for name, future in puts.items()}
         receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, samples)
-        encoded = receipt.to_json()
+        receipt_json = receipt.to_json()
         if task.permit is not None:
             task.permit()
-        task.store.put(keys.receipt(*place), encoded)
+        task.store.put(keys.receipt(*place), receipt_json)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
 
@@ -410,12 +411,12 @@ def _groups(task: ShardTask) -> dict[int, tuple[str, bytes, bytes]]:
     labels = [task.label_space.labels[index] for index in {item.label for item in task.items}]
     escaped = escape_all([label.synset for label in labels])
     return {
-        label.index: (name, label.synset.encode(*CODEC), label.text.encode(*CODEC))
+        label.index: (name, to_bytes(label.synset), to_bytes(label.text))
         for label, name in zip(labels, escaped, strict=True)
     }
 
 
-def _status(error: ImageError, name: str, source: Source) -> str:
+def status_of(error: ImageError, name: str, source: Source) -> str:
     """``skipped`` where the policy says so, and for a file that does not claim to be an image."""
     if isinstance(error, ImageTooSmall):
         return "skipped"
@@ -434,13 +435,12 @@ def _with_places(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) -> Samples
     return Samples(samples.columns, records)
 
 
-def _entries(samples: Samples, name: str, label_offsets: dict[str, int]) -> list[IndexEntry]:
+def _entries(samples: Samples, name: str, label_offset: int) -> list[IndexEntry]:
     """What an index says of each record of one format."""
     columns = [samples.columns[column] for column in ("number", "label", "source")]
     values: Sequence[Any] = samples.columns.get("values") or [None] * len(samples)
-    offset = label_offsets[name]
     return [
-        IndexEntry(number, label + offset, place[0], place[1], source, several or ())
+        IndexEntry(number, label + label_offset, place[0], place[1], source, several or ())
         for number, label, source, several, place in zip(
             *columns, values, samples.records[name], strict=True
         )
