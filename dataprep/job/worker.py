@@ -381,27 +381,26 @@ def assemble(
     label_offsets = dict(task.label_offsets)
     buffers = [ShardBuffer(get_format(name), task.store) for name in label_offsets]
     rows: list[Row] = []
-    for part in parts:
-        rows += part.rows
-        for buffer in buffers:
-            buffer.append(part.records[buffer.format.name])
-    samples = _with_places(rows, buffers)
     place = (task.split, task.shard, task.shards)
 
     def put(buffer: ShardBuffer) -> StoredShard:
         name = buffer.format.name
         return buffer.put(place, _entries(samples, name, label_offsets[name]))
 
-    with storing or nullcontext():
-        # The formats are stored at the same time.
-        with ThreadPoolExecutor(len(buffers)) as pool:
-            puts = {buffer.format.name: pool.submit(put, buffer) for buffer in buffers}
-        stored = {name: future.result() for name, future in puts.items()}
-        receipt = Receipt(task.fingerprint, task.split, task.shard, task.shards, stored, samples)
-        receipt_json = receipt.to_json()
-        if task.permit is not None:
-            task.permit()
-        task.store.put(keys.receipt(*place), receipt_json)
+    with ThreadPoolExecutor(len(buffers)) as pool:  # formats are hashed and stored side by side
+        for part in parts:
+            rows += part.rows
+            records = [part.records[name] for name in label_offsets]
+            for _ in pool.map(ShardBuffer.append, buffers, records):
+                pass
+        samples = _with_places(rows, buffers)
+        with storing or nullcontext():
+            stored = dict(zip(label_offsets, pool.map(put, buffers), strict=True))
+            receipt = Receipt(task.fingerprint, *place, stored, samples)
+            receipt_json = receipt.to_json()
+            if task.permit is not None:
+                task.permit()
+            task.store.put(keys.receipt(*place), receipt_json)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
 
