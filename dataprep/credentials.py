@@ -22,15 +22,11 @@ def check_no_credentials(address: str) -> str:
         ValueError: a URI with a user, a password, a signature or a token in it.
     """
     _, is_uri, rest = address.partition("://")
-    if is_uri and "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]:
+    user = "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if is_uri and (user or _SIGNED.search(rest)):
         raise ValueError(
-            "must not carry a user or password: credentials come from the environment "
-            "or from a profile"
-        )
-    if is_uri and _SIGNED.search(rest):
-        raise ValueError(
-            "must not carry a signature or token: credentials come from the environment "
-            "or from a profile"
+            "must not carry a user, password, signature or token: credentials come from the "
+            "environment or from a profile"
         )
     return address
 

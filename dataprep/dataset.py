@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -31,19 +31,18 @@ from dataprep.formats.protocol import RawRecord
 from dataprep.image.geometry import Pixels
 from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, require_sums
+from dataprep.manifest import Manifest
 from dataprep.ordered import in_order
 from dataprep.samples import StoredTable, stored_table
 from dataprep.snapshot import Snapshot
-from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.protocol import Close, location
+from dataprep.stores import Store, StoreOptions, location, open_store
+from dataprep.stores.protocol import Close
 
 Item = TypeVar("Item")
 Integers: TypeAlias = NDArray[np.int64]
 
 _SHARDS_AHEAD = 4
 _MEMORY_BYTES = 128 * 2**20
-_MOST_KEYS = 100_000
 _NOTHING = "dataprep has stored nothing there"
 
 
@@ -256,7 +255,7 @@ class Dataset(_Numbered[Sample]):
         fetched = in_order(
             self._fetch,
             chosen,
-            min(_SHARDS_AHEAD, max(0, len(chosen) - 1)),
+            _SHARDS_AHEAD,
             weight=lambda shard: shard.bytes,
             budget=max([_MEMORY_BYTES, *(2 * shard.bytes for shard in chosen)]),
         )
@@ -368,12 +367,11 @@ def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:
         DatasetError: its manifest is damaged.
     """
     try:
-        manifest, snapshot = Snapshot.open(store, split)
+        return Snapshot.open(store, split)
     except ObjectNotFound:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {why_missing(store, split)}"
         ) from None
-    return require_sums(manifest, location(store, keys.manifest(split))), snapshot
 
 
 def splits_in(store: Store) -> list[str]:
@@ -396,19 +394,21 @@ def splits_in(store: Store) -> list[str]:
 
 def why_missing(store: Store, split: str) -> str:
     """Why a split has no manifest: it is not finished, or something else is stored there."""
-    found = _keys(store, _MOST_KEYS)
+    found = _keys(store)
     splits = sorted(keys.splits(found))
     if split not in splits:
         return f"it has {' and '.join(map(repr, splits))}" if splits else _NOTHING
     receipts = [key for key in found if key.startswith(f"receipts/{split}-")]
-    total = int(receipts[0].removesuffix(".json").rpartition("-")[2]) if receipts else 0
-    finished = f"{len(receipts):,} of {total:,}" if receipts else "no"
+    finished = "no"
+    if receipts:
+        total = int(receipts[0].removesuffix(".json").rpartition("-")[2])
+        finished = f"{len(receipts):,} of {total:,}"
     return f"{finished} shards are finished; run the same dataprep shard again to resume"
 
 
-def _keys(store: Store, most: int | None = None) -> list[str]:
+def _keys(store: Store) -> list[str]:
     try:
-        return [info.key for info in islice(store.list(), most)]
+        return [info.key for info in store.list()]
     except ObjectNotFound:
         return []
 

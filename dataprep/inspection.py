@@ -40,8 +40,7 @@ from dataprep.shard_records import (
     read_record,
     require_number,
 )
-from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
-from dataprep.stores.protocol import location
+from dataprep.stores import ObjectInfo, Store, StoreOptions, location, open_store
 
 IMAGES = 48
 """The number of images on a contact sheet."""
@@ -73,7 +72,8 @@ class _Samples:
     fault = None
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset, self._shards = dataset, dataset.shards()
+        self._dataset = dataset
+        self._first = {shard.key: shard.samples.start for shard in dataset.shards()}
         self.uri = f"{dataset.split} in {dataset.store.uri}"
 
     def count(self) -> int:
@@ -85,9 +85,8 @@ class _Samples:
         dataset = self._dataset
         require_number(number, len(dataset), self.uri)
         key, offset, length = dataset.place(number)
-        shard = next(one for one in self._shards if one.key == key)
         data = dataset.read(key, offset, length)
-        within = number - shard.samples.start
+        within = number - self._first[key]
         record = read_record(data, location(dataset.store, key), dataset.format, within, offset)
         known = json.loads(dataset.written.iloc[number].dropna().to_json())
         return replace(record, sample=number, known=known)
@@ -125,17 +124,14 @@ def inspect(
     """
     if save and record is None:
         raise ConfigError("--save needs --record N, the record whose image it stores")
-    if images is not None and (contact_sheet is None or images < 1):
-        raise ConfigError("--images needs --contact-sheet FILE, and a number of 1 or more")
     if record is not None and contact_sheet is not None:
         raise ConfigError("give --record or --contact-sheet, not both")
     store, info = _found(target, options)
     if info and (split or format):
-        option = f"--split {split}" if split else f"--format {format}"
-        raise ConfigError(f"{option}: {target} is one shard, not an output")
+        raise ConfigError(f"--split and --format choose within an output: {target} is one shard")
     whole = record is None and contact_sheet is None
-    if format and whole:
-        raise ConfigError(f"--format {format} needs --record or --contact-sheet")
+    if whole and (format or images):
+        raise ConfigError("--format and --images need --record or --contact-sheet")
     if whole:
         return _table(Shard(store, info)) if info else _overview(store, split)
     records = Shard(store, info) if info else _Samples(Dataset(store, split or "train", format))
@@ -184,10 +180,14 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
     written, lost = table[is_written], table[~is_written]
     formats = []
     for name, entry in manifest.formats.items():
-        shards = _spread([shard.bytes for shard in entry.shards])
-        records = _spread(written[f"{name}_length"])
-        described = {"name": name, "label_offset": entry.label_offset}
-        formats.append({**described, "shards": shards, "records": records})
+        formats.append(
+            {
+                "name": name,
+                "label_offset": entry.label_offset,
+                "shards": _spread([shard.bytes for shard in entry.shards]),
+                "records": _spread(written[f"{name}_length"]),
+            }
+        )
     reasons = lost["status"] + ": " + lost["reason"].fillna("")
     return {
         "split": split,
@@ -235,23 +235,22 @@ def _summary_text(one: Mapping[str, Any]) -> str:
 def _table(shard: Shard) -> Inspection:
     """A line per record, up to the place where the framing is damaged."""
     lines = [_line(record) for record in shard]
-    fault = shard.fault
     count = counted(len(lines), "record")
     text = [f"{escape(shard.uri)}: {shard.format}, {count}, {len(shard) / 1e6:,.1f} MB"]
     if lines:
         table = pd.DataFrame(lines).drop(columns="damaged")
         text.append(table.to_string(index=False, formatters={"labels": _labels}))
-    if fault:
-        text.append(f"fault: {escape(str(fault))}")
+    if shard.fault:
+        text.append(f"fault: {escape(str(shard.fault))}")
     content = {
         "uri": shard.uri,
         "format": shard.format,
         "bytes": len(shard),
         "records": lines,
-        "fault": str(fault) if fault else None,
-        "fault_offset": fault.offset if fault else None,
+        "fault": str(shard.fault) if shard.fault else None,
+        "fault_offset": shard.fault.offset if shard.fault else None,
     }
-    sound = not fault and not any(line["damaged"] for line in lines)
+    sound = not shard.fault and not any(line["damaged"] for line in lines)
     return Inspection("\n".join(text), content, sound)
 
 
@@ -311,8 +310,12 @@ def _field(name: str, feature: Feature) -> dict[str, Any]:
     count = len(feature.values)
     if count > _VALUES:
         shown.append("…")
-    kind = _TYPES[type(feature)]
-    return {"name": escape(name), "type": kind, "count": count, "shown": ", ".join(shown)}
+    return {
+        "name": escape(name),
+        "type": _TYPES[type(feature)],
+        "count": count,
+        "shown": ", ".join(shown),
+    }
 
 
 def _value(value: Any) -> str:
@@ -329,34 +332,28 @@ def _value(value: Any) -> str:
 
 
 def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
-    """A picture of records that are evenly spread."""
+    """A picture of records that are evenly spread, in rows: about four wide for three high."""
     if path.suffix.lower() not in (".png", ".jpg", ".jpeg"):
         raise ConfigError(f"--contact-sheet {path}: give a name that ends in .png or .jpg")
     count = records.count()
-    fault = records.fault
     if not count:
-        raise ConfigError(f"--contact-sheet: {records.uri} has no records. {fault or ''}")
-    wanted = min(count, images)
+        raise ConfigError(f"--contact-sheet: {records.uri} has no records. {records.fault or ''}")
+    wanted = max(1, min(count, images))
     numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
     found = list(in_order(records.read, numbers, _REQUESTS))
-    _drawn(found).save(path, quality=90)
+    columns = math.ceil(math.sqrt(wanted * 4 / 3))
+    rows = math.ceil(wanted / columns)
+    sheet = Image.new("RGB", (columns * _CELL, rows * _ROW), "white")
+    for place, record in enumerate(found):
+        row, column = divmod(place, columns)
+        sheet.paste(_cell(record), (column * _CELL, row * _ROW))
+    sheet.save(path, quality=90)
     faults = [f"{record.place}: {record.damage}" for record in found if record.damage]
-    if fault:
-        faults.append(str(fault))
+    if records.fault:
+        faults.append(str(records.fault))
     content = {"contact_sheet": str(path), "records": numbers, "of": count, "faults": faults}
     lines = [f"{path}: {wanted:,} of {counted(count, 'record')} of {records.uri}", *faults]
     return Inspection("\n  fault: ".join(map(escape, lines)), content, not faults)
-
-
-def _drawn(records: Sequence[Record]) -> Image.Image:
-    """All images in rows, about four wide for three high."""
-    columns = math.ceil(math.sqrt(len(records) * 4 / 3))
-    rows = math.ceil(len(records) / columns)
-    sheet = Image.new("RGB", (columns * _CELL, rows * _ROW), "white")
-    for number, record in enumerate(records):
-        row, column = divmod(number, columns)
-        sheet.paste(_cell(record), (column * _CELL, row * _ROW))
-    return sheet
 
 
 def _cell(record: Record) -> Image.Image:
@@ -373,8 +370,12 @@ def _cell(record: Record) -> Image.Image:
         why = textwrap.fill(record.damage or str(error), 24)
         draw.text((6, 6), why, "red", font_size=_FONT)
     line = _line(record)
-    own = {"label": _labels(line["labels"]), "synset": line["synset"], "source": line["filename"]}
-    known = own | {**record.known}
+    known = {
+        "label": _labels(line["labels"]),
+        "synset": line["synset"],
+        "source": line["filename"],
+        **record.known,
+    }
     name = known["source"].rpartition("/")[2]
     caption = f"{known['label']}  {known['synset']}\n{name}"
     draw.text((6, _CELL), caption, "black", font_size=_FONT)

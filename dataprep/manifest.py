@@ -150,11 +150,6 @@ class StoredShard:
     records: Count
     indexes: tuple[StoredFile, ...]
 
-    @property
-    def files(self) -> tuple[StoredFile, ...]:
-        """All of them, the shard first."""
-        return self.file, *self.indexes
-
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -174,8 +169,8 @@ class Receipt:
 
     @property
     def files(self) -> list[StoredFile]:
-        """The objects that it lists."""
-        return [file for shard in self.formats.values() for file in shard.files]
+        """The objects that it lists: of each format the shard, then its indexes."""
+        return [file for shard in self.formats.values() for file in (shard.file, *shard.indexes)]
 
     def without_rows(self) -> Receipt:
         """The same shard with no samples, to save memory."""
@@ -287,20 +282,6 @@ class Manifest:
         """
         with malformed_as(DatasetError, f"{name}: not a manifest"):
             return typed(cls, parse(data, name, SCHEMA))
-
-
-def require_sums(manifest: Manifest, name: str) -> Manifest:
-    """The manifest, if its totals are those of its shards, which readers rely on.
-
-    Raises:
-        DatasetError: they are not; ``name`` is what errors call the manifest.
-    """
-    for key, entry in manifest.formats.items():
-        records = sum(shard.records for shard in entry.shards)
-        size = sum(shard.bytes for shard in entry.shards)
-        if (records, size) != (entry.records, entry.bytes):
-            raise DatasetError(f"{name}: 'formats.{key}' has other totals than its shards")
-    return manifest
 
 
 def out_of_bounds(formats: Formats) -> int:

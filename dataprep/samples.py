@@ -34,8 +34,7 @@ from dataprep.manifest import (
     Small,
     out_of_bounds,
 )
-from dataprep.stores import Store
-from dataprep.stores.protocol import location
+from dataprep.stores import Store, location
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +53,7 @@ _UNKNOWN = {"label": -1, "source_bytes": -1}
 
 _EXAMPLES = 10
 _ROWS_A_CHUNK = 2**20
+_DAMAGED = "damaged, or another table of samples"
 
 
 class SampleTable:
@@ -173,20 +173,16 @@ class SampleTable:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """The bytes of a stored table; columns are decoded when they are read.
+    """The bytes of a stored table of a split; columns are decoded when they are read."""
 
-    ``name`` is where it is stored, ``remedy`` what to do if it is damaged.
-    """
-
-    name: str
-    remedy: str
+    store: Store
+    split: str
     content: bytes
 
     @classmethod
     def fetch(cls, store: Store, split: str) -> StoredTable:
         """The table of a split. Raises ObjectNotFound."""
-        key = keys.samples(split)
-        return cls(location(store, key), _remedy(store, split), store.get(key))
+        return cls(store, split, store.get(keys.samples(split)))
 
     @property
     def names(self) -> set[str]:
@@ -203,7 +199,7 @@ class StoredTable:
             wanted = None if names is None else {"status", *names}
             table = read_table(self.content, wanted)
         except ValueError as error:
-            raise self.damaged() from error
+            raise _unusable(self.store, self.split, _DAMAGED) from error
         if written:
             table = table.filter(pc.equal(table["status"], "written"))
         return table if names is None else table.select(list(names))
@@ -213,10 +209,6 @@ class StoredTable:
         frame: pd.DataFrame = self.columns(names, written=written).to_pandas(use_threads=False)
         return frame
 
-    def damaged(self) -> DatasetError:
-        """The error for a table that cannot be read, or is not that of its manifest."""
-        return DatasetError(f"{self.name}: damaged, or another table of samples: {self.remedy}")
-
 
 def stored_table(store: Store, manifest: Manifest) -> StoredTable:
     """The table of a complete split, if it is the one that the manifest was written with.
@@ -224,21 +216,21 @@ def stored_table(store: Store, manifest: Manifest) -> StoredTable:
     Raises:
         DatasetError: it is missing, damaged, or another one.
     """
-    split = manifest.split
     try:
-        table = StoredTable.fetch(store, split)
+        table = StoredTable.fetch(store, manifest.split)
     except ObjectNotFound:
-        name = location(store, keys.samples(split))
-        raise DatasetError(f"{name} is missing: {_remedy(store, split)}") from None
+        raise _unusable(store, manifest.split, "missing") from None
     entry = manifest.table  # manifests of earlier versions have none
     if entry is not None and hashlib.sha256(table.content).hexdigest() != entry.sha256:
-        raise table.damaged()
+        raise _unusable(store, manifest.split, _DAMAGED)
     return table
 
 
-def _remedy(store: Store, split: str) -> str:
-    manifest = keys.manifest(split)
-    return f"remove {manifest} and run dataprep finalize {store.uri}, which writes both again"
+def _unusable(store: Store, split: str, why: str) -> DatasetError:
+    return DatasetError(
+        f"{location(store, keys.samples(split))}: {why}: remove {keys.manifest(split)} and run "
+        f"dataprep finalize {store.uri}, which writes both again"
+    )
 
 
 def read_table(data: bytes, names: Collection[str] | None = None) -> pa.Table:

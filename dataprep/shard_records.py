@@ -15,12 +15,9 @@ from dataprep.errors import ConfigError, RecordError
 from dataprep.formats import get_format, recordio, tfrecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
 from dataprep.formats.protocol import Buffer, Span, without_place
-from dataprep.formats.recordio import unpack_image_record
-from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.image.containers import FORMATS
 from dataprep.names import escape
-from dataprep.stores import ObjectInfo, Store
-from dataprep.stores.protocol import location
+from dataprep.stores import ObjectInfo, Store, location
 
 _BLOCK_BYTES = 4 * 2**20
 _IMAGES = ("image/encoded", "image")
@@ -99,7 +96,7 @@ class Shard:
         head = self[: tfrecord.HEADER_BYTES]
         self.format = "recordio" if head.startswith(recordio.MAGIC) else "tfrecord"
         crc = int.from_bytes(head[8:], "little")
-        if self.format == "tfrecord" and crc != masked_crc32c(head[:8]):
+        if self.format == "tfrecord" and crc != tfrecord.masked_crc32c(head[:8]):
             raise ConfigError(
                 f"{self.uri} is neither a TFRecord nor a RecordIO shard, or its first record is "
                 f"damaged: it begins with {head!r}"
@@ -126,8 +123,9 @@ class Shard:
     def __iter__(self) -> Iterator[Record]:
         """Every record, also damaged ones, up to the place where the framing is damaged."""
         for number, span in enumerate(self._walk()):
-            data = self[span.offset : span.end]
-            yield read_record(data, self.uri, self.format, number, span.offset)
+            yield read_record(
+                self[span.offset : span.end], self.uri, self.format, number, span.offset
+            )
 
     def read(self, number: int) -> Record:
         """One record.
@@ -141,8 +139,13 @@ class Shard:
             raise self.fault
         require_number(number, len(spans), self.uri)
         offset, length = spans[number][:2]
-        data = self._store.get_range(self._info.key, offset, length)
-        return read_record(data, self.uri, self.format, number, offset)
+        return read_record(
+            self._store.get_range(self._info.key, offset, length),
+            self.uri,
+            self.format,
+            number,
+            offset,
+        )
 
     def _walk(self) -> Iterator[Span]:
         """The place of each record, by its header; ends with a ``fault`` at damage."""
@@ -176,7 +179,10 @@ def read_record(data: Buffer, uri: str, form: str, number: int, offset: int) -> 
         what = without_place(str(error))
         return replace(record, damage=what if isinstance(error, RecordError) else "not one record")
     features = _features(raw.payload, form)
-    image = _image(features)
+    # The image by its customary name, or the largest byte string.
+    found = [features[name] for name in _IMAGES if name in features] or [*features.values()]
+    values = [bytes(value) for one in found if isinstance(one, BytesList) for value in one.values]
+    image = max(values, key=len, default=b"")
     return replace(record, features=features, image=image, facts=image_facts(image))
 
 
@@ -193,7 +199,7 @@ def _features(payload: Buffer, form: str) -> Mapping[str, Feature]:
     try:
         if form == "tfrecord":
             return decode_example(payload)
-        found = unpack_image_record(payload)
+        found = recordio.unpack_image_record(payload)
     except RecordError:
         return {"payload": BytesList([payload])}
     return {
@@ -203,10 +209,3 @@ def _features(payload: Buffer, form: str) -> Mapping[str, Feature]:
         "id2": Int64List([found.id2]),
         "image": BytesList([found.image]),
     }
-
-
-def _image(features: Mapping[str, Feature]) -> bytes:
-    """The image by its customary name, or the largest byte string."""
-    found = [features[name] for name in _IMAGES if name in features] or [*features.values()]
-    values = [bytes(value) for one in found if isinstance(one, BytesList) for value in one.values]
-    return max(values, key=len, default=b"")

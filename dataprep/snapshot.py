@@ -16,8 +16,7 @@ from typing import Any
 from dataprep import keys
 from dataprep.errors import DatasetChanged, DatasetError, ObjectNotFound
 from dataprep.manifest import Manifest
-from dataprep.stores import Store
-from dataprep.stores.protocol import GetVersioned, Versioned, location
+from dataprep.stores.protocol import GetVersioned, Store, Versioned, location
 
 
 class Snapshot:

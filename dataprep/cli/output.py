@@ -159,9 +159,10 @@ def _split(summary: Summary) -> Iterator[str]:
         yield f"  skipped: {reason} {count:,}"
     yield from _failures(summary.failures, counts.failed, f"are in {summary.split}")
     if outside := manifest.warnings.get(OUT_OF_BOUNDS):
-        several = max(len(entry.shards) for entry in manifest.formats.values()) > 1
-        advice = "choose another --shard-size" if several else "the split has too few photos"
-        yield f"  {counted(outside, 'shard')} outside 1 to 128 MB: {advice}"
+        yield (
+            f"  {counted(outside, 'shard')} outside 1 to 128 MB: choose another --shard-size, "
+            "unless the split has too few photos for one shard"
+        )
     last = f"Check it with: dataprep verify {summary.output}"
     if summary.kept_shards:
         last = f"{counted(summary.kept_shards, 'shard')} stored by an earlier run. {last}"

@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dataprep.errors import ConfigError
@@ -67,8 +66,10 @@ class Layout:
             _require_readable(value)
             return cls(_sorted(value))
         if value not in [*_PREDEFINED]:
-            known = (*_PREDEFINED, "a mapping of features to fields")
-            raise ConfigError(f"no layout {value!r}: {_nearest(value, known)}")
+            raise ConfigError(
+                f"no layout {value!r}: use one of {', '.join(_PREDEFINED)}, or a mapping of "
+                "features to fields"
+            )
         return cls(_sorted(_PREDEFINED[value]), value == "imagenet")
 
     def feature(self, field: str) -> str | None:
@@ -90,7 +91,8 @@ def _require_readable(features: Mapping[str, str]) -> None:
     fields = list(features.values())
     for feature, field in features.items():
         if field not in FIELDS:
-            raise ConfigError(f"feature {feature!r}: no field {field!r}: {_nearest(field, FIELDS)}")
+            known = ", ".join(FIELDS)
+            raise ConfigError(f"feature {feature!r}: no field {field!r}: use one of {known}")
         if fields.count(field) > 1:
             raise ConfigError(f"field {field!r} is in two features: leave one of them out")
     for field, example in (("encoded", "image"), ("label", "label")):
@@ -102,11 +104,6 @@ def _require_readable(features: Mapping[str, str]) -> None:
     missing = sorted({*BOX_SIDES}.difference(fields))
     if missing and any(field.startswith("bbox/") for field in fields):
         raise ConfigError(f"boxes without {', '.join(missing)}: give all four sides, or none")
-
-
-def _nearest(name: object, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
 
 
 IMAGENET = Layout.of("imagenet")

@@ -9,9 +9,18 @@ from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo, PutHashed, Store
+from dataprep.stores.protocol import Buffer, ObjectInfo, PutHashed, Store, location
 
-__all__ = ["STORES", "Buffer", "ObjectInfo", "PutHashed", "Store", "StoreOptions", "open_store"]
+__all__ = [
+    "STORES",
+    "Buffer",
+    "ObjectInfo",
+    "PutHashed",
+    "Store",
+    "StoreOptions",
+    "location",
+    "open_store",
+]
 
 STORES: Registry[Store] = Registry("dataprep.stores", "store")
 

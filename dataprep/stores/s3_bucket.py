@@ -37,10 +37,12 @@ class S3Bucket:
             raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
         if prefix.startswith("/") and prefix.strip("/"):
             raise ConfigError(
-                f"{uri!r} means keys that begin with a slash, which cannot be asked for: did you "
-                f"mean 's3://{self.name}/{prefix.lstrip('/')}'?"
+                f"{uri!r} means keys that begin with a slash, which cannot be asked for: write "
+                "one slash after the bucket"
             )
-        self.prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self.prefix = prefix.strip("/")
+        if self.prefix:
+            self.prefix += "/"
         self.uri = f"s3://{self.name}/{self.prefix}".rstrip("/")
         self.options = options or StoreOptions()
 
@@ -120,10 +122,11 @@ _ANSWERS: tuple[tuple[tuple[str, ...], type[StoreError], str], ...] = (
     (
         (
             *("401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId"),
-            *("SignatureDoesNotMatch", "AllAccessDisabled"),
+            *("SignatureDoesNotMatch", "AllAccessDisabled", "RequestTimeTooSkewed"),
         ),
         PermissionRefused,
-        "permission refused ({said}): check the credentials and the bucket's policy",
+        "permission refused ({said}): check the credentials and the bucket's policy, and "
+        "this machine's clock",
     ),
     (
         _NOT_AS_SENT,
@@ -136,12 +139,6 @@ _ANSWERS: tuple[tuple[tuple[str, ...], type[StoreError], str], ...] = (
         PermissionRefused,
         "the credentials have expired ({said}): renew them, for instance by aws sso login, and "
         "run the same command again",
-    ),
-    (
-        ("RequestTimeTooSkewed",),
-        PermissionRefused,
-        "this machine's clock and the store's differ too much ({said}): set the clock "
-        "(timedatectl set-ntp true), and run the same command again",
     ),
     (("QuotaExceeded", "InsufficientStorage", "507"), StoreFull, "the store is full ({said})"),
     (

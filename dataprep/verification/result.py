@@ -10,7 +10,6 @@ from dataprep.verification.duplicates import Duplicates
 
 Depth = Literal["quick", "full", "deep"]
 
-_MOST_NAMED = 5
 _DONE = {"quick": "; shards were not read", "full": "", "deep": "; every image was decoded"}
 
 
@@ -62,10 +61,8 @@ class Verification:
         remedies = {fault.remedy: None for fault in self.faults if fault.remedy is not None}
         if not remedies:
             return ""
-        named = [key for key in remedies if key]
-        more = len(named) - _MOST_NAMED
-        delete = f"delete {', '.join(named[:_MOST_NAMED])} and " if named else ""
-        delete += f"{more:,} more and " if more > 0 else ""
+        named = ", ".join(filter(None, remedies))
+        delete = f"delete {named} and " if named else ""
         return f"{delete}run the same dataprep shard again"
 
     def __str__(self) -> str:

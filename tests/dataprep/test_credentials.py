@@ -23,7 +23,7 @@ from dataprep.credentials import check_no_credentials, without_credentials
 )
 def test_signed_addresses_are_refused_and_not_repeated(address: str) -> None:
     """What would be a credential in a manifest or a result never gets there."""
-    with pytest.raises(ValueError, match=r"must not carry a (user|signature)") as caught:
+    with pytest.raises(ValueError, match=r"must not carry a user") as caught:
         check_no_credentials(address)
     assert "hunter2" not in str(caught.value)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +23,6 @@ from dataprep.manifest import (
     TableEntry,
     format_entries,
     out_of_bounds,
-    require_sums,
     spread,
 )
 from tests.strategies import json_values, mutated, placed, receipt_rows, receipts
@@ -126,23 +124,6 @@ def test_spread_goes_by_the_larger_format() -> None:
     assert spread({"a": entry(5)}) == 0
     assert spread({"a": entry(0, 0)}) == 0
     assert spread({}) == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"records": 21}, "'formats.tfrecord' has other totals"),
-        ({"bytes": 1}, "'formats.tfrecord' has other totals"),
-    ],
-)
-def test_totals_that_are_not_those_of_the_shards(change: dict[str, Any], problem: str) -> None:
-    """A manifest that contradicts itself is refused; a sound one is given back."""
-    formats = {"tfrecord": entry(MB, 2 * MB), "recordio": entry(MB, MB, name="recordio")}
-    sound = dataclasses.replace(MANIFEST, formats=formats)
-    assert require_sums(sound, "m") == sound
-    wrong = {**formats, "tfrecord": dataclasses.replace(formats["tfrecord"], **change)}
-    with pytest.raises(DatasetError, match=f"m: .*{problem}"):
-        require_sums(dataclasses.replace(MANIFEST, formats=wrong), "m")
 
 
 def receipt(shard: int) -> Receipt:

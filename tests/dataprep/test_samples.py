@@ -235,10 +235,10 @@ def test_all_rows_and_those_written(changeable: MemoryStore) -> None:
     assert {"source", "tfrecord_crc32c"} <= table.names
     assert list(table.frame(["source"]).columns) == ["source"]
     assert len(table.frame(written=True)) == len(table.frame()) == 120
-    failed = StoredTable("t", "", filled([WRITTEN, FAILED]).to_parquet())
+    failed = StoredTable(changeable, "train", filled([WRITTEN, FAILED]).to_parquet())
     assert failed.columns(["source"])["source"].to_pylist() == [WRITTEN.source]
     assert list(failed.frame(["source"])["source"]) == [WRITTEN.source, FAILED.source]
-    with pytest.raises(DatasetError, match="t: damaged"):
+    with pytest.raises(DatasetError, match=f"{changeable.uri}/{KEY}: damaged"):
         failed.columns(["nothing"])
 
 
@@ -271,7 +271,7 @@ def test_another_table_is_refused(
 def test_a_missing_table_is_named(changeable: MemoryStore) -> None:
     """With the same remedy."""
     changeable.delete(KEY)
-    assert refusal(changeable).startswith(f"{changeable.uri}/{KEY} is missing: ")
+    assert refusal(changeable).startswith(f"{changeable.uri}/{KEY}: missing: ")
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 30])

@@ -218,9 +218,9 @@ def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_p
         (("--set", "boxes.key=path"), "no image has boxes at"),
         (
             ("--layout", "imagnet"),
-            "--layout imagnet: no layout 'imagnet': did you mean 'imagenet'?",
+            "--layout imagnet: no layout 'imagnet': use one of imagenet, tfds, or a mapping",
         ),
-        (("--set", "layout={x: encodet}"), "did you mean 'encoded'?"),
+        (("--set", "layout={x: encodet}"), "no field 'encodet': use one of encoded, label, "),
     ],
 )
 def test_what_is_refused(

@@ -56,10 +56,8 @@ def test_features_stand_in_the_order_of_their_bytes(features: dict[str, str]) ->
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("imagnet", "no layout 'imagnet': did you mean 'imagenet'?"),
-        ("?", "use one of imagenet, tfds, a mapping of features to fields"),
-        ({**OWN, "w": "widht"}, "feature 'w': no field 'widht': did you mean 'width'?"),
-        ({**OWN, "w": "?"}, "use one of encoded, label, "),
+        ("imagnet", "no layout 'imagnet': use one of imagenet, tfds, or a mapping"),
+        ({**OWN, "w": "widht"}, "feature 'w': no field 'widht': use one of encoded, label, "),
         ({"y": "label"}, "no feature holds 'encoded'.*such as image: encoded"),
         ({"x": "encoded"}, "no feature holds 'label'.*such as label: label"),
         ({**OWN, "z": "label"}, "field 'label' is in two features"),
@@ -69,8 +67,6 @@ def test_features_stand_in_the_order_of_their_bytes(features: dict[str, str]) ->
     ],
 )
 def test_a_layout_that_cannot_be(value: Any, message: str) -> None:
-    """What could not be written or read again is refused by name, with the nearest known one."""
-    with pytest.raises(
-        ConfigError, match=message.replace("?", r"\?") if "?" in message else message
-    ):
+    """What could not be written or read again is refused by name, with the known ones."""
+    with pytest.raises(ConfigError, match=message):
         Layout.of(value)
