@@ -29,9 +29,6 @@ from dataprep.image.geometry import Pixels, dct_fraction
 from dataprep.image.jpeg import SOI, segments
 from dataprep.image.rgb import decode_whole
 
-# One thread per image: images are decoded in parallel, and OpenCV's threads would interfere.
-cv2.setNumThreads(1)
-
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 TRIES = 10
@@ -271,10 +268,18 @@ def _decode_jpeg(data: Buffer, choose: Callable[[int, int], Box], size: int) -> 
     if height - rows >= _WORTH_ROWS and (upper := _upper_rows(data, rows)):
         data, shown = upper, rows
     least = {}
-    if fraction > 1:
-        least = {"min_width": -(-width // fraction), "min_height": -(-shown // fraction)}
+    if fraction > 1:  # the box becomes that of the whole image at a fraction of its size
+        new_width, new_height = -(-width // fraction), -(-height // fraction)
+        least = {"min_width": new_width, "min_height": -(-shown // fraction)}
+        left, top = box.left * new_width // width, box.top * new_height // height
+        box = Box(
+            left,
+            top,
+            max(1, min(new_width - left, round(box.width * new_width / width))),
+            max(1, min(new_height - top, round(box.height * new_height / height))),
+        )
     pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False, **least)
-    return pixels, _reduced(box, width, height, fraction)
+    return pixels, box
 
 
 def _upper_rows(data: Buffer, rows: int) -> bytearray | None:
@@ -289,17 +294,3 @@ def _upper_rows(data: Buffer, rows: int) -> bytearray | None:
             copy[start + 1 : start + 3] = rows.to_bytes(2, "big")  # after the sample precision
             return copy
     return None
-
-
-def _reduced(box: Box, width: int, height: int, fraction: int) -> Box:
-    """``box`` of an image of ``width`` x ``height`` in the same image at a fraction of its size."""
-    if fraction == 1:
-        return box
-    new_width, new_height = -(-width // fraction), -(-height // fraction)
-    left, top = box.left * new_width // width, box.top * new_height // height
-    return Box(
-        left,
-        top,
-        max(1, min(new_width - left, round(box.width * new_width / width))),
-        max(1, min(new_height - top, round(box.height * new_height / height))),
-    )

@@ -54,7 +54,11 @@ def pipeline(
     if augmentation is None:
         samples = _epochs(epoch).flat_map(records)
     else:
-        drawn = _epochs(epoch).flat_map(lambda number: _with_draws(records(number), number))
+        # A number for each sample of each epoch, which with the seed is the key of its stream of
+        # random numbers. Counting in the data set takes a tenth of the time of computing the same
+        # in a function.
+        zipped, counter = tf.data.Dataset.zip, tf.data.Dataset.counter
+        drawn = _epochs(epoch).flat_map(lambda one: zipped((records(one), counter(one * 2**32))))
         calls = tf.data.AUTOTUNE if parallel_calls is None else parallel_calls or None
         is_jpeg = dataset.manifest.encoding == "JPEG"
         prepare = partial(_prepared, augmentation=augmentation, seed=order.seed, is_jpeg=is_jpeg)
@@ -117,16 +121,6 @@ def _epoch_reader(
     return records
 
 
-def _with_draws(records: Any, epoch: Any) -> Any:
-    """A data set of ((encoded image, label), draw).
-
-    ``draw``, int64, differs for each sample of each epoch. With the seed it is the key of a stream
-    of random numbers.
-    """
-    # Counting in the data set takes a tenth of the time of computing the same in a function.
-    return tf.data.Dataset.zip((records, tf.data.Dataset.counter(epoch * 2**32)))
-
-
 def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
     """A function of a shard's number to a data set of its (encoded image, label from 0)."""
     if not isinstance(dataset.store, LocalStore):
@@ -170,7 +164,7 @@ def _samples(records: Records, shard: np.int64) -> Iterator[tuple[bytes, int]]:
 def _prepared(
     sample: tuple[Any, Any], draw: Any, *, augmentation: Augmentation, seed: int, is_jpeg: bool
 ) -> tuple[Any, Any]:
-    """The image as a training array, and the label; see ``_with_draws``.
+    """The image as a training array, and the label; see ``pipeline`` for ``draw``.
 
     TensorFlow's own operation draws the crops, as in TensorFlow's pipelines. It draws the height
     where the others draw the area: on ImageNet's shapes its crops have 0.38 of the image on

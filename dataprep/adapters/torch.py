@@ -198,7 +198,9 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
         samples = self._in_sequence(epoch, self._shards(epoch, worker, workers))
         if not self._buffer:
             return samples
-        return mixed(self.order, map(_copied, samples), self._buffer, epoch, worker)
+        # Each with an image of its own, which does not keep its shard in memory.
+        owned = (_Sample(number, partial(bytes, bytes(read()))) for number, read in samples)
+        return mixed(self.order, owned, self._buffer, epoch, worker)
 
     def _in_sequence(self, epoch: int, shards: list[int]) -> Iterator[_Sample]:
         with closing(in_order(self.records.shard, shards, 1)) as contents:
@@ -207,11 +209,6 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
                 samples = self.records.samples_of(shard)
                 for number in order_within(self.order, samples, epoch, shard):
                     yield _Sample(number, partial(read, number))
-
-
-def _copied(sample: _Sample) -> _Sample:
-    """The sample with an image of its own, which does not keep its shard in memory."""
-    return _Sample(sample.number, partial(bytes, bytes(sample.read())))
 
 
 def _worker() -> tuple[int, int]:
@@ -253,7 +250,9 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         with closing(in_order(_fill, self._parts(), threads, ahead=ahead)) as parts:
             for batch, places in parts:
                 if places.stop == len(batch.samples):
-                    yield batch.finish()
+                    images = default_collate(batch.made) if batch.images is None else batch.images
+                    numbers = [sample.number for sample in batch.samples]
+                    yield images, torch.from_numpy(batch.items.labels[numbers])
 
     def _parts(self) -> Iterator[tuple[_Batch, range]]:
         items, epoch = self.samples.items, self.samples.epoch
@@ -285,11 +284,6 @@ class _Batch:
     epoch: int
     images: torch.Tensor | None
     made: list[Any]
-
-    def finish(self) -> tuple[Any, torch.Tensor]:
-        images = default_collate(self.made) if self.images is None else self.images
-        numbers = [sample.number for sample in self.samples]
-        return images, torch.from_numpy(self.items.labels[numbers])
 
 
 def _fill(part: tuple[_Batch, range]) -> tuple[_Batch, range]:

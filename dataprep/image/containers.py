@@ -147,9 +147,8 @@ def name_notes(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ..
         RefusedImage: it has the extension of another container, and the policy refuses that.
     """
     stem, _, extension = name.rpartition("/")[2].lower().rpartition(".")
-    if not stem or extension not in _KNOWN_EXTENSIONS:
-        return ()
-    if extension in _EXTENSIONS[container].split():
+    promises_other = extension in _KNOWN_EXTENSIONS.difference(_EXTENSIONS[container].split())
+    if not stem or not promises_other:
         return ()
     if policy.wrong_container == "fail":
         raise _refused(f"{container}, which its name does not say", "wrong_container")

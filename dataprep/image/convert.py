@@ -9,7 +9,6 @@ arithmetic, conversion to sRGB excepted: the same bytes on every processor.
 from __future__ import annotations
 
 import io
-import resource
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,7 +48,7 @@ _STORED = {
     b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
     b"RI": ImagePolicy(encoding="webp", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
 }
-# Not all decoders report that memory is short.
+# Not all decoders report that memory is short (``ulimit -v``).
 _ROOM_BYTES = 2**28
 
 
@@ -98,7 +97,9 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
     try:
         return _converted(data, policy or ImagePolicy(), name)
     except Exception as error:
-        if _lacks_memory():
+        try:
+            np.empty(_ROOM_BYTES, np.uint8)  # memory that is not written to is not used
+        except MemoryError:
             raise MemoryError(f"too little memory for an image: {error}") from error
         raise
 
@@ -119,18 +120,6 @@ def check(data: bytes) -> tuple[int, int, int]:
             f"{found.container} with {found.source_colorspace}: not stored by this package"
         )
     return found.width, found.height, found.channels
-
-
-def _lacks_memory() -> bool:
-    """Whether this process may have little more memory (``ulimit -v``), so that codecs fail."""
-    limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-    if all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in limits):
-        return False
-    try:
-        np.empty(_ROOM_BYTES, np.uint8)
-    except MemoryError:
-        return True
-    return False
 
 
 def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
@@ -278,7 +267,7 @@ def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted
 
 
 def _encode(
-    pixels: Pixels, policy: ImagePolicy, *, subsampling: str = "", profile: bytes | None = None
+    pixels: Pixels, policy: ImagePolicy, *, subsampling: str, profile: bytes | None
 ) -> bytes:
     """Encode as the policy says.
 

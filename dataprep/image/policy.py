@@ -149,17 +149,13 @@ class ImagePolicy(BaseModel):
         )
 
     @model_validator(mode="after")
-    def _size_fits_the_mode(self) -> ImagePolicy:
+    def _keys_fit_each_other(self) -> ImagePolicy:
         if self.mode == "none" and self.size is not None:
             raise ValueError("mode 'none' keeps the size as it is: leave 'size' out")
         if self.mode != "none" and self.size is None:
             raise ValueError(f"mode {self.mode!r} needs a 'size' in pixels")
         if self.mode in ("short", "long") and isinstance(self.size, tuple):
             raise ValueError(f"mode {self.mode!r} takes one number as 'size', not two")
-        return self
-
-    @model_validator(mode="after")
-    def _encoding_has_alpha(self) -> ImagePolicy:
         if self.alpha == "keep" and self.encoding == "jpeg":
             raise ValueError(
                 "alpha 'keep' needs 'encoding' png or webp: a JPEG has no alpha; or 'flatten' it"

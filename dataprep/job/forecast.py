@@ -270,7 +270,7 @@ def _output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
     try:
         stored = [info.key for info in store.list()]
         taken = sorted(keys.splits(stored) & {*request.splits})
-        label_space = label_space_for(request, store, warnings.append)
+        label_space = label_space_for(request, store)
     except ObjectNotFound:
         return request.own_labels(), 0  # there is no output yet
     except StoreError as error:

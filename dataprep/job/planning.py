@@ -187,9 +187,7 @@ def lack_of_space(store: Store, needed: int) -> StoreFull | None:
     return error
 
 
-def label_space_for(
-    request: Request, store: Store, note: Callable[[str], None], remove: Sequence[str] = ()
-) -> LabelSpace:
+def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) -> LabelSpace:
     """Return the output's label space if another split made one, else the source's own.
 
     Raises:
@@ -207,7 +205,7 @@ def label_space_for(
             f"{keys.LABELS} is gone from {store.uri}, which holds other splits: put it back, or "
             "run the job again that began this output"
         ) from None
-    request.labelling.require_order(shared, request.config.split, note)
+    request.labelling.require_order(shared, request.config.split)
     require_known(shared, own.index, request.config.split)
     return shared
 

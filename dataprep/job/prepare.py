@@ -122,7 +122,7 @@ def _found(
     require_same(config, store, found, request.listing, label_space, plans, retry_failed)
     if set(found) != set(splits):
         return None
-    request.labelling.require_order(label_space, config.split, note)
+    request.labelling.require_order(label_space, config.split)
     digest = request.listing.digest()
     for split, job in found.items():
         if job.source["sha256"] != digest:
@@ -151,7 +151,7 @@ def _new(
     for split in () if overwrite else request.splits:
         if stored_job(store, split) is None:
             refuse_leftovers(store, split)
-    label_space = label_space_for(request, store, note, remove)
+    label_space = label_space_for(request, store, remove)
     engine.begin()  # worker processes start meanwhile
     config = request.config
     convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)

@@ -56,7 +56,6 @@ class Drawn(NamedTuple):
 _NOTHING = Drawn(1, 1, [])
 Annotations = list[tuple[str, Drawn]]
 """Paths of annotations, or names of images in a table, with their boxes."""
-_Row = tuple[str, tuple[int, int], list[list[str]]]
 
 
 def find_boxes(
@@ -148,7 +147,10 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
         elif lower.endswith(_TARS):
             found = _parsed(_in_tar(_whole(uri, store)))
         else:
-            found = _parsed(_in_folder(uri, store))
+            opened = open_store(uri, store)
+            keys = sorted(entry.key for entry in opened.list() if _is_annotation(entry.key))
+            contents = in_order(opened.get, keys, 32 if "://" in uri else 0)  # concurrent reads
+            found = _parsed(zip(keys, contents, strict=True))
     except ObjectNotFound:
         found = []
     except _DAMAGED as error:
@@ -163,13 +165,6 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
 def _whole(uri: str, options: StoreOptions | None) -> bytes:
     folder, slash, name = uri.rpartition("/")
     return open_store(folder or slash, options).get(name)
-
-
-def _in_folder(uri: str, options: StoreOptions | None) -> Iterator[tuple[str, bytes]]:
-    store = open_store(uri, options)
-    keys = sorted(entry.key for entry in store.list() if _is_annotation(entry.key))
-    contents = in_order(store.get, keys, 32 if "://" in uri else 0)  # concurrent reads
-    return zip(keys, contents, strict=True)
 
 
 def _in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -261,11 +256,17 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
     return list(found.items())
 
 
-def _rows(lines: Iterator[list[str]], options: BoxOptions) -> Iterator[_Row]:
+def _rows(
+    lines: Iterator[list[str]], options: BoxOptions
+) -> Iterator[tuple[str, tuple[int, int], list[list[str]]]]:
     """Yield image, its size, and class and sides of each box, for each line of a CSV file."""
     header = [cell.strip() for cell in next(lines, [])]
     if header == _KAGGLE:
-        yield from _kaggle_rows(lines)
+        for image, prediction in lines:
+            words = prediction.split()
+            if len(words) % 5:
+                raise ValueError("expected a synset and four sides for each box")
+            yield image.strip(), (0, 0), [words[i : i + 5] for i in range(0, len(words), 5)]
         return
     columns = options.columns.model_dump()
     if any(cell.replace(".", "").isdecimal() for cell in header[1:5]):
@@ -286,11 +287,3 @@ def _rows(lines: Iterator[list[str]], options: BoxOptions) -> Iterator[_Row]:
         if options.units == "pixels":
             size = _size(row.get("width", ""), row.get("height", ""))
         yield row[image], size, [[row.get(label, ""), *(row[side] for side in sides)]]
-
-
-def _kaggle_rows(lines: Iterator[list[str]]) -> Iterator[_Row]:
-    for image, prediction in lines:
-        words = prediction.split()
-        if len(words) % 5:
-            raise ValueError("expected a synset and four sides for each box")
-        yield image.strip(), (0, 0), [words[i : i + 5] for i in range(0, len(words), 5)]

@@ -135,11 +135,10 @@ class Labelling:
             )
         return LabelSpace.in_order(self.order).with_texts(self.texts)
 
-    def require_order(self, shared: LabelSpace, split: str, note: Callable[[str], None]) -> None:
+    def require_order(self, shared: LabelSpace, split: str) -> None:
         """Refuse ``labels.classes`` that number classes otherwise than the output's labels.json.
 
-        Other texts are no conflict, since records of other splits hold the stored ones: a note
-        reports them.
+        Other texts are no conflict: the stored ones are kept.
 
         Raises:
             OutputConflict: it names the first label that differs.
@@ -152,14 +151,6 @@ class Labelling:
                     "labels.classes. All splits share one label space: leave labels.classes out, "
                     "or use another --output"
                 )
-        others = [one for one in shared.labels if self.texts.get(one.synset, one.text) != one.text]
-        if others:
-            name, text = others[0].synset, others[0].text
-            note(
-                f"labels.json of this output has another text for {counted(len(others), 'class')} "
-                f"than the label files here, and is kept: {name!r} is {text!r} there and "
-                f"{self.texts[name]!r} here"
-            )
 
 
 def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> None:

@@ -76,14 +76,11 @@ class LabelSpace:
 
     def to_json(self) -> bytes:
         """Return the content of ``labels.json``."""
-        # As json.dumps with indent=1 writes it, which is slow for many classes.
-        rows = []
-        for one in self.labels:
-            synset, text = json.dumps(escape(one.synset)), json.dumps(escape(one.text))
-            fields = f'   "index": {one.index},\n   "synset": {synset},\n   "text": {text}'
-            rows.append(f"  {{\n{fields}\n  }}")
-        classes = "[\n" + ",\n".join(rows) + "\n ]" if rows else "[]"
-        return f'{{\n "schema": {SCHEMA},\n "classes": {classes}\n}}\n'.encode()
+        classes = [
+            {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}
+            for one in self.labels
+        ]
+        return f"{json.dumps({'schema': SCHEMA, 'classes': classes}, indent=1)}\n".encode()
 
     @classmethod
     def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:

@@ -110,7 +110,18 @@ def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Exp
     """Write odd files, each into the next folder; return what a job does with them by path."""
     written: dict[str, Expected] = {}
     folders = cycle(synsets)
-    for expected, files in _odd_files(draw_image((seed, _DEFECT), 360, 270)).items():
+    image = draw_image((seed, _DEFECT), 360, 270)
+    jpeg = _encoded(image)
+    readable = _readable(image)
+    readable["trailing.JPEG"] = jpeg + b"rubbish \xff\x00\xff\xd8" * 40
+    for number, name in enumerate(_NAMES):
+        readable[name] = jpeg + bytes(number)
+    odd: dict[Expected, Mapping[str, bytes | Path]] = {
+        "written": readable,
+        "failed": _unreadable(jpeg),
+        "skipped": _CLUTTER,
+    }
+    for expected, files in odd.items():
         for name, content in files.items():
             synset = next(folders)
             path = f"{synset}/{name}" if expected == "skipped" else f"{synset}/{synset}_{name}"
@@ -124,19 +135,6 @@ def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Exp
                 if name.isascii():
                     raise
     return written
-
-
-def _odd_files(image: Pixels) -> Mapping[Expected, Mapping[str, bytes | Path]]:
-    """Make odd files by what a job does with them and by name; of a link, its target.
-
-    Bytes of a name that are not UTF-8 are surrogates, as ``os.fsdecode`` returns them.
-    """
-    jpeg = _encoded(image)
-    readable = _readable(image)
-    readable["trailing.JPEG"] = jpeg + b"rubbish \xff\x00\xff\xd8" * 40
-    for number, name in enumerate(_NAMES):
-        readable[name] = jpeg + bytes(number)
-    return {"written": readable, "failed": _unreadable(jpeg), "skipped": _CLUTTER}
 
 
 def _readable(image: Pixels) -> dict[str, bytes]:

@@ -13,8 +13,6 @@ from dataprep.sources.protocol import Problem, Problems
 
 NO_CLASS = "in no class folder"
 CLUTTER = "hidden or system file"
-NO_IMAGES = "its folder holds no images"
-NOT_NAMED_AS_IMAGE = "not named as an image"
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
 """Folders that are splits, not classes."""
 
@@ -27,6 +25,8 @@ _EXTENSIONS = (
 promises_image = re.compile(rf"[^/]\.(?:{_EXTENSIONS})\Z", re.IGNORECASE | re.ASCII).search
 """Whether a file of this name is expected to be an image: a match, or None. The content decides
 the codec; the name only decides whether something else is a failure or is skipped."""
+
+_lacks_extension = re.compile(r"(?:\A|/)[^./]*\Z").search
 
 is_clutter = re.compile(r"(?:\A|/)(?:\.|(?:Thumbs\.db|desktop\.ini|__MACOSX)(?:/|\Z))").search
 """Whether a path is hidden, or what an operating system leaves behind: a match, or None."""
@@ -81,15 +81,19 @@ def classify(
         if row not in problems and not group:
             problems[row] = Problem("skipped", NO_CLASS)
         elif row not in problems and group not in promising:
-            problems[row] = Problem("skipped", NO_IMAGES)
+            problems[row] = Problem("skipped", "its folder holds no images")
             classes[row] = ""
     if len(problems) == len(names):
         raise SourceNotFound(absent + why)
     return classes
 
 
-def _lacks_extension(name: str) -> bool:
-    return "." not in name.rpartition("/")[2]
+def unclassified(names: Sequence[str], problems: Problems) -> list[str]:
+    """No class for each file. Files that are not named as images join ``problems``."""
+    for row, name in enumerate(names):
+        if row not in problems and not promises_image(name):
+            problems[row] = Problem("skipped", "not named as an image")
+    return [""] * len(names)
 
 
 def _class_of(parts: Sequence[str], depth: int) -> str:

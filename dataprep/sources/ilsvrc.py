@@ -24,19 +24,17 @@ from dataprep.ordered import in_order
 from dataprep.sources.archives import Archive, GzipContent, containers
 from dataprep.sources.classes import (
     CLUTTER,
-    NOT_NAMED_AS_IMAGE,
     SPLITS,
     classify,
     is_clutter,
     promises_image,
+    unclassified,
 )
 from dataprep.sources.files import list_files, reads_at_once, split_uri
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
-
-_REPLACED = Problem("skipped", "a later member of the archive has the same name")
 
 
 class ILSVRC:
@@ -101,8 +99,9 @@ class ILSVRC:
 
     def _members(self) -> pa.Table:
         """The members of all archives, in the order of these; files that are none are rows too."""
-        # A line once for all archives; not kept, since the source is pickled for workers.
-        note = cache(self.__dict__.pop("_note", _nobody))
+        # A line once for all archives; not kept, since the source is pickled for workers. Without
+        # a listener ``str`` takes the lines.
+        note = cache(self.__dict__.pop("_note", str))
         store, entries, several = self._found()
         archives: dict[str, Archive] = {}
 
@@ -148,11 +147,7 @@ class ILSVRC:
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
         # Images in no folder, or all in one that is called as a split is.
         if len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}:
-            for row, name in enumerate(paths):
-                if row not in problems and not promises_image(name):
-                    problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-            return [""] * len(names)
-
+            return unclassified(paths, problems)
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         advise = "--set ilsvrc.folder={}".format
         return classify(paths, problems, self.uri, advise, absent)
@@ -187,10 +182,6 @@ class ILSVRC:
         )
 
 
-def _nobody(line: str) -> None:
-    """Ignore a note."""
-
-
 def _texts(table: pa.Table, column: str) -> list[str]:
     """A column as texts; equal ones share memory."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
@@ -205,7 +196,7 @@ def _problems(names: Sequence[str], table: pa.Table) -> Problems:
             problems[row] = Problem(statuses[row], reasons[row])
         elif names[row + 1 : row + 2] == [name]:
             # A later member replaces an earlier one, as it does when a tar is unpacked.
-            problems[row] = _REPLACED
+            problems[row] = Problem("skipped", "a later member of the archive has the same name")
         elif is_clutter(name):
             problems[row] = Problem("skipped", CLUTTER)
     return problems

@@ -13,13 +13,7 @@ from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.names import by_bytes, to_bytes
-from dataprep.sources.classes import (
-    CLUTTER,
-    NOT_NAMED_AS_IMAGE,
-    classify,
-    is_clutter,
-    promises_image,
-)
+from dataprep.sources.classes import CLUTTER, classify, is_clutter, unclassified
 from dataprep.sources.files import list_files, read_error, reads_at_once
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
@@ -83,10 +77,7 @@ class FlatFolder(ImageFolder):
     """All images below a folder, without classes, such as ILSVRC2012's validation images."""
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        for row, name in enumerate(names):
-            if row not in problems and not promises_image(name):
-                problems[row] = Problem("skipped", NOT_NAMED_AS_IMAGE)
-        return [""] * len(names)
+        return unclassified(names, problems)
 
 
 def _empty_folders(names: Sequence[str], classes: Sequence[str], root: Path) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,7 +37,10 @@ LABEL_COLUMNS = ("label", "class", "synset")
 LEAVES = "its path leaves the root of the listing"
 
 _FORMATS = {
-    **{kind: kind for kind in ("csv", "tsv", "parquet", "lst")},
+    "csv": "csv",
+    "tsv": "tsv",
+    "parquet": "parquet",
+    "lst": "lst",
     "tab": "tsv",
     "pq": "parquet",
 }
@@ -214,7 +217,7 @@ def _text_rows(
     text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
     is_lst = kind == "lst"
     delimiter = options.delimiter or _DELIMITERS[kind]
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
     reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
     try:
         rows = [row for row in reader if row]
@@ -260,8 +263,7 @@ def _positions(names: Sequence[str], name: str, options: ListingOptions) -> list
     for column, usual, position in asked:
         if column is None and options.header:
             lower = [each.lower() for each in names]
-            found = [lower.index(each) for each in usual if each in lower]
-            column = found[0] if found else usual[0]
+            column = next((lower.index(each) for each in usual if each in lower), usual[0])
         if column is None:
             column = position
         if column in names:

@@ -55,10 +55,6 @@ _KINDS = {
     tarfile.BLKTYPE: "block device",
     tarfile.FIFOTYPE: "FIFO",
 }
-_PACKED = (
-    "a compressed tar in another tar: unpack the outer one and name the folder of its tars as the "
-    "source"
-)
 _DECOMPRESS = {
     b"\xfd7zXZ\x00": "compressed with xz, which cannot be read in parts: decompress it first "
     "(unxz --keep)",
@@ -191,7 +187,7 @@ def _index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
             end,
             note,
         )
-        return _table(member.name, key, [_row(each) for each in inside])
+        return _table(member.name, key, [_row(each, _refusal(each)) for each in inside])
 
     # Tars in a compressed archive can only be read as they come.
     in_turn = is_packed or isinstance(archive.store, LocalStore)
@@ -221,8 +217,7 @@ _Row = tuple[str, int, int, str | None, str | None]
 """Of a member: its name, offset, bytes, and status and reason where it must not be opened."""
 
 
-def _row(member: tarfile.TarInfo, problem: str | None = None) -> _Row:
-    problem = problem or _refusal(member)
+def _row(member: tarfile.TarInfo, problem: str | None) -> _Row:
     if problem:
         return member.name, member.offset_data, 0, "failed", problem
     return member.name, member.offset_data, member.size, None, None
@@ -280,7 +275,10 @@ def _begins_tar(first: bytes) -> bool:
 def _unreadable(first: bytes, kind: str = "") -> str | None:
     """Why a compressed file is not read, and what to do."""
     if kind == "gzip":
-        return _PACKED
+        return (
+            "a compressed tar in another tar: unpack the outer one and name the folder of its tars "
+            "as the source"
+        )
     return next((why for begin, why in _DECOMPRESS.items() if first.startswith(begin)), None)
 
 

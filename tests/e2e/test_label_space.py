@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import dataprep
 from dataprep import keys, stores
-from dataprep.cli.main import app
 from dataprep.errors import OutputConflict
 from dataprep.job import prepare
 from dataprep.job.forecast import forecast
@@ -104,21 +101,6 @@ def test_another_order_of_classes(tree: Path, tmp_path: Path, again: str) -> Non
         with pytest.raises(OutputConflict, match=said):
             forecast(config.model_copy(update={"split": "test"}))
     assert files(output) == before
-
-
-def test_other_texts_are_said(tree: Path, tmp_path: Path) -> None:
-    """labels.json keeps the texts of the first split, and a later one hears of it."""
-    shard(tree, tmp_path / "out", "train")
-    first = min(path.name for path in tree.iterdir())
-    (tmp_path / "texts.json").write_text(f'{{"{first}": "tench"}}')
-    place = ("--source", str(tree), "--output", str(tmp_path / "out"), "--split", "validation")
-    texts = ("--set", f"labels.texts={tmp_path / 'texts.json'}")
-    said = f"another text for 1 class than the label files here, and is kept: {first!r} is '' there"
-    result = CliRunner().invoke(app, ["plan", *place, *texts, "--json"])
-    assert any(said in line for line in json.loads(result.stdout)["warnings"])
-    result = CliRunner().invoke(app, ["shard", *place, *texts])
-    assert said in result.stderr
-    assert dataprep.open(tmp_path / "out", "validation").label_space.labels[0].text == ""
 
 
 class Overtaken(LocalStore):

@@ -239,17 +239,6 @@ class TestLaterSplit:
     def test_another_order_is_refused(self, order: str, said: str) -> None:
         """The first label that differs is named; the same order is accepted."""
         space = LabelSpace.of("abc")
-        Labelling(order=tuple("abc")).require_order(space, "validation", unheard)
+        Labelling(order=tuple("abc")).require_order(space, "validation")
         with pytest.raises(OutputConflict, match=said):
-            Labelling(order=tuple(order)).require_order(space, "validation", unheard)
-
-    def test_other_texts_are_reported(self) -> None:
-        """A note names one of the classes that have another text; the same texts are no news."""
-        notes: list[str] = []
-        space = LabelSpace.of("abc")
-        Labelling(texts={"a": "a"}).require_order(space, "validation", unheard)
-        texts = {"a": "a", "b": "B", "x": "X"}
-        Labelling(texts=texts).require_order(space, "validation", notes.append)
-        assert len(notes) == 1
-        assert "another text for 1 class" in notes[0]
-        assert "'b' is 'b' there and 'B' here" in notes[0]
+            Labelling(order=tuple(order)).require_order(space, "validation")
