@@ -239,7 +239,12 @@ def _table(shard: Shard) -> Inspection:
     text = [f"{escape(shard.uri)}: {shard.format}, {count}, {len(shard) / 1e6:,.1f} MB"]
     if lines:
         table = pd.DataFrame(lines).drop(columns="damaged")
-        text.append(table.to_string(index=False, formatters={"labels": _labels}))
+        text.append(
+            table.to_string(
+                index=False,
+                formatters={"labels": _labels},
+            )
+        )
     if shard.fault:
         text.append(f"fault: {escape(str(shard.fault))}")
     content = {

@@ -73,8 +73,6 @@ class Calibration:
     @classmethod
     def fit(cls, pairs: Sequence[tuple[int, int]]) -> Calibration:
         """Learn from (source bytes, record bytes); a failed conversion counts as 0 bytes."""
-        if not pairs:
-            return cls(((1, 1),))
         ordered = sorted(pairs)
         slices = max(1, min(MAX_SLICES, len(ordered) // _PER_SLICE))
         points: list[tuple[int, int]] = []
@@ -377,8 +375,6 @@ def held_out(
 def cut(predicted: NDArray[np.int64], target_bytes: int) -> tuple[int, ...]:
     """Bounds of shards of equal predicted bytes near ``target_bytes``; each has a sample."""
     count = len(predicted)
-    if count == 0:
-        return (0,)
     total = int(predicted.sum())
     shards = max(1, (2 * total + target_bytes) // (2 * target_bytes))
     if total > shards * LARGEST_TARGET:
@@ -405,7 +401,7 @@ def _by_hash(
         for row in rows.tolist()
     ]
     order = sorted(range(len(hashes)), key=hashes.__getitem__)
-    return rows[np.array(order, dtype=np.int64)] if len(rows) else rows
+    return rows[np.array(order, dtype=np.int64)]
 
 
 class Part(NamedTuple):

@@ -56,10 +56,6 @@ class Prices(BaseModel):
     s3: dict[str, dict[str, Price]]
     instances: InstancePrices | None = None
 
-    def find(self, region: str, storage_class: str) -> Price | None:
-        """The price of a class in a region, if it is known."""
-        return self.s3.get(region, {}).get(storage_class)
-
 
 def read_prices(path: Path | None) -> Prices:
     """Prices from a file, else from the example that comes with the package.
@@ -81,7 +77,7 @@ def price_at(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
     """
     region = region_of(prices, options)
     storage_class = options.storage_class or "STANDARD"
-    price = prices.find(region, storage_class)
+    price = prices.s3.get(region, {}).get(storage_class)
     if price is None:
         return None, f"the prices know nothing of {storage_class} in {region}"
     return price, f"{region}, {storage_class}, {prices.source} as of {prices.as_of}"

@@ -51,7 +51,6 @@ _OPTIONAL = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
 # The value that stands for an unknown one, where 0 does not: a file may have no bytes.
 _UNKNOWN = {"label": -1, "source_bytes": -1}
 
-_EXAMPLES = 10
 _ROWS_A_CHUNK = 2**20
 _DAMAGED = "damaged, or another table of samples"
 
@@ -64,7 +63,6 @@ class SampleTable:
 
     Attributes:
         failures: name and reason of each sample that failed.
-        skips: name and reason of the first few that were skipped.
         skip_reasons: how many were skipped, by the listing's reason or the kind of their content.
     """
 
@@ -74,7 +72,6 @@ class SampleTable:
         self._made: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self.failures: list[tuple[str, str]] = []
-        self.skips: list[tuple[str, str]] = []
         self.skip_reasons: Counter[str] = Counter()
 
     def add(self, samples: Samples, shard: int | None) -> None:
@@ -92,8 +89,6 @@ class SampleTable:
                 self.failures.append((source, reason))
             elif status == "skipped":
                 self.skip_reasons[reason if kind == "refused" else kind.replace("_", " ")] += 1
-                if len(self.skips) < _EXAMPLES:
-                    self.skips.append((source, reason))
 
     @property
     def counts(self) -> SampleCounts:
@@ -183,11 +178,6 @@ class StoredTable:
     def fetch(cls, store: Store, split: str) -> StoredTable:
         """The table of a split. Raises ObjectNotFound."""
         return cls(store, split, store.get(keys.samples(split)))
-
-    @property
-    def names(self) -> set[str]:
-        """The names of its columns. Raises DatasetError."""
-        return {*self.columns().column_names}
 
     def columns(self, names: Sequence[str] | None = None, *, written: bool = True) -> pa.Table:
         """These columns or all, of the samples that were written, or of every source sample.

@@ -19,7 +19,7 @@ from dataprep.image.containers import FORMATS
 from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store, location
 
-_BLOCK_BYTES = 4 * 2**20
+_BLOCK_BYTES = 8 * 2**20
 _IMAGES = ("image/encoded", "image")
 
 
@@ -117,12 +117,12 @@ class Shard:
 
     def count(self) -> int:
         """The number of records before damage, by the headers of all."""
-        self._spans = self._spans or list(self._walk())
+        self._spans = self._spans or list(self.spans())
         return len(self._spans)
 
     def __iter__(self) -> Iterator[Record]:
         """Every record, also damaged ones, up to the place where the framing is damaged."""
-        for number, span in enumerate(self._walk()):
+        for number, span in enumerate(self.spans()):
             yield read_record(
                 self[span.offset : span.end], self.uri, self.format, number, span.offset
             )
@@ -134,7 +134,7 @@ class Shard:
             ConfigError: there is none of this number.
             RecordError: the framing is damaged before it.
         """
-        spans = self._spans or list(islice(self._walk(), max(0, number + 1)))
+        spans = self._spans or list(islice(self.spans(), max(0, number + 1)))
         if self.fault and number >= len(spans):
             raise self.fault
         require_number(number, len(spans), self.uri)
@@ -147,7 +147,7 @@ class Shard:
             offset,
         )
 
-    def _walk(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[Span]:
         """The place of each record, by its header; ends with a ``fault`` at damage."""
         span_at = tfrecord.span_at if self.format == "tfrecord" else recordio.span_at
         offset = number = 0

@@ -13,7 +13,7 @@ KEYS_A_LISTING = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Numbers of requests by price: ``gets`` has HEAD as well, ``puts`` the parts of uploads."""
+    """Numbers of requests by price: ``gets`` has HEAD as well."""
 
     puts: int = 0
     gets: int = 0
@@ -26,22 +26,8 @@ class Requests:
         return Requests(self.puts * times, self.gets * times, self.lists * times)
 
 
-@dataclass(frozen=True, slots=True)
-class PutRule:
-    """How an object is stored: in one request below ``multipart_from_bytes``, else in parts.
-
-    ``reads_back`` is for encryption whose ETag confirms nothing: the object is read again.
-    """
-
-    multipart_from_bytes: int
-    part_bytes: int
-    reads_back: bool = False
-
-    def stored(self, size_bytes: int = 0) -> Requests:
-        """One object stored and confirmed."""
-        parts = -(-size_bytes // self.part_bytes)
-        puts = 1 if size_bytes < self.multipart_from_bytes else parts + 2
-        return Requests(puts=puts, gets=2 if self.reads_back else 1)
+STORED = Requests(puts=1, gets=1)
+"""An object stored and confirmed."""
 
 
 def listing(keys: int) -> Requests:

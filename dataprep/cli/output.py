@@ -180,8 +180,8 @@ def _part(summary: PartSummary) -> Iterator[str]:
     command = f"dataprep finalize {summary.output} --split {summary.split}"
     if summary.complete:
         yield "The split is complete."
-    elif summary.lacking:
-        missing = f"{summary.lacking:,} of {counted(summary.shards, 'shard')} are missing"
+    elif summary.lacking_shards:
+        missing = f"{summary.lacking_shards:,} of {counted(summary.shards, 'shard')} are missing"
         yield f"{missing}. When all parts are done: {command}"
     else:
         yield f"All shards are stored. Now: {command}"

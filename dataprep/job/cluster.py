@@ -25,12 +25,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from multiprocessing import forkserver, process, resource_tracker, util
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from dataprep.config import DaskOptions, SampleLimit, ShardConfig
 from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
 from dataprep.image import ImagePolicy
-from dataprep.job.in_process import InProcess, OnResult, Tally, nothing
+from dataprep.job.in_process import InProcess, OnResult, Tally
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
 from dataprep.sources import Located, Source
@@ -99,7 +99,7 @@ class Cluster:
         self,
         tasks: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
-        on_ready: Callable[[], None] = nothing,
+        on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         """Make all shards; each task is built when its turn comes.
 
@@ -214,15 +214,13 @@ class _Run:
         split = shards_to_split(len(tasks), self._workers)
         # With fewer chunks some workers are idle at the end; each chunk costs Dask some time.
         self._chunks_a_shard = _CHUNKS_A_WORKER * self._workers / max(split, 1)
-        whole = len(tasks) - split
-        self._whole, self._split = deque(tasks[:whole]), deque(tasks[whole:])
+        self._tasks, self._split = deque(tasks), split
         self._shards: dict[str, ShardTask] = {}
         self._isolated: set[str] = set()
         self._chunks: set[str] = set()
         self._numbers = itertools.count()
         # A configured cluster may wait in a queue for its first worker.
         self._seen_s = math.inf if cluster.options.cluster else time.monotonic()
-        self._look_s = 0.0
 
     def run(self) -> None:
         """Submit, wait for results, and submit again."""
@@ -243,29 +241,25 @@ class _Run:
                         future.release()
                     running.update([*again, *self._next()])
                 if ready:
+                    self._seen_s = time.monotonic()
                     continue
-                self._require_workers()
                 with running.thread_condition:  # notified of each result
-                    if not running.has_ready():
-                        running.thread_condition.wait(_LOOK_EVERY_S)
+                    come = running.has_ready() or running.thread_condition.wait(_LOOK_EVERY_S)
+                if not come:
+                    self._require_workers()
         except BaseException:
             self._client.cancel([*running.futures], force=True)
             raise
         slots.close()
 
     def _known(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
-        return found
+        return cast(Mapping[str, Any], self._client.scheduler_info(n_workers=-1)["workers"])
 
     def _require_workers(self) -> None:
         """Raise WorkerLost when the cluster has had no worker for too long."""
-        now_s = time.monotonic()
-        if now_s < self._look_s:
-            return
-        self._look_s = now_s + _LOOK_EVERY_S
         if self._known():
-            self._seen_s = now_s
-        elif now_s - self._seen_s > WITHOUT_WORKERS_S:
+            self._seen_s = time.monotonic()
+        elif time.monotonic() - self._seen_s > WITHOUT_WORKERS_S:
             raise WorkerLost(
                 f"the cluster has had no worker for {WITHOUT_WORKERS_S:.0f} s. What is stored is "
                 "kept: start workers and run the same command again to resume"
@@ -276,16 +270,15 @@ class _Run:
         from dataprep.job import tasks
 
         futures = []
-        while len(self._shards) < 3 * self._workers:
-            if self._whole:
-                futures.append(self._submit(self._whole.popleft()(), tasks.whole_shard))
-                continue
-            if not self._split or len(self._chunks) >= 2 * self._workers:
+        while self._tasks and len(self._shards) < 3 * self._workers:
+            whole = len(self._tasks) > self._split
+            if not whole and len(self._chunks) >= 2 * self._workers:
                 break
-            futures += self._submit_split(self._split.popleft()())
+            task = self._tasks.popleft()()
+            futures += [self._submit(task, tasks.whole_shard)] if whole else self._in_chunks(task)
         return futures
 
-    def _submit_split(self, task: ShardTask) -> list[Any]:
+    def _in_chunks(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
         from dataprep.job import tasks
 
@@ -349,7 +342,6 @@ class _Run:
                 f"workers died over {task.name}: each of its images is now converted in a process "
                 "of its own, so that one that crashes fails alone"
             )
-            self._cluster.tally.forget(task.name)
             self._isolated.add(task.name)
             return [self._submit(task, tasks.isolated_shard)]
         except (DataprepError, KeyboardInterrupt):

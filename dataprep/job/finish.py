@@ -69,10 +69,10 @@ def finish(
         state = "every shard is stored, but no manifest"
         raise too_many(counts.failed, allowed, max_failures, table.failures, state)
     if not counts.written:
-        examples = (table.failures or table.skips)[:_EXAMPLES]
+        why = table.failures[:_EXAMPLES] or table.skip_reasons.most_common(_EXAMPLES)
         raise JobError(
             f"none of {counts.total:,} samples could be written, such as "
-            + "; ".join(f"{name}: {reason}" for name, reason in examples)
+            + "; ".join(f"{what}: {reason}" for what, reason in why)
         )
     formats = manifest.format_entries(receipts, job.label_offsets)
     stored_table = table.to_parquet()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 import psutil
 
@@ -56,7 +57,8 @@ _WORKER_BYTES = 150_000_000
 _FEW_SHARDS = 8
 
 
-class Requests(NamedTuple):
+@dataclass(frozen=True)
+class Requests:
     """Requests to an object store by price: ``gets`` has HEAD as well."""
 
     puts: int
@@ -166,7 +168,6 @@ class Estimate:
         """One JSON object."""
         content = asdict(self)
         content["duration"]["total"] = sum(self.duration.values())
-        content["requests"] = {place: one._asdict() for place, one in self.requests.items()}
         return json.dumps(content)
 
     def to_text(self) -> str:
@@ -185,7 +186,8 @@ class Estimate:
                 offset = self.label_offsets[name]
                 lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; labels from {offset}")
         parts = ", ".join(f"{step} {s:,.1f} s" for step, s in self.duration.items() if s >= 0.05)
-        time = f"about {_clock(sum(self.duration.values()))} with {counted(self.workers, 'worker')}"
+        total = timedelta(seconds=math.ceil(sum(self.duration.values())))
+        time = f"about {total} with {counted(self.workers, 'worker')}"
         lines.append(f"  time       {time} ({parts})")
         gigabytes = f"{self.memory_bytes / 1e9:,.1f} GB of {self.machine_bytes / 1e9:,.0f} GB"
         lines.append(f"  memory     about {gigabytes}")
@@ -389,7 +391,7 @@ def _cost(
     if not requests or elsewhere or price is None:
         return None
     month = price.of_a_month(stored) if "output" in requests else 0.0
-    paid = sum(price.of_requests(*one) for one in requests.values())
+    paid = sum(price.of_requests(one.puts, one.gets, one.lists) for one in requests.values())
     name = str(config.plan.prices) if config.plan.prices else "example prices"
     return Cost(paid, month, prices.currency, f"{name}: {origin}")
 
@@ -397,10 +399,3 @@ def _cost(
 def seconds_of(work_s: float, shards: int, workers: int) -> float:
     """How long ``workers`` take for what one takes ``work_s`` for: the last shards are shared."""
     return work_s / max(1, min(workers, shards * 32))
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:,.1f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"

@@ -35,10 +35,6 @@ OnResult = Callable[[ShardResult], None]
 _MOST_THREADS = 16
 
 
-def nothing() -> None:
-    """Do nothing."""
-
-
 class Tally:
     """Adds up progress that arrives as totals, of a shard or of a chunk of one.
 
@@ -54,12 +50,7 @@ class Tally:
         before = self._totals.get(key, Progress())
         if total.samples >= before.samples:
             self._totals[key] = total
-            self._report(total + -before)
-
-    def forget(self, shard: str) -> None:
-        """Take back what was reported of a shard."""
-        for key in [key for key in self._totals if key[0] == shard]:
-            self._report(-self._totals.pop(key))
+            self._report(total - before)
 
 
 class InProcess:
@@ -79,7 +70,7 @@ class InProcess:
         self,
         tasks: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
-        on_ready: Callable[[], None] = nothing,
+        on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         """Make all shards; each task is built when its turn comes."""
         on_ready()

@@ -29,7 +29,7 @@ from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import Outcome, Progress, Report, outcome_of, read_one, status_of
+from dataprep.job.worker import Outcome, Report, Reported, outcome_of, read_one
 from dataprep.names import escape
 from dataprep.sources import Located, Source
 
@@ -75,20 +75,14 @@ def isolated_outcomes(
         SourceChanged, StoreError: a file could not be read.
         SampleLost: the process was killed, or hung, twice over one sample.
     """
-    process = _Process(policy)
-    done = Progress()
+    process, progress = _Process(policy), Reported(report, source)
     try:
         for item in items:
             data = read_one(source, item, policy.max_source_bytes)
             outcome = _converted(process, data, item.name, limit)
-            error = outcome.converted
-            failed = (
-                isinstance(error, ImageError) and status_of(error, item.name, source) == "failed"
-            )
-            done += Progress(1, item.bytes, int(failed))
-            if report is not None:
-                report(done)
+            progress.add(item, outcome)
             yield outcome
+        progress.tell(now=True)
     finally:
         process.end()
 
@@ -160,15 +154,14 @@ class _Process:
             if not connection.poll(seconds):
                 self._stop()
                 return Ending("hung", f"{seconds:g} s")
-            answer = connection.recv()
+            answer: Outcome | Exception = connection.recv()
         except (EOFError, ConnectionError):
             ending = ending_of(process.wait(), self._said())
             self._stop()
             return ending
         if isinstance(answer, Exception):
             raise answer
-        outcome: Outcome = answer
-        return outcome
+        return answer
 
     def end(self) -> None:
         """End the process."""

@@ -24,12 +24,12 @@ from dataprep.job.planning import (
     requested,
 )
 from dataprep.job.resume import (
+    failures,
     forget,
     located,
     refuse_leftovers,
     require_limit,
     require_same,
-    retries,
     stored_job,
     stored_labels,
     stored_manifest,
@@ -85,7 +85,7 @@ def prepare(
     locks.take(request.splits)
     for _ in range(_ROUNDS):
         try:
-            found = _found(request, store, locks, note, retry_failed, overwrite, engine)
+            found = None if overwrite else _found(request, store, locks, note, retry_failed)
             return found or _new(request, store, locks, note, overwrite, engine)
         except Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
@@ -102,12 +102,8 @@ def _found(
     locks: Locks,
     note: Note,
     retry_failed: bool,
-    overwrite: bool,
-    engine: Engine,
 ) -> Prepared | None:
     """The job that is there already, if all of it is."""
-    if overwrite:
-        return None
     config, splits = request.config, request.splits
     found = {split: job for split in splits if (job := stored_job(store, split))}
     if retry_failed and set(found) != set(splits):
@@ -128,10 +124,10 @@ def _found(
         if job.source["sha256"] != digest:
             plans[split] = located(plans[split], request.listing)
     if retry_failed:
-        again = {split: retries(store, job, plans[split]) for split, job in found.items()}
+        again = {split: failures(store, job) for split, job in found.items()}
         require_limit(store, again, config.max_failures)
         for split, job in found.items():
-            forget(store, job, again[split], note)
+            forget(store, job, plans[split], again[split], note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
@@ -164,13 +160,8 @@ def _new(
         f"plan: {counted(shards, 'shard')} a format, about "
         f"{needed / len(config.format) / shards / 1e6:,.1f} MB each, {needed / 1e6:,.0f} MB in all"
     )
-    # Say which splits an overwriting removes, and why one that was not asked for.
-    there = keys.splits(info.key for info in store.list()) if remove else {}
-    for split in remove:
-        if split in there:
-            asked = split in request.splits
-            why = "" if asked else ", which was taken from the same source: it would overlap"
-            note(f"--overwrite removes split {split!r} of {store.uri}{why}")
+    for split in sorted({*remove} & keys.splits(info.key for info in store.list())):
+        note(f"--overwrite removes split {split!r} of {store.uri}")
     locks.check()
     with nothing_written():  # the first write shows whether writing is allowed at all
         for split in remove:
@@ -178,8 +169,7 @@ def _new(
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
         create_job(store, made.labels, made.encoded, job_files, patience_s)
-    jobs, plans = made.jobs, made.plans
-    return Prepared(config, request.source, store, label_space, jobs, plans, {}, locks)
+    return Prepared(config, request.source, store, label_space, made.jobs, made.plans, {}, locks)
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:

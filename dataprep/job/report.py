@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dataprep import manifest
@@ -52,7 +52,7 @@ class Summary:
         return {
             "split": self.split,
             "output": self.output,
-            "samples": {name: getattr(counts, name) for name in type(counts).__slots__},
+            "samples": asdict(counts),
             "formats": {
                 name: {
                     "shards": len(entry.shards),
@@ -78,7 +78,7 @@ class Summary:
 class PartSummary:
     """One part of a split.
 
-    ``shards`` counts the whole split, of which ``lacking`` are not stored yet. ``samples``,
+    ``shards`` counts the whole split, of which ``lacking_shards`` are not stored yet. ``samples``,
     ``failed``, ``seconds`` and ``failures`` (name and reason of a few) count this run only.
     ``complete`` means that the split has its manifest already.
     """
@@ -89,7 +89,7 @@ class PartSummary:
     shards: int
     made_shards: int
     kept_shards: int
-    lacking: int
+    lacking_shards: int
     complete: bool
     samples: int
     failed: int
@@ -99,16 +99,8 @@ class PartSummary:
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
         return {
-            "split": self.split,
-            "output": self.output,
+            **asdict(self),
             "part": str(self.part),
-            "shards": self.shards,
-            "made_shards": self.made_shards,
-            "kept_shards": self.kept_shards,
-            "lacking_shards": self.lacking,
-            "complete": self.complete,
-            "samples": self.samples,
-            "failed": self.failed,
             "seconds": round(self.seconds, 3),
             "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
         }

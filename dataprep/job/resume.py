@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,12 @@ from dataprep.errors import (
 from dataprep.formats import format_names, get_format
 from dataprep.job.jobfile import JobFile, differences
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, Row, StoredFile
+from dataprep.manifest import Manifest, Receipt, Row
 from dataprep.names import unescape
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
 from dataprep.sources import Listing
-from dataprep.stores import ObjectInfo, Store
+from dataprep.stores import Store
 from dataprep.versions import determining, other_resizer
 
 _RESIZED = "of another size"
@@ -60,18 +60,18 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
             return False
         try:
             files = Receipt.from_json(store.get(key), key).files
-            heads = [store.head(file.key) for file in files]
+            pairs = [(file, store.head(file.key)) for file in files]
         except (ObjectNotFound, CorruptRecord):
             return False
-        return {file.key for file in files} == wanted and all(map(_agrees, heads, files))
+        # Not every store has ETags.
+        return {file.key for file in files} == wanted and all(
+            file.bytes == info.bytes and not (file.etag and info.etag and file.etag != info.etag)
+            for file, info in pairs
+        )
 
     shards = range(job.shards) if among is None else among
     found = in_order(lambda shard: (shard, is_whole(shard)), shards, _STORE_THREADS)
     return [shard for shard, whole in found if whole]
-
-
-def _agrees(info: ObjectInfo, file: StoredFile) -> bool:
-    return info.bytes == file.bytes and not (info.etag and file.etag and info.etag != file.etag)
 
 
 def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
@@ -149,31 +149,14 @@ def _unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
     return data
 
 
-@dataclass(frozen=True)
-class Retries:
-    """What ``--retry-failed`` makes again of one split.
-
-    Attributes:
-        shards: those in which samples failed.
-        samples: how many failed in them.
-        refused: how many entries were refused in planning; no shard has a place for them.
-    """
-
-    shards: tuple[int, ...]
-    samples: int
-    refused: int
-
-
-def retries(store: Store, job: JobFile, plan: SplitPlan) -> Retries:
-    """Return what the receipts of a split list as failed."""
+def failures(store: Store, job: JobFile) -> dict[int, int]:
+    """Return how many samples failed in each shard that lost any, as its receipt says."""
 
     def failed_in(shard: int) -> int:
         return sum(row.status == "failed" for row in _rows(store, job, shard))
 
-    failed = list(in_order(failed_in, range(job.shards), _STORE_THREADS))
-    shards = tuple(shard for shard, count in enumerate(failed) if count)
-    refused = sum(status == "failed" for status in plan.statuses)
-    return Retries(shards, sum(failed), refused)
+    counts = in_order(failed_in, range(job.shards), _STORE_THREADS)
+    return {shard: count for shard, count in enumerate(counts) if count}
 
 
 def _rows(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
@@ -185,19 +168,19 @@ def _rows(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
         return []
 
 
-def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) -> None:
+def require_limit(store: Store, again: Mapping[str, Mapping[int, int]], limit: int | str) -> None:
     """Refuse to retry in a complete split that would be incomplete if its samples failed again.
 
     Raises:
         TooManyFailures: more samples failed than ``limit`` allows; nothing was changed.
     """
-    for split, again in found.items():
+    for split, failed in again.items():
         try:
             counts = Manifest.from_json(store.get(keys.manifest(split)), split).samples
         except (ObjectNotFound, DatasetError):
             continue
         allowed = allowed_failures(limit, counts.total)
-        if again.shards and counts.failed > allowed:
+        if failed and counts.failed > allowed:
             error = TooManyFailures(
                 f"{split} is complete with {counted(counts.failed, 'failed sample')}, and "
                 f"--max-failures {limit} allows {allowed:,}: if they failed again, it would no "
@@ -207,21 +190,27 @@ def require_limit(store: Store, found: Mapping[str, Retries], limit: int | str) 
             raise error
 
 
-def forget(store: Store, job: JobFile, found: Retries, note: Callable[[str], None]) -> None:
+def forget(
+    store: Store,
+    job: JobFile,
+    plan: SplitPlan,
+    again: Mapping[int, int],
+    note: Callable[[str], None],
+) -> None:
     """Remove the manifest, then the receipts of the shards that are made again."""
     split = job.split
-    if found.refused:
+    if refused := plan.statuses.count("failed"):
         note(
-            f"{split}: {counted(found.refused, 'entry was')} refused when the job was planned and "
+            f"{split}: {counted(refused, 'entry was')} refused when the job was planned and "
             "have no place in a shard: only --overwrite can take them in"
         )
-    if not found.shards:
+    if not again:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
         return
     store.delete(keys.manifest(split))
-    for shard in found.shards:
+    for shard in again:
         store.delete(keys.receipt(split, shard, job.shards))
-    lost, shards = counted(found.samples, "sample"), counted(len(found.shards), "shard")
+    lost, shards = counted(sum(again.values()), "sample"), counted(len(again), "shard")
     note(f"{split}: {lost} to try again in {shards}")
 
 
@@ -350,19 +339,19 @@ def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
     return {**config.content(), "split": split}
 
 
-def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(
+    stored: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return a stored content part with today's defaults for keys that came later.
 
     The default of such a key does what earlier versions did.
     """
-    return _filled(stored, ShardConfig(source="-", output="-").content())
-
-
-def _filled(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    filled = {**defaults, **values}
+    if defaults is None:
+        defaults = ShardConfig(source="-", output="-").content()
+    filled = {**defaults, **stored}
     for key, default in defaults.items():
         if isinstance(default, Mapping) and isinstance(value := filled[key], Mapping):
-            filled[key] = _filled(value, default)
+            filled[key] = with_defaults(value, default)
     return filled
 
 
@@ -381,17 +370,13 @@ def refuse_leftovers(store: Store, split: str) -> None:
         strange.add(keys.LABELS)
     # Asked last: another part may have written its job, and shards, since the listing.
     if strange and stored_job(store, split) is None:
-        shown = sorted(strange, key=_tables_first)[:3]
+        shown = sorted(strange)[:3]
         more = f" and {len(strange) - 3:,} more" if len(strange) > 3 else ""
         raise OutputConflict(
             f"{store.uri} holds {', '.join(shown)}{more}, but no {keys.job(split)} that they "
             "belong to: put this file back, use another --output, or --overwrite to remove split "
             f"{split!r} and start anew"
         )
-
-
-def _tables_first(key: str) -> tuple[bool, str]:
-    return key.startswith(("index/", "receipts/")), key
 
 
 def _are_labels(store: Store) -> bool:

@@ -145,7 +145,7 @@ def _run_part(
         shards=job.shards,
         made_shards=len(made),
         kept_shards=len(mine) - len(made),
-        lacking=lacking,
+        lacking_shards=lacking,
         complete=split in prepared.manifests and not lacking,
         samples=sum(result.samples for result in made),
         failed=sum(result.failed for result in made),

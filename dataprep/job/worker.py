@@ -119,8 +119,8 @@ class Progress:
             self.failed + other.failed,
         )
 
-    def __neg__(self) -> Progress:
-        return Progress(-self.samples, -self.source_bytes, -self.failed)
+    def __sub__(self, other: Progress) -> Progress:
+        return self + Progress(-other.samples, -other.source_bytes, -other.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def convert_items(
         SourceChanged: a file is gone or has another size than planned.
         StoreError: a file could not be read this time.
     """
-    progress = _Reported(report or (lambda progress: None))
+    progress = Reported(report, source)
     files = contents(source, items, policy.max_source_bytes)
     # First all of a batch is read, then all of it is converted: Python's code stays in the caches.
     for batch in chunks(items):
@@ -213,30 +213,32 @@ def convert_items(
         for item, data in zip(batch, read, strict=True):
             outcome = outcome_of(data, policy, item.name)
             outcomes.append(outcome)
-            error = outcome.converted if isinstance(outcome.converted, ImageError) else None
-            failed = error is not None and status_of(error, item.name, source) == "failed"
-            progress.add(item.bytes, failed)
+            progress.add(item, outcome)
         yield from outcomes
     progress.tell(now=True)
 
 
-class _Reported:
+class Reported:
     """Adds up the progress of samples and reports it twice a second."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, report: Report | None, source: Source) -> None:
+        self._report, self._source = report, source
         self._samples = self._source_bytes = self._failed = 0
         self._told_s = time.monotonic()
 
-    def add(self, source_bytes: int, failed: bool) -> None:
+    def add(self, item: Located, outcome: Outcome) -> None:
+        """Count a sample."""
         self._samples += 1
-        self._source_bytes += source_bytes
-        self._failed += failed
+        self._source_bytes += item.bytes
+        error = outcome.converted
+        if isinstance(error, ImageError):
+            self._failed += status_of(error, item.name, self._source) == "failed"
         self.tell()
 
     def tell(self, now: bool = False) -> None:
+        """Report the totals so far, if it is time."""
         now_s = time.monotonic()
-        if now or now_s - self._told_s >= _REPORT_EVERY_S:
+        if self._report and (now or now_s - self._told_s >= _REPORT_EVERY_S):
             self._report(Progress(self._samples, self._source_bytes, self._failed))
             self._told_s = now_s
 
@@ -248,12 +250,11 @@ def outcome_of(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Outc
     digest = hashlib.sha256(data).hexdigest()
     try:
         converted = convert(data, policy, name=name)
+        if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
+            raise ImageTooLarge(f"{len(converted.data):,} bytes: too many for a shard of 128 MB")
+        return Outcome(converted, digest)
     except ImageError as error:
         return Outcome(error, digest)
-    if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
-        why = f"an image of {len(converted.data):,} bytes does not fit into a shard of 128 MB"
-        return Outcome(ImageTooLarge(why), digest)
-    return Outcome(converted, digest)
 
 
 def contents(

@@ -316,14 +316,7 @@ def _by_text(
                 f"{strangers[0]!r}"
             )
         return Classes(texts, given)
-    odd = sorted(text for text in used if not _WHOLE.fullmatch(text))
-    notes: tuple[str, ...] = ()
-    if len(odd) < len(used):
-        notes = (
-            f"labels such as {odd[0]!r} are no whole numbers: all labels are names, in the "
-            "order of texts, where 10 comes before 9 (an empty label fails its row alone)",
-        )
-    return Classes(texts, None, notes)
+    return Classes(texts, None)
 
 
 def place_of(path: str, root: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 from dataprep import keys
 from dataprep.errors import (
+    ConfigError,
     CorruptImage,
     CorruptRecord,
     DatasetChanged,
@@ -30,15 +31,17 @@ from dataprep.errors import (
     SourceNotFound,
     TruncatedRecord,
 )
+from dataprep.formats import get_format
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
 from dataprep.formats.layout import Layout
-from dataprep.formats.protocol import Buffer, RawRecord, without_place
+from dataprep.formats.protocol import Buffer, without_place
 from dataprep.formats.recordio import MAGIC, read_recordio, unpack_image_record
 from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
 from dataprep.samples import read_table, stored_table
+from dataprep.shard_records import Shard
 from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import (
     by_name_or_number,
@@ -49,10 +52,9 @@ from dataprep.sources.class_names import (
 from dataprep.sources.files import list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.protocol import Listing, Located, Problem
-from dataprep.stores import ObjectInfo, StoreOptions, open_store
+from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
 _ROOM_BYTES = 2048
-_WINDOW_BYTES = 2**23
 _SHARDS_AT_ONCE = 8
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
 _TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
@@ -116,7 +118,7 @@ class RecordsSource:
             data = store.get_range(item.container, item.offset, length)
             recordio = data.startswith(MAGIC)
             try:
-                for record in records_in(data, recordio=recordio):
+                for record in read_recordio(data) if recordio else read_tfrecords(data):
                     found = content_of(record.payload, self._fields, recordio=recordio)
                     return bytes(found.image)
                 raise TruncatedRecord("the file ends before it")
@@ -165,11 +167,11 @@ class RecordsSource:
                 f"{self.uri} lacks {missing[0]}, which its manifest names: put it back, or run the "
                 "job that made it again"
             )
-        stored = stored_table(self._store, manifest)
+        stored = stored_table(self._store, manifest).columns()
         # Tables of earlier versions have no image_bytes; that of the record is little more.
-        size = "image_bytes" if "image_bytes" in stored.names else f"{wanted}_length"
+        size = "image_bytes" if "image_bytes" in stored.column_names else f"{wanted}_length"
         offset = f"{wanted}_offset"
-        table = stored.columns(["source", "synset", "shard", offset, size]).to_pydict()
+        table = stored.select(["source", "synset", "shard", offset, size]).to_pydict()
         plan = read_table(self._store.get(keys.plan(split)))
         values = None
         if "values" in plan.column_names:  # all labels of samples that have several
@@ -208,11 +210,7 @@ class RecordsSource:
         return shards
 
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
-        def scan_one(shard: ObjectInfo) -> list[Record]:
-            fetch = partial(self._store.get_range, shard.key)
-            recordio = form(shard.key) == "recordio" or fetch(0, len(MAGIC)) == MAGIC
-            return scan(shard.key, shard.bytes, fetch, self._fields, recordio=recordio)
-
+        scan_one = partial(scan, self._store, fields=self._fields)
         records = [*chain.from_iterable(in_order(scan_one, shards, _SHARDS_AT_ONCE))]
         problems = {row: record.problem for row, record in enumerate(records) if record.problem}
         if len(problems) == len(records):
@@ -309,9 +307,6 @@ def shards_of(names: Iterable[str], split: str, where: str, *, incomplete: bool)
     return sets[pattern]
 
 
-Fetch = Callable[[int, int], bytes]
-"""``length`` bytes from ``offset``; fewer only where the shard ends."""
-
 Fields = Mapping[str, str]
 """The feature of an Example for each field, see docs/layouts.md."""
 
@@ -354,35 +349,31 @@ class Record(NamedTuple):
     problem: str = ""
 
 
-def scan(
-    shard: str, size: int, fetch: Fetch, fields: Fields | None, *, recordio: bool
-) -> list[Record]:
-    """The records of a shard of ``size`` bytes in their order, also those without an image.
+def scan(store: Store, info: ObjectInfo, fields: Fields | None) -> list[Record]:
+    """The records of a shard in their order, also those without an image.
 
     Raises:
-        SourceError: the shard is damaged or truncated.
+        SourceError: the shard is damaged or truncated, or no such shard.
     """
     found: list[Record] = []
-    at, window = 0, _WINDOW_BYTES
-    while at < size:
-        start, data = at, fetch(at, window)
-        if len(data) < window:
-            size = start + len(data)
-        try:
-            for raw in records_in(data, recordio=recordio):
-                record = _without_image(raw.payload, at, fields, recordio)
-                name = f"{shard}/{len(found):08d}"
-                found.append(record._replace(shard=shard, name=name, offset=at))
-                at = start + raw.offset + raw.length
-        except RecordError as error:
-            if not isinstance(error, TruncatedRecord) or start + len(data) >= size:
-                raise SourceError(
-                    f"{shard}: damaged at byte {at}: {without_place(str(error))}: copy the shard "
-                    "again, or move it out of the source and set records.incomplete=true. A shard "
-                    "that is compressed as a whole has to be decompressed first (gzip -d)"
-                ) from None
-        # A record may be longer than a window.
-        window = _WINDOW_BYTES if at > start else 2 * window
+    at = 0
+    try:
+        shard = Shard(store, info)
+        for span in shard.spans():
+            at = span.offset
+            (raw,) = get_format(shard.format).read(shard[at : span.end], "record")
+            record = _without_image(raw.payload, at, fields, shard.format == "recordio")
+            name = f"{info.key}/{len(found):08d}"
+            found.append(record._replace(shard=info.key, name=name, offset=at))
+            at = span.end
+        if shard.fault:
+            raise shard.fault
+    except (ConfigError, RecordError) as error:
+        raise SourceError(
+            f"{info.key}: damaged at byte {at}: {without_place(str(error))}: copy the shard "
+            "again, or move it out of the source and set records.incomplete=true. A shard "
+            "that is compressed as a whole has to be decompressed first (gzip -d)"
+        ) from None
     return found
 
 
@@ -393,11 +384,6 @@ def _without_image(payload: Buffer, at: int, fields: Fields | None, recordio: bo
     except RecordError as error:
         return Record(problem=f"damaged at byte {at}: {without_place(str(error))}")
     return record._replace(image=b"", bytes=memoryview(record.image).nbytes)
-
-
-def records_in(data: Buffer, *, recordio: bool) -> Iterator[RawRecord]:
-    """The records of a shard, or of what was read of one. Raises RecordError."""
-    return read_recordio(data) if recordio else read_tfrecords(data)
 
 
 def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Record:

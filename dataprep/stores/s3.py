@@ -29,12 +29,6 @@ from dataprep.stores.s3_bucket import S3Bucket, error_code, is_passing, translat
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-MULTIPART_FROM_BYTES = 256 * 2**20
-"""One PutObject below; shards always are. Above, parts of 64 MiB."""
-
-PART_BYTES = 64 * 2**20
-"""Of those parts, but for the last."""
-
 GOT = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
 """What is logged (level DEBUG) of each GET that was answered: the key, how many bytes came, and the
 seconds from asking, attempts before included, until the answer began and until all was there."""
@@ -115,10 +109,9 @@ class S3Store(KeepsLocks):
     def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
         """As ``put``, of ``data`` that has this MD5."""
         view = memoryview(data).cast("B")
-        send = self._put_object if len(view) < MULTIPART_FROM_BYTES else self._upload_parts
         with self._bucket.translated(key):
             for _ in range(_PUT_ATTEMPTS):
-                _repeated(partial(send, key, view, md5), _PUT_ATTEMPTS)
+                _repeated(partial(self._put_object, key, view, md5), _PUT_ATTEMPTS)
                 if (info := self._confirmed(key, view, md5)) is not None:
                     return info
         with contextlib.suppress(StoreError):
@@ -272,22 +265,6 @@ class S3Store(KeepsLocks):
             ContentMD5=base64.b64encode(md5).decode(),
             **self._bucket.put_arguments(),
             **conditions,
-        )
-
-    def _upload_parts(self, key: str, data: memoryview, md5: bytes) -> None:
-        """Without a digest: the object is read back."""
-        from boto3.s3.transfer import TransferConfig  # slow to import, rarely needed
-
-        self._client().upload_fileobj(
-            io.BytesIO(data),
-            self._bucket.name,
-            self._bucket.prefix + key,
-            ExtraArgs={**self._bucket.put_arguments(), **self._bucket.payer()},
-            Config=TransferConfig(
-                multipart_threshold=MULTIPART_FROM_BYTES,
-                multipart_chunksize=PART_BYTES,
-                max_concurrency=4,
-            ),
         )
 
 

@@ -9,8 +9,7 @@ from iobench.data.settings import DataSettings, sized, split_name
 from iobench.forecast.bounds import UNKNOWN, Bounds, exactly, up_to
 from iobench.forecast.facts import DataFacts, Facts, Photographs
 from iobench.forecast.predicted import Predicted
-from iobench.forecast.stores import RULE
-from iobench.requests import Requests, listing
+from iobench.requests import STORED, Requests, listing
 
 DRAWN_BYTES = 110_000
 """Mean size of a photograph that is drawn; an image differs from it by less than 3 times."""
@@ -180,7 +179,7 @@ def _copied(name: str, found: DataFacts) -> Making:
     each = found.object_bytes.high
     most = None
     if high is not None and each is not None:
-        most = Requests(gets=1) + listing(int(high)) + RULE.stored(int(each)) * int(high)
+        most = Requests(gets=1) + listing(int(high)) + STORED * int(high)
     return Making(
         f"{name}: copied to the object store",
         Predicted(

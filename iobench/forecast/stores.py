@@ -7,13 +7,12 @@ their number is up.
 
 from __future__ import annotations
 
-from dataprep.stores.s3 import MULTIPART_FROM_BYTES, PART_BYTES
 from iobench.forecast.bounds import Bounds, up_to
 from iobench.forecast.facts import Facts
 from iobench.forecast.predicted import Predicted
 from iobench.forecast.rates import rates_of
 from iobench.probes.object_store import pool
-from iobench.requests import PutRule, Requests
+from iobench.requests import STORED, Requests
 from iobench.trial import Params
 
 START_S = 1.0
@@ -21,7 +20,6 @@ COPYING = frozenset({"s5cmd", "awscli"})
 """Clients of this package that copy whole objects: they list, and may read a large one in parts."""
 
 _COPIED_BYTES = 5 * 2**20
-RULE = PutRule(MULTIPART_FROM_BYTES, PART_BYTES)
 _BEFORE = Requests(gets=1, lists=2)
 _ASSUMED = f"an object-store trial takes {START_S:g} s beside the seconds that it measures"
 
@@ -74,7 +72,7 @@ def put(found: pool.Objects, store: str, bytes_per_s: float) -> Predicted:
         likely_s=size / bytes_per_s,
         store_written=up_to(size),
         store=store,
-        requests=(Requests(), RULE.stored(found.bytes) * found.count),
+        requests=(Requests(), STORED * found.count),
         assumed=(f"a store takes {bytes_per_s / 1e6:g} MB/s",),
     )
 

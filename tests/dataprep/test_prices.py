@@ -17,9 +17,7 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
     assert prices.as_of[:2] == "20"
     assert prices.source.startswith("https://aws.amazon.com/")
     assert prices.currency == "USD"
-    assert prices.find("us-east-1", "STANDARD") is not None
-    assert prices.find("us-east-1", "GLACIER") is None
-    assert prices.find("moon-1", "STANDARD") is None
+    assert "STANDARD" in prices.s3["us-east-1"]
 
 
 def test_hours_of_machines_have_a_date_of_their_own() -> None:
@@ -47,7 +45,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     )
     prices = read_prices(path)
     assert (prices.as_of, prices.currency) == ("2031-02-03", "EUR")
-    assert prices.find("here", "STANDARD") == Price(put_per_1000=1, get_per_1000=2, gb_month=3)
+    assert prices.s3["here"]["STANDARD"] == Price(put_per_1000=1, get_per_1000=2, gb_month=3)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +76,7 @@ def test_the_price_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     prices = read_prices(None)
     monkeypatch.delenv("AWS_REGION", raising=False)
     price, about = price_at(prices, StoreOptions())
-    assert price == prices.find("us-east-1", "STANDARD")
+    assert price == prices.s3["us-east-1"]["STANDARD"]
     assert about.startswith("us-east-1, STANDARD, https://aws.amazon.com/s3/pricing/ as of")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert price_at(prices, StoreOptions())[1].startswith("eu-west-1")

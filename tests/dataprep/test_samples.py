@@ -98,7 +98,6 @@ def test_warnings_count_notes_failures_and_sizes() -> None:
         "shards_out_of_bounds": 2,
     }
     assert table.failures == [("d", "broken")]
-    assert table.skips == [("e", "no magic"), ("f", "hidden")]
     assert table.skip_reasons == {"not an image": 1, "hidden": 1}
     assert filled([]).warnings({"a": entry(MB)}) == {}
 
@@ -232,7 +231,7 @@ def test_all_rows_and_those_written(changeable: MemoryStore) -> None:
     """Columns are of what was written; a frame is of everything unless told otherwise."""
     table = stored_table(changeable, dataprep.open(changeable.uri).manifest)
     assert table.columns(["label", "shard"]).column_names == ["label", "shard"]
-    assert {"source", "tfrecord_crc32c"} <= table.names
+    assert {"source", "tfrecord_crc32c"} <= {*table.columns().column_names}
     assert list(table.frame(["source"]).columns) == ["source"]
     assert len(table.frame(written=True)) == len(table.frame()) == 120
     failed = StoredTable(changeable, "train", filled([WRITTEN, FAILED]).to_parquet())

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import dataprep
 from dataprep.cli.main import app
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
 
@@ -29,10 +29,6 @@ RIGHTS = {
     "GetObject": "s3:GetObject",
     "HeadObject": "s3:GetObject",
     "PutObject": "s3:PutObject",
-    "CreateMultipartUpload": "s3:PutObject",
-    "UploadPart": "s3:PutObject",
-    "CompleteMultipartUpload": "s3:PutObject",
-    "AbortMultipartUpload": "s3:AbortMultipartUpload",
     "DeleteObject": "s3:DeleteObject",
 }
 ON_BUCKETS = {"s3:ListBucket"}
@@ -118,19 +114,17 @@ def test_with_a_source(
     run: Run,
     job: list[str],
     command: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What plan and shard call is what their policies allow, and the other way round."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * 2**20)
     used.clear()
     if command == "part":
         run("shard", *job, "--part", "0/1")
     else:
         run(command, *job)
     page = allowed()["plan" if command == "plan" else "shard"]
-    # An empty output has nothing that plan could read; no upload failed that shard would abort.
-    unneeded = "s3:GetObject" if command == "plan" else "s3:AbortMultipartUpload"
-    assert used == page - {(unneeded, "OUTPUT/*")}
+    # An empty output has nothing that plan could read.
+    unneeded = {("s3:GetObject", "OUTPUT/*")} if command == "plan" else set()
+    assert used == page - unneeded
 
 
 def test_plan_beside_another_split(used: Rights, run: Run, job: list[str]) -> None:
@@ -150,7 +144,7 @@ def test_what_removes(
     run("shard", *job)
     used.clear()
     run("shard", *job, "--overwrite")
-    assert used - LOCKS == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    assert used - LOCKS == page
     source = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
     victim = next(iter(source.list())).key
     whole = source.get(victim)
@@ -159,7 +153,7 @@ def test_what_removes(
     source.put(victim, whole)
     used.clear()
     run("shard", *job, "--retry-failed", "--max-failures", "1")
-    assert used - LOCKS == page - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    assert used - LOCKS == page
 
 
 def test_without_a_source(used: Rights, run: Run, job: list[str], bucket: str) -> None:
@@ -167,7 +161,7 @@ def test_without_a_source(used: Rights, run: Run, job: list[str], bucket: str) -
     run("shard", *job, "--part", "0/1")
     used.clear()
     run("finalize", f"s3://{bucket}/out")
-    assert used == allowed()["finalize"] - {("s3:AbortMultipartUpload", "OUTPUT/*")}
+    assert used == allowed()["finalize"]
     for depth in ("--quick", "--deep"):
         used.clear()
         run("verify", f"s3://{bucket}/out", depth)
@@ -189,26 +183,6 @@ def test_reading(
     used.clear()
     run("inspect", f"s3://{bucket}/out")
     assert used == allowed()["inspect"]
-
-
-def test_an_upload_in_parts_that_fails_is_aborted(
-    used: Rights, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The right to abort is needed where a part cannot be stored."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * 2**20)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * 2**20)
-    call = CLIENT._make_api_call
-
-    def failing(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
-        if operation == "UploadPart" and arguments["PartNumber"] == 2:
-            raise OSError("the cable was pulled")
-        return call(client, operation, arguments)
-
-    monkeypatch.setattr(BaseClient, "_make_api_call", failing)
-    store = S3Store(f"s3://{bucket}/out", StoreOptions(endpoint_url=s3_server.url))
-    with pytest.raises(OSError, match=r"cable|out/key"):
-        store.put("key", bytes(11 * 2**20))
-    assert ("s3:AbortMultipartUpload", "OUTPUT/*") in used
 
 
 def test_a_lock_that_may_not_be_removed_is_in_nobodys_way(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -442,37 +441,3 @@ def test_attempts_are_counted_with_the_first(through: S3Store, proxy: FaultProxy
     with pytest.raises(StoreError):
         through.head("key")
     assert len(proxy.requests) == through.options.max_attempts
-
-
-@pytest.mark.parametrize(
-    ("fault", "times"),
-    [(FlipByte(1000, "upload"), 1), (INTERNAL, 1), (Reset(), 1)],
-    ids=["flip", "500", "reset"],
-)
-def test_parts_are_guarded_as_wholes_are(
-    through: S3Store,
-    direct: S3Store,
-    proxy: FaultProxy,
-    monkeypatch: pytest.MonkeyPatch,
-    fault: Fault,
-    times: int,
-) -> None:
-    """An upload in parts of which one is damaged or refused is right in the end."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
-    data = os.urandom(MIB) * 9
-    use(proxy, Rule(Match("PUT", "partNumber=2", times=times), fault))
-    assert through.put("key", data).bytes == len(data)
-    assert any(request.faults for request in proxy.requests)
-    assert direct.get("key") == data
-
-
-def test_parts_damaged_always_are_never_reported_as_stored(
-    through: S3Store, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An upload in parts, damaged each time, ends with StoredBytesDiffer."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
-    use(proxy, Rule(Match("PUT", "partNumber=1"), FlipByte(0, "upload")))
-    with pytest.raises(StoredBytesDiffer):
-        through.put("key", bytes(9 * MIB))

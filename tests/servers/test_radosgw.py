@@ -58,21 +58,6 @@ def test_a_wrong_checksum_is_taken_but_not_by_the_store(
         store.close()
 
 
-def test_an_upload_in_parts_is_confirmed_by_head(
-    radosgw: RadosGateway, radosgw_bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its end is answered without an ETag; the receipt has the one that HEAD gives."""
-    monkeypatch.setattr("dataprep.stores.s3.MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr("dataprep.stores.s3.PART_BYTES", 5 * MIB)
-    store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
-    data = os.urandom(MIB) * 9
-    info = store.put("key", data)
-    assert (info.etag or "").endswith("-2")
-    assert (info.bytes, store.head("key").etag) == (len(data), info.etag)
-    assert store.get("key") == data
-    store.close()
-
-
 def test_a_wrong_secret_is_permission_refused(
     radosgw: RadosGateway, radosgw_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import os
 import pickle
 import urllib.request
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from botocore.httpsession import URLLib3Session
 from botocore.paginate import Paginator
 
 from dataprep.errors import ObjectNotFound, StoreError
-from dataprep.stores import s3
 from dataprep.stores.s3 import S3Store
 from iobench.faults import FaultProxy, Match, Rule, SetHeader, Status
 from iobench.s3_server import MotoServer
@@ -114,10 +112,8 @@ def test_storage_class_and_key_are_sent(
     assert store.get("key") == DATA
 
 
-def test_requester_pays_on_every_call(
-    open_s3: OpenS3, sent: list[Sent], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each request for objects says that the requester pays, parts and listings too."""
+def test_requester_pays_on_every_call(open_s3: OpenS3, sent: list[Sent]) -> None:
+    """Each request for objects says that the requester pays, listings too."""
     store = open_s3(requester_pays=True)
     store.put("key", DATA)
     store.create("other", DATA)
@@ -126,45 +122,11 @@ def test_requester_pays_on_every_call(
     store.head("key")
     assert len(list(store.list())) == 2
     store.delete("key")
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
-    store.put("big", bytes(11 * MIB))
-    assert {request.method for request in sent} == {"PUT", "GET", "HEAD", "DELETE", "POST"}
+    assert {request.method for request in sent} == {"PUT", "GET", "HEAD", "DELETE"}
     unpaid = [
         request for request in sent if request.headers.get("x-amz-request-payer") != "requester"
     ]
     assert calls(unpaid) == []
-
-
-@pytest.mark.parametrize(
-    ("size", "parts"),
-    [(9 * MIB, 0), (10 * MIB - 1, 0), (10 * MIB, 2), (11 * MIB, 3)],
-    ids=["below", "just-below", "at", "above"],
-)
-def test_parts_are_used_only_from_the_limit(
-    open_s3: OpenS3,
-    bucket: str,
-    sent: list[Sent],
-    monkeypatch: pytest.MonkeyPatch,
-    size: int,
-    parts: int,
-) -> None:
-    """Below the limit an object is one request whatever its size; from it on, it is parts."""
-    monkeypatch.setattr(s3, "MULTIPART_FROM_BYTES", 10 * MIB)
-    monkeypatch.setattr(s3, "PART_BYTES", 5 * MIB)
-    data = os.urandom(MIB) * (size // MIB) + bytes(size % MIB)
-    store = open_s3()
-    assert store.put("key", data).bytes == size
-    numbered = [r for r in sent if r.method == "PUT" and "partNumber=" in r.query]
-    assert len(numbered) == parts
-    whole = [r for r in sent if r.method == "PUT" and "partNumber=" not in r.query]
-    assert len(whole) == (0 if parts else 1)
-    assert store.get("key") == data
-
-
-def test_a_shard_is_never_parts() -> None:
-    """The largest shard that may be made, 128 MB, lies below the limit for parts."""
-    assert s3.MULTIPART_FROM_BYTES > 128_000_000
 
 
 def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
