@@ -7,6 +7,7 @@ what every worker needs, while the driver still plans.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import logging
@@ -385,13 +386,17 @@ def _connected(address: str) -> Any:
     try:
         return Client(address, timeout=_ANSWER_TIMEOUT_S)
     except TypeError:
-        raise ConfigError(
+        why = (
             f"{address!r} needs certificates: name their files in DASK_DISTRIBUTED__COMM__TLS__"
             "CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
             "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
-        ) from None
+        )
     except (OSError, ValueError) as error:
-        raise ConfigError(f"no Dask scheduler answers at {address!r}: {error}") from None
+        why = f"no Dask scheduler answers at {address!r}: {error}"
+    # A client that did not connect closes itself when it is collected. If that happens while
+    # another one starts, both wait for each other for ever.
+    gc.collect()
+    raise ConfigError(why)
 
 
 def _custom(options: DaskOptions, path: str) -> Any:
