@@ -360,10 +360,9 @@ def shards_to_split(shards: int, workers: int) -> int:
     """How many of the last shards are converted in chunks: few, since chunks cost some time.
 
     Those that are too few for a shard a worker; and at least one for every four workers, since
-    some workers finish before others.
+    some workers finish before others. Two or three workers hardly do.
     """
-    left = shards % workers
-    least = -(-workers // 4)
+    left, least = shards % workers, workers // 4
     return min(shards, left if left >= least else left + least)
 
 

@@ -12,7 +12,6 @@ from dataprep.config import DaskOptions, SampleLimit
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import (
-    CHUNK_SAMPLES,
     Chunk,
     Outcome,
     Progress,
@@ -33,6 +32,7 @@ OnResult = Callable[[ShardResult], None]
 """Called in the driver for each finished shard; raising stops the job."""
 
 _MOST_THREADS = 16
+_PART_SAMPLES = 64
 
 
 class Tally:
@@ -107,6 +107,6 @@ class InProcess:
             report = partial(self._tally.add, (task.name, start))
             return [*encoded(parts[start], converted(parts[start], report))]
 
-        parts = parts_of(task, CHUNK_SAMPLES)
+        parts = parts_of(task, _PART_SAMPLES)
         with closing(in_order(converted_part, parts, self._options.worker_count)) as made:
             return assemble(task, chain.from_iterable(made))

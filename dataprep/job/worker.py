@@ -44,8 +44,9 @@ from dataprep.versions import require_versions
 READ_AHEAD_BYTES = 256 * 2**20
 """Of files that are read or wait to be converted: fewer large ones at a time."""
 
-CHUNK_SAMPLES, CHUNK_BYTES = 64, 32_000_000
-"""A chunk has so many samples, and at most so many source bytes unless one sample has more."""
+CHUNK_SAMPLES, CHUNK_BYTES = 16, 32_000_000
+"""A chunk has so many samples, which fit the processor's caches with their records, and at most so
+many source bytes unless one sample has more."""
 
 _REPORT_EVERY_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
@@ -179,9 +180,8 @@ def parts_of(task: ShardTask, samples: int) -> dict[int, ShardTask]:
     return parts
 
 
-def chunks(items: Sequence[Located], samples: int | None = None) -> Iterator[Sequence[Located]]:
+def chunks(items: Sequence[Located], samples: int = CHUNK_SAMPLES) -> Iterator[Sequence[Located]]:
     """Cut the samples of a shard into chunks of so many, in order."""
-    samples = samples or CHUNK_SAMPLES
     start = size = 0
     for place, item in enumerate(items):
         if place - start == samples or (place > start and size + item.bytes > CHUNK_BYTES):
@@ -295,7 +295,7 @@ def read_one(source: Source, item: Located, max_bytes: int) -> bytes | ImageErro
 
 
 def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
-    """Encode the records of a task's samples, a few dozen at a time."""
+    """Encode the records of a task's samples, a few at a time."""
     groups = _groups(task)
     formats = [
         (get_format(name), RecordOptions(offset, task.layout))
@@ -388,20 +388,19 @@ def assemble(
         name = buffer.format.name
         return buffer.put(place, _entries(samples, name, label_offsets[name]))
 
-    with ThreadPoolExecutor(len(buffers)) as pool:  # formats are hashed and stored side by side
-        for part in parts:
-            rows += part.rows
-            records = [part.records[name] for name in label_offsets]
-            for _ in pool.map(ShardBuffer.append, buffers, records):
-                pass
-        samples = _with_places(rows, buffers)
-        with storing or nullcontext():
-            stored = dict(zip(label_offsets, pool.map(put, buffers), strict=True))
-            receipt = Receipt(task.fingerprint, *place, stored, samples)
-            receipt_json = receipt.to_json()
-            if task.permit is not None:
-                task.permit()
-            task.store.put(keys.receipt(*place), receipt_json)
+    for part in parts:
+        rows += part.rows
+        for name, buffer in zip(label_offsets, buffers, strict=True):
+            buffer.append(part.records[name])
+    samples = _with_places(rows, buffers)
+    # Formats are stored side by side.
+    with storing or nullcontext(), ThreadPoolExecutor(len(buffers)) as pool:
+        stored = dict(zip(label_offsets, pool.map(put, buffers), strict=True))
+        receipt = Receipt(task.fingerprint, *place, stored, samples)
+        receipt_json = receipt.to_json()
+        if task.permit is not None:
+            task.permit()
+        task.store.put(keys.receipt(*place), receipt_json)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
 

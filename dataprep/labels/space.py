@@ -75,12 +75,20 @@ class LabelSpace:
         return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
 
     def to_json(self) -> bytes:
-        """Return the content of ``labels.json``."""
-        classes = [
-            {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}
-            for one in self.labels
-        ]
-        return f"{json.dumps({'schema': SCHEMA, 'classes': classes}, indent=1)}\n".encode()
+        """Return the content of ``labels.json``; there is at least one class.
+
+        It is what ``json.dumps`` writes with an indent of 1, which is slow for many classes.
+        """
+        classes = json.dumps(
+            [
+                {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}
+                for one in self.labels
+            ],
+            separators=(",\n   ", ": "),
+        ).replace("},\n   {", "\n  },\n  {\n   ")
+        return (
+            f'{{\n "schema": {SCHEMA},\n "classes": [\n  {{\n   {classes[2:-2]}\n  }}\n ]\n}}\n'
+        ).encode()
 
     @classmethod
     def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:

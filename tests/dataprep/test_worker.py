@@ -241,7 +241,7 @@ class TestStored:
             return convert(data, policy, name=name)
 
         monkeypatch.setattr("dataprep.job.worker.convert", met)
-        monkeypatch.setattr("dataprep.job.in_process.CHUNK_SAMPLES", 6)
+        monkeypatch.setattr("dataprep.job.in_process._PART_SAMPLES", 6)
         few = dict(list(files.items())[:18])
         store = NotedStore()
         run_in_threads(task(few, store), 3)
