@@ -165,7 +165,8 @@ def _from_jpeg(
         subsampling=header.subsampling,
     )
     keep = policy.truncated == "keep"
-    if _stays(source, header.channels, policy):
+    # Other programs know a JPEG by its first three bytes: the start, and that a marker follows.
+    if data[2] == 0xFF and _stays(source, header.channels, policy):
         found: Notes = ()
         if policy.check == "decode" or data.rfind(jpeg.EOI, header.scan_offset) < 0:
             # All of the entropy-coded data is read; the colours, which cannot fail, are left out.

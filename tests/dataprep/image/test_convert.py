@@ -79,6 +79,15 @@ def test_jpegs_of_the_right_size_pass_through(data: bytes, colorspace: str, chec
         assert "icc_dropped" not in found.notes
 
 
+@pytest.mark.parametrize("check_by", ["decode", "header"])
+def test_a_jpeg_that_others_do_not_take_for_one_is_encoded_again(check_by: str) -> None:
+    """A stray byte behind the first two, which libjpeg skips."""
+    data = PLAIN[:2] + b"\0" + PLAIN[2:]
+    found = convert(data, ImagePolicy.model_validate({"check": check_by}))
+    assert (found.action, found.notes) == ("reencoded", ("recovered",))
+    assert found.data.startswith(b"\xff\xd8\xff")
+
+
 @pytest.mark.parametrize("mode", get_args(Mode))
 @pytest.mark.parametrize("upscale", [False, True])
 @pytest.mark.parametrize("size", [64, 140, 200])
