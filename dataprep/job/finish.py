@@ -71,7 +71,7 @@ def finish(
     if not counts.written:
         why = table.failures[:_EXAMPLES] or table.skip_reasons.most_common(_EXAMPLES)
         raise JobError(
-            f"none of {counts.total:,} samples could be written, such as "
+            f"none of {counts.total:,} samples could be written: "
             + "; ".join(f"{what}: {reason}" for what, reason in why)
         )
     formats = manifest.format_entries(receipts, job.label_offsets)

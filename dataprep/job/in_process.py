@@ -38,7 +38,8 @@ _PART_SAMPLES = 64
 class Tally:
     """Adds up progress that arrives as totals, of a shard or of a chunk of one.
 
-    What is done a second time, after an error or a worker's death, does not count again.
+    What is done a second time does not count again, unless a shard that was converted in chunks is
+    made anew as a whole.
     """
 
     def __init__(self, report: Report) -> None:

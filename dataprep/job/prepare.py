@@ -160,7 +160,8 @@ def _new(
         f"plan: {counted(shards, 'shard')} a format, about "
         f"{needed / len(config.format) / shards / 1e6:,.1f} MB each, {needed / 1e6:,.0f} MB in all"
     )
-    for split in sorted({*remove} & keys.splits(info.key for info in store.list())):
+    there = keys.splits(info.key for info in store.list()) if remove else set()
+    for split in sorted({*remove} & there):
         note(f"--overwrite removes split {split!r} of {store.uri}")
     locks.check()
     with nothing_written():  # the first write shows whether writing is allowed at all

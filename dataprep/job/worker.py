@@ -251,7 +251,8 @@ def outcome_of(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Outc
     try:
         converted = convert(data, policy, name=name)
         if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
-            raise ImageTooLarge(f"{len(converted.data):,} bytes: too many for a shard of 128 MB")
+            why = f"{len(converted.data):,} bytes: too many for a shard of 128 MB"
+            return Outcome(ImageTooLarge(why), digest)
         return Outcome(converted, digest)
     except ImageError as error:
         return Outcome(error, digest)

@@ -18,7 +18,6 @@ import numpy as np
 
 from dataprep import keys
 from dataprep.errors import (
-    ConfigError,
     CorruptImage,
     CorruptRecord,
     DatasetChanged,
@@ -167,11 +166,12 @@ class RecordsSource:
                 f"{self.uri} lacks {missing[0]}, which its manifest names: put it back, or run the "
                 "job that made it again"
             )
-        stored = stored_table(self._store, manifest).columns()
+        stored = stored_table(self._store, manifest)
         # Tables of earlier versions have no image_bytes; that of the record is little more.
-        size = "image_bytes" if "image_bytes" in stored.column_names else f"{wanted}_length"
+        has_size = "image_bytes" in stored.columns().column_names
+        size = "image_bytes" if has_size else f"{wanted}_length"
         offset = f"{wanted}_offset"
-        table = stored.select(["source", "synset", "shard", offset, size]).to_pydict()
+        table = stored.columns(["source", "synset", "shard", offset, size]).to_pydict()
         plan = read_table(self._store.get(keys.plan(split)))
         values = None
         if "values" in plan.column_names:  # all labels of samples that have several
@@ -353,22 +353,22 @@ def scan(store: Store, info: ObjectInfo, fields: Fields | None) -> list[Record]:
     """The records of a shard in their order, also those without an image.
 
     Raises:
-        SourceError: the shard is damaged or truncated, or no such shard.
+        SourceError: the shard is damaged or truncated, or the object is no shard.
     """
     found: list[Record] = []
     at = 0
     try:
         shard = Shard(store, info)
+        read = get_format(shard.format).read
         for span in shard.spans():
-            at = span.offset
-            (raw,) = get_format(shard.format).read(shard[at : span.end], "record")
+            (raw,) = read(shard[at : span.end], "record")
             record = _without_image(raw.payload, at, fields, shard.format == "recordio")
             name = f"{info.key}/{len(found):08d}"
             found.append(record._replace(shard=info.key, name=name, offset=at))
             at = span.end
         if shard.fault:
             raise shard.fault
-    except (ConfigError, RecordError) as error:
+    except ValueError as error:  # also where the object became shorter meanwhile
         raise SourceError(
             f"{info.key}: damaged at byte {at}: {without_place(str(error))}: copy the shard "
             "again, or move it out of the source and set records.incomplete=true. A shard "

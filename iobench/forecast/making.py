@@ -176,9 +176,8 @@ def _converted(name: str, found: DataFacts, facts: Facts) -> Making:
 def _copied(name: str, found: DataFacts) -> Making:
     """What is there in its size already is not copied again."""
     high = found.all_objects.high
-    each = found.object_bytes.high
     most = None
-    if high is not None and each is not None:
+    if high is not None:
         most = Requests(gets=1) + listing(int(high)) + STORED * int(high)
     return Making(
         f"{name}: copied to the object store",

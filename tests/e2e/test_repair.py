@@ -258,7 +258,7 @@ def test_nothing_written_is_no_result(tmp_path: Path) -> None:
 
 def test_nothing_large_enough_is_no_result(tree: Path, tmp_path: Path) -> None:
     """A job that skips every image as too small says so, and writes no manifest."""
-    with pytest.raises(JobError, match=r"none of .* samples .*, such as .*small: \d+"):
+    with pytest.raises(JobError, match=r"none of .* samples could be written: .*small: \d+"):
         run(tree, tmp_path / "out", image={"min_size": 60_000})
     assert not (tmp_path / "out" / "train.manifest.json").exists()
 

@@ -112,7 +112,7 @@ def test_numbers_with_gaps_are_renumbered_and_said(photos: Path) -> None:
     assert "2 to 10 are not 0 to 1" in listing.notes[0]
 
 
-def test_a_name_among_numbers_is_said(photos: Path) -> None:
+def test_a_name_among_numbers(photos: Path) -> None:
     """NA makes names of all labels, in the order of texts; an empty label does not."""
     listing = listed(photos, "path,label\ncats/1.jpg,10\ndogs/1.jpg,NA\n")
     assert listing.label_space is None
