@@ -211,7 +211,10 @@ class Dataset(_Numbered[Sample]):
         """Shard, offset, length and label of each sample; reads these columns of the table only."""
         names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
         columns = self._table.columns(names).columns
-        return Places(*(column.to_numpy().astype(np.int64, copy=False) for column in columns))
+        places = Places(*(column.to_numpy().astype(np.int64, copy=False) for column in columns))
+        # A host's share has some of the numbers only.
+        numbers = [keys.shard_number(shard.key) for shard in self._entry.shards]
+        return places._replace(shards=np.searchsorted(numbers, places.shards))
 
     @property
     def images(self) -> Images:

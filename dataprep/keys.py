@@ -30,6 +30,11 @@ def index(format_name: str, extension: str, split: str, shard: int, shards: int)
     return f"index/{format_name}/{numbered(split, shard, shards)}{extension}"
 
 
+def shard_number(key: str) -> int:
+    """The number of the shard in a key."""
+    return int(re.findall(r"-(\d{5,})-of-", key)[-1])
+
+
 def receipt(split: str, shard: int, shards: int) -> str:
     """Written when a shard is stored and checked."""
     return f"receipts/{numbered(split, shard, shards)}.json"

@@ -238,8 +238,25 @@ class SampleCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """Which share of a split a host has, ``number`` of ``count``; the samples of each share."""
+
+    number: Count
+    count: Count
+    samples: tuple[Count, ...]
+
+    @property
+    def left_out(self) -> float:
+        """The part of all samples that steps of equal number on all hosts leave out."""
+        return 1 - self.count * min(self.samples) / max(sum(self.samples), 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
-    """``SPLIT.manifest.json``. ``config`` determines content, ``run`` does not."""
+    """``SPLIT.manifest.json``. ``config`` determines content, ``run`` does not.
+
+    ``share`` is that of a host which has only some of the shards (``dataprep stage``).
+    """
 
     split: str
     created: str
@@ -251,6 +268,7 @@ class Manifest:
     samples: SampleCounts
     warnings: Mapping[str, int]
     table: TableEntry | None = None
+    share: Share | None = None
     schema: int = SCHEMA
 
     def record_options(self, format_name: str) -> RecordOptions:
@@ -270,6 +288,8 @@ class Manifest:
     def to_json(self) -> bytes:
         """As stored, in the documented order of keys."""
         content = asdict(self)
+        if self.share is None:
+            del content["share"]
         return json.dumps({"schema": content.pop("schema"), **content}, indent=1).encode() + b"\n"
 
     @classmethod

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,12 @@ _PER_SLICE = 16
 _LEAST, _MOST = 32, 128
 _PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOST_PARTS = 999_999
+# Where the number of this process, or of its host, and how many there are, is found.
+_ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
+_STARTED_BY = {
+    "--part": (_ARRAY, ("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")),
+    "--host": (_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
+}
 
 
 def sample_size(samples: int) -> int:
@@ -418,17 +425,25 @@ class Part(NamedTuple):
         return f"{self.number}/{self.count}"
 
     @classmethod
-    def parse(cls, text: str) -> Part:
-        """``0/4`` to ``3/4``.
+    def parse(cls, text: str, option: str = "--part") -> Part:
+        """``0/4`` to ``3/4``; ``auto`` is what Slurm, torchrun or an AWS Batch array says.
 
         Raises:
-            ConfigError: it is something else.
+            ConfigError: it is something else, or none of them started this process.
         """
+        if text == "auto":
+            for index, count in _STARTED_BY[option]:
+                if {index, count} <= os.environ.keys():
+                    return cls.parse(f"{os.environ[index]}/{os.environ[count]}", option)
+            raise ConfigError(
+                f"{option} auto: this process was started by none of Slurm (srun), torchrun and an "
+                f"AWS Batch array: give {option} I/N"
+            )
         match = _PART.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):
             raise ConfigError(
-                f"--part {text!r}: write I/N with I from 0 to N-1 and N at most {_MOST_PARTS:,}, "
-                "as in --part 0/4 for the first of four"
+                f"{option} {text!r}: write I/N with I from 0 to N-1 and N at most "
+                f"{_MOST_PARTS:,}, as in {option} 0/4 for the first of four"
             )
         return cls(int(match[1]), int(match[2]))
 

@@ -9,6 +9,7 @@ from dataprep.cli.inspect import inspect
 from dataprep.cli.plan import plan
 from dataprep.cli.program import Commands, GroupedCommand, application, start
 from dataprep.cli.shard import shard
+from dataprep.cli.stage import stage
 from dataprep.cli.start import init, sample, schema
 from dataprep.cli.verify import verify
 
@@ -16,7 +17,9 @@ from dataprep.cli.verify import verify
 class DataprepCommands(Commands):
     """The commands of dataprep."""
 
-    interrupted: ClassVar = {"shard": "; run the same command again to resume"}
+    interrupted: ClassVar = dict.fromkeys(
+        ("shard", "stage"), "; run the same command again to resume"
+    )
 
     def version(self) -> str:
         """The version, and the library that resizes here: outputs depend on both."""
@@ -28,7 +31,7 @@ class DataprepCommands(Commands):
 app = application(
     "dataprep", "Convert image collections to TFRecord and RecordIO shards.", DataprepCommands
 )
-for command in (plan, shard, finalize, verify, inspect, sample, init, schema):
+for command in (plan, shard, finalize, stage, verify, inspect, sample, init, schema):
     app.command(cls=GroupedCommand)(command)
 
 

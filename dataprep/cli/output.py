@@ -91,6 +91,15 @@ class Terminal(Display):
             self._stream.flush()
 
 
+class Copying(Terminal):
+    """Progress in bytes instead of photos."""
+
+    def _line(self, elapsed_s: float) -> str:
+        copied = self._made.source_bytes
+        size = f"{(self._before + copied) / 1e6:,.0f}/{self._samples / 1e6:,.0f} MB"
+        return f"{self._split}  {size}  {copied / max(elapsed_s, 1e-9) / 1e6:,.0f} MB/s"
+
+
 def show(text: str) -> None:
     """Print a result; names in it cannot control the terminal."""
     typer.echo("\n".join(printable(line) for line in text.split("\n")))

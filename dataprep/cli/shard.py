@@ -39,7 +39,7 @@ def shard(
         str | None,
         typer.Option(
             metavar="I/N",
-            help="One machine's share, I from 0; then run finalize.",
+            help="One machine's share, I from 0, or auto; then run finalize.",
             rich_help_panel=RUNNING,
         ),
     ] = None,

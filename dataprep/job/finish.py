@@ -30,7 +30,7 @@ from dataprep.job.resume import (
     stored_shards,
 )
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, TableEntry
+from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
@@ -62,7 +62,7 @@ def finish(
         TooManyFailures: more samples failed than ``max_failures``.
         JobError: none could be written, or a receipt is damaged or of another job.
     """
-    receipts, table = read_back(store, job, plan, label_space)
+    receipts, table = read_back(store, job, range(job.shards), plan.others(label_space))
     counts = table.counts
     allowed = allowed_failures(max_failures, counts.total)
     if counts.failed > allowed:
@@ -97,9 +97,9 @@ def finish(
 
 
 def read_back(
-    store: Store, job: JobFile, plan: SplitPlan, label_space: LabelSpace
+    store: Store, job: JobFile, shards: Sequence[int], others: Samples | None
 ) -> tuple[list[Receipt], SampleTable]:
-    """Every receipt as it is stored, its rows in the table."""
+    """The receipts of ``shards`` as they are stored; their rows and ``others`` in the table."""
 
     def read(shard: int) -> Receipt:
         key = keys.receipt(job.split, shard, job.shards)
@@ -115,10 +115,11 @@ def read_back(
 
     receipts = []
     table = SampleTable(list(job.label_offsets))
-    for receipt in in_order(read, range(job.shards), _STORE_THREADS):
+    for receipt in in_order(read, shards, _STORE_THREADS):
         table.add(receipt.samples, receipt.shard)
         receipts.append(receipt.without_rows())
-    table.add(plan.others(label_space), None)
+    if others is not None:
+        table.add(others, None)
     return receipts, table
 
 

@@ -160,8 +160,8 @@ class RecordsSource:
             wanted = "tfrecord" if "tfrecord" in manifest.formats else "recordio"
         if wanted not in manifest.formats:
             raise SourceError(f"{self.uri} was made as {', '.join(manifest.formats)}, not {wanted}")
-        shards = [shard.key for shard in manifest.formats[wanted].shards]
-        if missing := sorted({*shards} - entries.keys()):
+        shards = {keys.shard_number(one.key): one.key for one in manifest.formats[wanted].shards}
+        if missing := sorted({*shards.values()} - entries.keys()):
             raise SourceError(
                 f"{self.uri} lacks {missing[0]}, which its manifest names: put it back, or run the "
                 "job that made it again"

@@ -86,16 +86,20 @@ def _verify(store: Store, split: str, depth: Depth, workers: int) -> Verificatio
         lost = Fault(key, f"{faults[0].what}; restore it, or use --overwrite")
         return Verification(store.uri, split, depth, (lost,), Duplicates(split))
     opened = _load(keys.manifest(split), faults, lambda: Snapshot.open(store, split), remedy="")
-    check = _SplitCheck(store, job, depth, faults)
+    shards: Sequence[int] = range(job.shards)
+    if opened and opened[0].share:
+        entries = next(iter(opened[0].formats.values())).shards
+        shards = [keys.shard_number(entry.key) for entry in entries]
+    check = _SplitCheck(store, job, depth, faults, shards)
     receipts: list[Receipt] = []
     table = SampleTable(list(job.label_offsets))
-    for receipt, found in in_order(check.shard, range(job.shards), workers if workers > 1 else 0):
+    for receipt, found in in_order(check.shard, shards, workers if workers > 1 else 0):
         faults += found
         if receipt is not None:
             table.add(receipt.samples, receipt.shard)
             receipts.append(receipt.without_rows())
     samples = table.table().select(COLUMNS).to_pandas(use_threads=False)
-    if opened and len(receipts) == job.shards:
+    if opened and len(receipts) == len(shards):
         faults += check.table_faults(opened[0], receipts, table)
     faults += check.strangers()
     if opened:
@@ -140,8 +144,10 @@ class _SplitCheck:
     Faults of the plan and of labels.json go to ``faults``.
     """
 
-    def __init__(self, store: Store, job: JobFile, depth: Depth, faults: list[Fault]) -> None:
-        self._store, self._job, self._depth = store, job, depth
+    def __init__(
+        self, store: Store, job: JobFile, depth: Depth, faults: list[Fault], shards: Sequence[int]
+    ) -> None:
+        self._store, self._job, self._depth, self._shards = store, job, depth, shards
         plan, labels = keys.plan(job.split), keys.LABELS
         self._plan = _load(plan, faults, lambda: stored_plan(store, job.split, job))
         self._labels = _load(labels, faults, lambda: stored_labels(store, {job.split: job}))
@@ -183,7 +189,8 @@ class _SplitCheck:
         """Manifest and table of samples against the receipts, whose rows ``table`` has."""
         if self._plan is None or self._labels is None:
             return
-        table.add(self._plan.others(self._labels), None)
+        if manifest.share is None:
+            table.add(self._plan.others(self._labels), None)
         job, key = self._job, keys.manifest(self._job.split)
         formats = format_entries(receipts, job.label_offsets)
         wanted = replace(
@@ -222,7 +229,7 @@ class _SplitCheck:
         """Objects among those of the split that do not belong to it."""
         job, split = self._job, self._job.split
         expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
-        for shard in range(job.shards):
+        for shard in self._shards:
             expected |= {self._receipt_key(shard), *keys_of_shard(job, shard)}
         strangers = sorted(self._listed.keys() - expected)
         return [Fault(key, "does not belong to this data set", remedy=key) for key in strangers]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dataprep.dataset import Dataset, open_dataset
 from dataprep.manifest import ShardEntry
@@ -74,13 +73,8 @@ def _shards(place: Place, at_most: int, seed: int) -> Items:
 
 def _records(place: Place, at_most: int, seed: int) -> Items:
     dataset, shards = _dataset(place)
-    table: pd.DataFrame = dataset.samples
-    written = table[table["status"] == "written"]
-    chosen = np.random.default_rng(seed).permutation(len(written))[:at_most]
-    columns = ("shard", f"{dataset.format}_offset", f"{dataset.format}_length")
-    rows = zip(
-        *(written[name].to_numpy(np.int64)[chosen].tolist() for name in columns), strict=True
-    )
+    chosen = np.random.default_rng(seed).permutation(len(dataset))[:at_most]
+    rows = zip(*(column[chosen].tolist() for column in dataset.places[:3]), strict=True)
     reads = [Item(shards[shard].key, offset, length, 1, False) for shard, offset, length in rows]
     return Items(reads, [shard.key for shard in shards])
 

@@ -1,0 +1,48 @@
+"""``dataprep stage``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSettings, store_options
+
+
+def stage(
+    output: Output,
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="A folder of this host.")],
+    split: OneSplit = None,
+    format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="tfrecord or recordio. (default: all)")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="This host's share, I from 0, or auto. (default: everything)"
+        ),
+    ] = None,
+    endpoint_url: EndpointUrl = None,
+    set_: StoreSettings = None,
+    as_json: Json = False,
+) -> None:
+    """Copy shards to this host."""
+    from dataprep.cli.output import Copying, show
+    from dataprep.plan import Part
+    from dataprep.stage import stage as run
+
+    staged = run(
+        output,
+        dest,
+        split=split,
+        format=format,
+        host=Part.parse(host, "--host") if host else None,
+        options=store_options(endpoint_url, set_),
+        display=Copying(),
+    )
+    if as_json:
+        show(json.dumps({"splits": [one.as_dict() for one in staged]}))
+    else:
+        for one in staged:
+            show(str(one))

@@ -1,0 +1,227 @@
+"""Copies of an output on hosts: all of it, or shares of its shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dataprep
+from dataprep import stage as staging
+from dataprep.errors import (
+    ConfigError,
+    DatasetChanged,
+    DatasetError,
+    FormatMissing,
+    OutputConflict,
+    StoreError,
+    StoreFull,
+)
+from dataprep.job.report import Display
+from dataprep.job.worker import Progress
+from dataprep.plan import Part
+from dataprep.stage import divided, stage
+from dataprep.stores import open_store
+from dataprep.stores.local import LocalStore
+from dataprep.stores.memory import MemoryStore
+from iobench.s3_server import MotoServer
+
+sizes = st.lists(st.integers(1, 1_000), min_size=1, max_size=60)
+
+
+@given(sizes=sizes, hosts=st.integers(1, 12))
+def test_a_division_gives_each_shard_to_one_host(sizes: list[int], hosts: int) -> None:
+    """Shares differ by the largest shard at most."""
+    shares = divided(sizes, hosts)
+    assert sorted(number for share in shares for number in share) == list(range(len(sizes)))
+    held = [sum(sizes[number] for number in share) for share in shares]
+    assert max(held) - min(held) <= max(sizes)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A place for a copy."""
+    return str(tmp_path / "host")
+
+
+def sources(uri: str) -> list[str]:
+    """The files whose images a data set has, each read and decoded."""
+    with dataprep.open(uri) as found:
+        assert len(list(found)) == len(found) == len(found.written)
+        assert all(found[number].image == one.image for number, one in enumerate(found))
+        return list(found.written["source"])
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3])
+def test_shares_have_each_sample_once(uri_of_dataset: str, folder: str, hosts: int) -> None:
+    """Each is a data set of its own that is verified in full, with the counts of all."""
+    found, counts = [], set()
+    for number in range(hosts):
+        share = f"{folder}{number}"
+        (staged,) = stage(uri_of_dataset, share, host=Part(number, hosts))
+        (verified,) = dataprep.verify(share, depth="deep")
+        assert verified.ok, verified
+        assert staged.share is not None
+        assert staged.samples == staged.share.samples[number] == verified.samples
+        assert staged.bytes == staged.copied_bytes == verified.bytes
+        assert dataprep.inspect(share).ok
+        counts.add(staged.share.samples)
+        found += sources(share)
+    assert sorted(found) == sorted(sources(uri_of_dataset))
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("format", ["tfrecord", "recordio", None])
+def test_a_copy_of_everything(changeable: MemoryStore, folder: str, format: str | None) -> None:
+    """One format or both; the samples table has what failed too."""
+    stage(changeable.uri, folder, format=format)
+    (verified,) = dataprep.verify(folder)
+    assert verified.ok, verified
+    assert verified.formats == ((format,) if format else ("tfrecord", "recordio"))
+    assert sources(folder) == sources(changeable.uri)
+    assert len(dataprep.open(folder).samples) == len(dataprep.open(changeable.uri).samples)
+
+
+def test_shards_of_a_share_are_a_source(uri_of_dataset: str, folder: str, tmp_path: Path) -> None:
+    """A share can be sharded again."""
+    stage(uri_of_dataset, folder, host=Part(1, 2))
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": folder,
+            "kind": "records",
+            "output": str(tmp_path / "again"),
+            "dask": {"processes": False, "workers": 1},
+        }
+    )
+    dataprep.shard(config)
+    assert sorted(sources(str(tmp_path / "again"))) == sorted(sources(folder))
+
+
+class Stopping(Display):
+    """Fails after some bytes, as a full disk or a lost connection would."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def advance(self, progress: Progress) -> None:
+        """Count down."""
+        self.left -= progress.source_bytes
+        if self.left < 0:
+            raise StoreError("gone")
+
+
+def test_a_copy_that_stopped_goes_on(
+    uri_of_dataset: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is not copied again, and no reader takes half of it for all."""
+    monkeypatch.setattr(staging, "_SHARDS_AT_ONCE", 1)
+    with pytest.raises(StoreError, match="gone"):
+        stage(uri_of_dataset, folder, display=Stopping(5_000_000))
+    with pytest.raises(DatasetError, match="no complete split"):
+        dataprep.open(folder)
+    (staged,) = stage(uri_of_dataset, folder)
+    assert 0 < staged.copied_bytes < staged.bytes
+    assert dataprep.verify(folder)[0].ok
+    (again,) = stage(uri_of_dataset, folder)
+    assert again.copied_bytes == 0
+
+
+def test_a_damaged_shard_is_not_taken(changeable: MemoryStore, folder: str) -> None:
+    """Its name and what to do are said; once it is mended the copy goes on."""
+    key = next(info.key for info in changeable.list("recordio/"))
+    whole = changeable.get(key)
+    changeable.put(key, bytes([whole[0] ^ 1]) + whole[1:])
+    with pytest.raises(DatasetError, match=rf"{key} is damaged.*dataprep verify"):
+        stage(changeable.uri, folder)
+    assert not Path(folder, "train.manifest.json").exists()
+    changeable.put(key, whole)
+    stage(changeable.uri, folder)
+    assert dataprep.verify(folder)[0].ok
+
+
+def test_an_output_that_is_made_anew_meanwhile(changeable: MemoryStore, folder: str) -> None:
+    """Its shards are not mixed with those of before."""
+
+    class Overwriting(Display):
+        def advance(self, progress: Progress) -> None:
+            changeable.delete("train.manifest.json")
+
+    with pytest.raises(DatasetChanged):
+        stage(changeable.uri, folder, display=Overwriting())
+    assert not Path(folder, "train.manifest.json").exists()
+
+
+def test_too_little_room(uri_of_dataset: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is copied."""
+    monkeypatch.setattr(LocalStore, "free_bytes", lambda self: 1_000)
+    with pytest.raises(StoreFull, match=r"MB would be written to .*0 MB are free") as refused:
+        stage(uri_of_dataset, folder)
+    assert refused.value.exit_code == 2
+    assert not [path for path in Path(folder).rglob("*") if path.is_file()]
+
+
+def test_another_share_is_refused(uri_of_dataset: str, folder: str) -> None:
+    """As is another data set, and what is no whole output."""
+    stage(uri_of_dataset, folder, host=Part(0, 2))
+    with pytest.raises(OutputConflict, match="holds another data set or share"):
+        stage(uri_of_dataset, folder, host=Part(1, 2))
+    with pytest.raises(OutputConflict, match="holds another data set or share"):
+        stage(uri_of_dataset, folder, format="tfrecord", host=Part(0, 2))
+    with pytest.raises(ConfigError, match="is a share"):
+        stage(folder, f"{folder}-of-share")
+    with pytest.raises(ConfigError, match="is the output itself"):
+        stage(folder, folder)
+    with pytest.raises(ConfigError, match="too few for 99 hosts"):
+        stage(uri_of_dataset, f"{folder}-99", host=Part(0, 99))
+    with pytest.raises(FormatMissing, match="no format 'zip'"):
+        stage(uri_of_dataset, f"{folder}-zip", format="zip")
+
+
+def test_shares_that_differ_much(uri_of_dataset: str, folder: str) -> None:
+    """A warning names a size of shards that would not."""
+    (staged,) = stage(uri_of_dataset, folder, host=Part(0, 4))
+    assert staged.share is not None
+    few = min(staged.share.samples)
+    assert staged.share.left_out == pytest.approx(1 - 4 * few / sum(staged.share.samples))
+    assert "warning: shares differ by more than 2%" in str(staged)
+    assert "--shard-size 1.2MB for 4 hosts" in str(staged)
+
+
+@pytest.mark.s3
+def test_from_s3(
+    uri_of_dataset: str,
+    bucket: str,
+    s3_server: MotoServer,
+    folder: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Large shards come in several requests."""
+    options = dataprep.StoreOptions(endpoint_url=s3_server.url)
+    remote, original = open_store(f"s3://{bucket}/out", options), MemoryStore(uri_of_dataset)
+    for info in original.list():
+        remote.put(info.key, original.get(info.key))
+    monkeypatch.setattr(staging, "_PIECE_BYTES", 300_000)
+    stage(f"s3://{bucket}/out", folder, options=options, host=Part(0, 2))
+    assert dataprep.verify(folder, depth="deep")[0].ok
+
+
+@pytest.mark.parametrize(
+    ("option", "environment"),
+    [
+        ("--part", {"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ARRAY_SIZE": "5"}),
+        ("--part", {"SLURM_PROCID": "2", "SLURM_NTASKS": "5"}),
+        ("--part", {"RANK": "2", "WORLD_SIZE": "5"}),
+        ("--host", {"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ARRAY_SIZE": "5"}),
+        ("--host", {"SLURM_NODEID": "2", "SLURM_NNODES": "5", "SLURM_PROCID": "17"}),
+        ("--host", {"GROUP_RANK": "2", "GROUP_WORLD_SIZE": "5", "RANK": "17", "WORLD_SIZE": "40"}),
+    ],
+)
+def test_auto(option: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Index and count are those of what started the process."""
+    with pytest.raises(ConfigError, match=f"{option} auto: .* give {option} I/N"):
+        Part.parse("auto", option)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Part.parse("auto", option) == (2, 5)
