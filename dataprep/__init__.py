@@ -18,6 +18,7 @@ from dataprep._version import __version__
 if TYPE_CHECKING:
     from dataprep.adapters import to_mxnet, to_tf, to_torch
     from dataprep.adapters.augment import Augmentation
+    from dataprep.assign import per_rank_batch
     from dataprep.config import ShardConfig
     from dataprep.dataset import Dataset
     from dataprep.dataset import open_dataset as open
@@ -51,6 +52,7 @@ _HOMES = {
     "finalize": "dataprep.job",
     "inspect": "dataprep.inspection",
     "open": "dataprep.dataset:open_dataset",
+    "per_rank_batch": "dataprep.assign",
     "read_recordio": "dataprep.formats.recordio",
     "read_tfrecords": "dataprep.formats.tfrecord",
     "shard": "dataprep.job",
@@ -81,6 +83,7 @@ __all__ = [
     "finalize",
     "inspect",
     "open",
+    "per_rank_batch",
     "read_recordio",
     "read_tfrecords",
     "shard",

@@ -6,7 +6,7 @@ import operator
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pandas as pd
+from crc32c import crc32c
 from numpy.typing import NDArray
 
 from dataprep import keys
@@ -27,7 +28,7 @@ from dataprep.errors import (
     StoreError,
 )
 from dataprep.formats import Sample, get_format
-from dataprep.formats.protocol import RawRecord
+from dataprep.formats.protocol import Buffer, RawRecord
 from dataprep.image.geometry import Pixels
 from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
@@ -124,6 +125,7 @@ class Dataset(_Numbered[Sample]):
         store, split, format: what is read.
         manifest: the manifest of the split.
         snapshot: reads its objects.
+        check: whether records are compared with their checksums, where the format has none.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class Dataset(_Numbered[Sample]):
         split: str = "train",
         format: str | None = None,
         snapshot: Snapshot | None = None,
+        check: bool = True,
     ) -> None:
         if snapshot is None:
             self.manifest, self.snapshot = open_split(store, split)
@@ -140,6 +143,7 @@ class Dataset(_Numbered[Sample]):
         names = list(self.manifest.formats)
         self.store, self.split = store, split
         self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
+        self.check = check
         self._closed = False
         if self.format not in names:
             raise FormatMissing(
@@ -151,7 +155,7 @@ class Dataset(_Numbered[Sample]):
         self._options = self.manifest.record_options(self.format)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self.store, self.split, self.format, self.snapshot)
+        return Dataset, (self.store, self.split, self.format, self.snapshot, self.check)
 
     def __enter__(self) -> Dataset:
         return self
@@ -215,6 +219,21 @@ class Dataset(_Numbered[Sample]):
         # A host's share has some of the numbers only.
         numbers = [keys.shard_number(shard.key) for shard in self._entry.shards]
         return places._replace(shards=np.searchsorted(numbers, places.shards))
+
+    @cached_property
+    def checksums(self) -> Integers | None:
+        """The CRC-32C of each record as it is stored: int64 of shape (len,).
+
+        None without ``check``, if the format has checksums of its own, and in outputs of early
+        versions.
+        """
+        if not self.check or self.format == "tfrecord":
+            return None
+        with suppress(DatasetError):  # the table is whole, but has no such column
+            column = self._table.columns([f"{self.format}_crc32c"]).column(0)
+            checksums: Integers = column.to_numpy().astype(np.int64, copy=False)
+            return checksums
+        return None
 
     @property
     def images(self) -> Images:
@@ -281,7 +300,11 @@ class Dataset(_Numbered[Sample]):
         for count, record in enumerate(self._format.read(data, name), start=1):
             if count > len(shard):
                 break
-            yield self._decoded(record, f"{name}: record {count - 1}", record.offset)
+            what = f"{name}: record {count - 1}"
+            if self.checksums is not None:
+                encoded = memoryview(data)[record.offset : record.offset + record.length]
+                self._require_same(encoded, shard.samples[count - 1], what)
+            yield self._decoded(record, what, record.offset)
         if count != len(shard):  # cut or extended exactly at the end of a record
             raise CorruptRecord(
                 f"{name}: not the {len(shard):,} records of the manifest; run dataprep verify"
@@ -297,7 +320,14 @@ class Dataset(_Numbered[Sample]):
                 f"{name}: {len(records)} records at byte {offset}, expected sample {number}; "
                 "run dataprep verify"
             )
+        self._require_same(data, number, f"{name}: sample {number}")
         return self._decoded(records[0], f"{name}: sample {number}", offset)
+
+    def _require_same(self, record: Buffer, number: int, what: str) -> None:
+        if self.checksums is not None and crc32c(record) != self.checksums[number]:
+            raise CorruptRecord(
+                f"{what}: its CRC-32C is not the one in the table of samples; run dataprep verify"
+            )
 
     def _decoded(self, record: RawRecord, what: str, offset: int) -> Sample:
         """The sample with a copy of its image, so that it can be pickled and frees the shard."""
@@ -344,6 +374,7 @@ def open_dataset(
     *,
     format: str | None = None,
     options: StoreOptions | None = None,
+    check: bool = True,
 ) -> Dataset:
     """Open a complete split of the output at ``uri``.
 
@@ -352,13 +383,15 @@ def open_dataset(
         split: the name of the split.
         format: one of its formats; TFRecord by default, if it has it.
         options: endpoint, profile and other options of the store.
+        check: compare each record of RecordIO, which has no checksums, with the CRC-32C in the
+            table of samples.
 
     Raises:
         ManifestMissing: the split does not exist or is not complete; the error says what exists.
         SchemaTooNew: a newer version wrote it.
         FormatMissing: it has no such format.
     """
-    return Dataset(open_store(uri, options), split, format)
+    return Dataset(open_store(uri, options), split, format, check=check)
 
 
 def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:

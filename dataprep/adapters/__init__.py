@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib
 import os
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dataprep.adapters.mxnet_compat import import_mxnet
-from dataprep.assign import Order
+from dataprep.assign import Even, Order
 from dataprep.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
+_UNCOUNTED = "shuffle_buffer: samples in a buffer are not counted: with a start it has to be 0"
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
@@ -59,6 +61,10 @@ def to_torch(
     epoch: int = 0,
     rank: int = 0,
     world_size: int = 1,
+    even: Even = "keep",
+    global_batch: int | None = None,
+    start: int = 0,
+    check: bool = True,
 ) -> Any:
     """Read ``dataset`` in torch: in batches, or as samples for ``torch.utils.data.DataLoader``.
 
@@ -74,18 +80,26 @@ def to_torch(
     code, let processes make the batches: ``DataLoader(batches, batch_size=None, num_workers=8)``.
 
     Without ``batch_size`` items are (image, label from 0), which ``DataLoader`` collates. The map
-    style reads one record per item and is shuffled by its ``sampler``::
+    style is shuffled by its ``sampler``, and the records of a batch are read side by side::
 
         images = dataprep.to_torch(dataset, transform=Augmentation())
         loader = DataLoader(images, batch_size=64, sampler=images.sampler, num_workers=8)
 
-    The iterable style reads whole shards, one after the other, and shuffles the shards and the
-    records within each. Call ``set_epoch`` before each epoch; it reaches persistent workers too.
-    Order and randomness depend on seed, epoch and sample, never on threads or workers.
+    The iterable style goes from shard to shard. It shuffles the shards, the runs of neighbouring
+    records in each, and the records of a run; a run is read at once. Call ``set_epoch`` before each
+    epoch; it reaches persistent workers too. Order and randomness depend on seed, epoch and sample,
+    never on threads or workers.
+
+    Several processes that train together give ``rank`` and ``world_size``, and ``even`` for equal
+    numbers of steps. Where training ended within an epoch, ``start`` goes on from there, also with
+    another number of ranks, as long as the global batch is the same. What is read in batches also
+    has ``state_dict`` and ``load_state_dict``, as ``StatefulDataLoader`` of torchdata calls them.
+    If ``dataset`` is a share that ``dataprep stage`` copied, its host's ranks divide it, and the
+    number of ranks stays the same.
 
     Args:
         dataset: an open split.
-        iterable: read whole shards; otherwise one record at a time in a fully random order.
+        iterable: go from shard to shard; otherwise the order is fully random.
         transform: a function of an encoded image and a generator, such as
             ``dataprep.Augmentation``; NumPy arrays become tensors. Without one, images are bytes.
         batch_size: samples per batch, the last may be smaller; single samples if not given.
@@ -98,19 +112,26 @@ def to_torch(
             draws the next one, so that samples of several shards are mixed; 0 for none.
         seed: the seed of order and transform.
         epoch: the number of the first epoch.
-        rank: the number of this process among ``world_size``. Each process reads its own part: of
-            the samples (map), or of the shards (iterable). Parts may differ by one sample, or one
-            shard: distributed training must end an epoch with the smallest part, or use
-            ``torch.distributed.algorithms.Join``.
+        rank: the number of this process among ``world_size``. Each reads its own part.
         world_size: how many processes train together.
+        even: ``keep`` gives each sample once, so that ranks may have different numbers of batches.
+            ``drop`` and ``pad`` give all as many, as DistributedDataParallel needs it: they leave
+            out, or repeat, less than one global batch.
+        global_batch: the samples of all ranks in a step, by default ``batch_size * world_size``.
+            If it cannot be divided equally, ``batch_size`` is ``dataprep.per_rank_batch(...)``.
+        start: how many samples of the first epoch all ranks have read before. With worker
+            processes, count the steps: ``start = steps * global_batch``.
+        check: compare each record of RecordIO with its checksum in the table of samples.
 
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: torch is not installed.
-        ConfigError: the rank, the buffer or the batches are out of range.
+        ConfigError: the rank, the start, the buffer or the batches are out of range, or the ranks
+            do not fit the share.
     """
     _require_open(dataset)
-    order = Order(shuffle, seed, rank, world_size)
+    if shuffle_buffer and start:
+        raise ConfigError(_UNCOUNTED)
     if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
         raise ConfigError(
             f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
@@ -121,13 +142,16 @@ def to_torch(
             f"batch_size {batch_size}, threads {threads}, prefetch {prefetch}: batch_size is at "
             "least 1, threads and prefetch are at least 0"
         )
+    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=epoch)
+    order = _in_batches(order, batch_size, global_batch)
     import_framework("torch")
     from dataprep.adapters.records import Records
     from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
 
-    samples: Any = MapRecords(Records(dataset), transform, order, epoch)
+    records = Records(dataset, check=check)
+    samples: Any = MapRecords(records, transform, order, epoch)
     if iterable:
-        samples = IterableRecords(Records(dataset), transform, order, epoch, shuffle_buffer)
+        samples = IterableRecords(records, transform, order, epoch, shuffle_buffer)
     if batch_size is None:
         return samples
     return BatchedRecords(samples, batch_size, drop_last, threads, prefetch)
@@ -140,34 +164,41 @@ def to_tf(
     decode: bool = True,
     augmentation: Augmentation | None = None,
     shuffle: bool = True,
-    shuffle_buffer: int = 2048,
+    shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: Any = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    even: Even = "keep",
+    global_batch: int | None = None,
+    start: int = 0,
+    check: bool = True,
     parallel_calls: int | None = None,
     prefetch: int | None = None,
 ) -> Any:
-    """Read ``dataset``, in its tfrecord format, as a ``tf.data.Dataset`` of (image, label from 0).
+    """Read ``dataset`` as a ``tf.data.Dataset`` of (image, label from 0).
 
-    ``tf.data.TFRecordDataset`` reads local shards, several at a time. TensorFlow's wheel cannot
-    open ``s3://`` and other remote stores: this package reads their shards and passes the records
-    on through ``from_generator``. TensorFlow does everything else in both cases, also augmentation:
-    its random crops have 0.38 of the image on average, those of torch and MXNet 0.44. Order and
-    augmentation depend on seed and epoch, not on timing. ``len`` is known.
+    This package reads the records, in both formats and from every store, 64 at a time through
+    ``from_generator``; the order is that of ``to_torch`` with ``iterable=True``. TensorFlow decodes
+    and augments: its random crops have 0.38 of the image on average, those of torch and MXNet 0.44.
+    Order and augmentation depend on seed, epoch and sample, not on timing. ``len`` is known, unless
+    ``start`` is given.
 
     Of JPEGs only the part that is needed is decoded. PNG and WebP are decoded in full by this
     package.
 
     Args:
-        dataset: an open split with the tfrecord format.
+        dataset: an open split.
         batch_size: samples per batch, the last may be smaller; single samples if not given.
         decode: give images (size, size, 3), float32 or uint8; otherwise encoded images as strings.
         augmentation: what to do to images; the default is ``Augmentation()``. Channels are last.
-        shuffle: shuffle shards, of which several are read at a time, and records within a buffer.
-            Otherwise samples come in the order of the data set.
-        shuffle_buffer: the number of encoded images in that buffer.
+        shuffle: whether the order changes with the epoch. Otherwise it is that of the data set.
+        shuffle_buffer: the number of encoded images that are mixed in addition; 0 for none.
         seed: the seed of order and augmentation.
         epoch: the number of the first iteration; each further one is the next epoch (as
             ``model.fit`` needs). Or an integer ``tf.Variable`` that is assigned before each.
+        rank, world_size, even, global_batch, start, check: as in ``to_torch``. ``start`` is that of
+            the first epoch, or of the variable's present value.
         parallel_calls: how many images are prepared at a time, in a pool of as many threads; 0 for
             one after the other on demand. By default tf.data tunes it.
         prefetch: how many batches to prepare ahead. By default tf.data tunes it.
@@ -175,16 +206,22 @@ def to_tf(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: TensorFlow is not installed.
-        ConfigError: the data set has another format.
+        ConfigError: the rank, the start, the buffer or the batches are out of range, or the ranks
+            do not fit the share.
     """
-    _require_open(dataset, "tfrecord")
+    _require_open(dataset)
+    if shuffle_buffer and start:
+        raise ConfigError(_UNCOUNTED)
     import_framework("tensorflow")
     from dataprep.adapters.augment import Augmentation
+    from dataprep.adapters.records import Records
     from dataprep.adapters.tensorflow import pipeline
 
+    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=int(epoch))
     return pipeline(
-        dataset,
-        Order(shuffle, seed),
+        Records(dataset, check=check),
+        dataset.manifest.encoding,
+        _in_batches(order, batch_size, global_batch),
         (augmentation or Augmentation()) if decode else None,
         epoch=epoch,
         shuffle_buffer=shuffle_buffer,
@@ -202,6 +239,11 @@ def to_mxnet(
     shuffle: bool = True,
     seed: int = 0,
     epoch: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    even: Even = "keep",
+    global_batch: int | None = None,
+    start: int = 0,
     threads: int = 4,
     prefetch: int = 4,
     cache_dir: str | os.PathLike[str] | None = None,
@@ -209,13 +251,13 @@ def to_mxnet(
     """Read ``dataset``, in its recordio format, as an ``mx.io.DataIter`` of decoded batches.
 
     Images are float32 (N, 3, size, size), labels float32 (N,) from 0. ``reset`` begins the next
-    epoch, ``set_epoch`` any. Each epoch has every sample exactly once, in an order that depends on
-    seed and epoch, and its last batch may be short. (ImageRecordIter's own ``round_batch`` fills
-    the last batch from the beginning and leaves those samples out of the next epoch.)
+    epoch, ``set_epoch`` any. The last batch of an epoch may be short. (ImageRecordIter's own
+    ``round_batch`` fills it from the beginning and leaves those samples out of the next epoch.)
 
-    ImageRecordIter shuffles chunks of shards and the records within each. It cannot open ``s3://``:
-    a remote shard is copied to ``cache_dir`` while the one before is read, and removed afterwards.
-    ``close`` ends reading and removes copies. Order and augmentation depend on seed, epoch and
+    This package reads the records in the order of ``to_torch`` with ``iterable=True``, compares
+    them with their checksums, and writes them to files of some 64 MB in ``cache_dir``, which
+    ImageRecordIter reads one after the other. The next file is written meanwhile; two exist at a
+    time. ``close`` ends reading and removes them. Augmentation depends on seed, epoch, start and
     ``threads``.
 
     A sample with several labels has the first one, its class. MXNet's wheel decodes JPEG and PNG,
@@ -230,15 +272,16 @@ def to_mxnet(
         shuffle: whether the order changes with the epoch.
         seed: the seed of order and augmentation.
         epoch: the number of the first epoch.
+        rank, world_size, even, global_batch, start: as in ``to_torch``.
         threads: threads that decode.
         prefetch: how many batches to prepare ahead.
-        cache_dir: where remote shards are copied, two at a time; by default the folder for
-            temporary files.
+        cache_dir: where records are written; by default the folder for temporary files.
 
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: MXNet is not installed.
-        ConfigError: the data set has another format or images that MXNet does not decode.
+        ConfigError: the data set has another format or images that MXNet does not decode, the
+            rank or the start is out of range, or the ranks do not fit the share.
     """
     _require_open(dataset, "recordio")
     from dataprep.adapters.augment import Augmentation
@@ -251,12 +294,16 @@ def to_mxnet(
             "MXNet does not decode WebP: make the data set with image.encoding jpeg or png, or "
             "read it with dataprep.to_torch"
         )
+    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=epoch)
+    order = _in_batches(order, batch_size, global_batch)
     import_framework("mxnet")
     from dataprep.adapters.mxnet import RecordBatches
+    from dataprep.adapters.records import Records
 
     return RecordBatches(
-        dataset,
-        Order(shuffle, seed),
+        Records(dataset),
+        dataset.manifest.formats[dataset.format].label_offset,
+        order,
         augmentation,
         batch_size=batch_size,
         epoch=epoch,
@@ -264,6 +311,23 @@ def to_mxnet(
         prefetch=prefetch,
         cache_dir=cache_dir,
     )
+
+
+def _in_batches(order: Order, batch_size: int | None, global_batch: int | None) -> Order:
+    """The order with its global batch.
+
+    Raises:
+        ConfigError: batch and global batch do not agree.
+    """
+    if global_batch is None and batch_size is not None:
+        global_batch = batch_size * order.world_size
+    order = replace(order, global_batch=global_batch)
+    if batch_size is not None and order.batch != batch_size:
+        raise ConfigError(
+            f"batch_size {batch_size}: rank {order.rank} of {order.world_size} has {order.batch} "
+            f"samples of a global batch of {global_batch}"
+        )
+    return order
 
 
 def _require_open(dataset: object, format: str = "") -> None:

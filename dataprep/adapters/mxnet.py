@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,15 @@ from dataprep.adapters.augment import (
     IMAGENET_STD,
     Augmentation,
 )
-from dataprep.assign import Order, epoch_order, framework_seed
-from dataprep.dataset import Dataset
+from dataprep.adapters.records import Records, windows
+from dataprep.assign import Order, framework_seed
 from dataprep.errors import DatasetError
 from dataprep.formats.recordio import label_count
-from dataprep.manifest import ShardEntry
 from dataprep.ordered import in_order
-from dataprep.stores.local import LocalStore
 
 mx: Any = import_framework("mxnet")
 
-_CHUNK_MB = 64  # shuffled as a whole; an eighth of it is read, and its records shuffled, at once
+_FILE_BYTES = 64 * 10**6
 _RECORD_START_BYTES = 32
 _Batches = Generator[tuple[Any, Any], None, None]
 
@@ -45,7 +43,8 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
 
     def __init__(
         self,
-        dataset: Dataset,
+        records: Records,
+        label_offset: int,
         order: Order,
         augmentation: Augmentation,
         *,
@@ -56,9 +55,8 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         cache_dir: str | os.PathLike[str] | None,
     ) -> None:
         super().__init__(batch_size)
-        self._store, self._snapshot = dataset.store, dataset.snapshot
-        self._entry = dataset.manifest.formats[dataset.format]
-        self._order, self._epoch, self._cache_dir = order, epoch, cache_dir
+        self._records, self._label_offset = records, label_offset
+        self._order, self._epoch, self._cache_dir = records.local(order), epoch, cache_dir
         shape = (3, augmentation.size, augmentation.size)
         self.provide_data = [mx.io.DataDesc("data", (batch_size, *shape), np.float32)]
         self.provide_label = [mx.io.DataDesc("softmax_label", (batch_size,), np.float32)]
@@ -71,8 +69,6 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             "verbose": False,
             **_augmentation_arguments(augmentation),
         }
-        if order.shuffle:
-            self._arguments |= {"shuffle": True, "shuffle_chunk_size": _CHUNK_MB}
         self._batches = self._of_epoch(epoch)
 
     def set_epoch(self, epoch: int) -> None:
@@ -91,72 +87,46 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         return mx.io.DataBatch([images], [labels], pad=0)
 
     def close(self) -> None:
-        """Stop reading and remove copies of remote shards."""
+        """Stop reading and remove what was written."""
         self._batches.close()
 
     def _of_epoch(self, epoch: int) -> _Batches:
-        numbers = epoch_order(self._order, len(self._entry.shards), epoch)
-        shards = [self._entry.shards[number] for number in numbers]
-        if not isinstance(self._store, LocalStore):
-            # Closed from the inside out: ImageRecordIter keeps files open while it exists.
-            with closing(self._of_copies(shards)) as batches:
-                yield from _refilled(batches, self.batch_size)
-        elif shards:
-            files = [self._store.root / shard.key for shard in shards]
-            with self._snapshot.unchanged():
-                for batch in self._of_files(files, shards, 0):
-                    self._snapshot.check()  # confirms what was read before
-                    yield batch
-
-    def _of_copies(self, shards: Sequence[ShardEntry]) -> _Batches:
-        """Copy one shard after the other to ``cache_dir``; the next one is copied meanwhile."""
+        """Write one file after the other to ``cache_dir``; the next is written meanwhile."""
+        numbers = self._records.part(self._order, epoch)
+        batches = max(1, _FILE_BYTES // (self._records.mean_bytes * self.batch_size))
         # Not a TemporaryDirectory, which warns if the iterator is dropped.
         folder = Path(tempfile.mkdtemp(prefix="dataprep-", dir=self._cache_dir))
 
-        def copy(number: int) -> Path:
+        def write(part: tuple[int, list[int]]) -> tuple[Path, int]:
             # ImageRecordIter looks at everything beside its file: each file gets its own folder.
-            path = folder / str(number) / "shard.rec"
+            path = folder / str(part[0]) / "shard.rec"
             path.parent.mkdir()
-            path.write_bytes(self._snapshot.get(shards[number].key))
-            return path
+            with path.open("wb") as file:
+                file.writelines(self._records.encoded(part[1]))
+            return path, len(part[1])
 
         try:
-            with closing(in_order(copy, range(len(shards)), 1)) as copies:
-                for number, path in enumerate(copies):
-                    yield from self._of_files([path], [shards[number]], number)
+            parts = enumerate(windows(numbers, batches * self.batch_size))
+            with closing(in_order(write, parts, 1)) as written:
+                for number, (path, count) in enumerate(written):
+                    yield from self._of_file(path, count, number)
                     path.unlink()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _of_files(
-        self, files: Sequence[Path], shards: Sequence[ShardEntry], part: int
-    ) -> Iterator[tuple[Any, Any]]:
-        """The batches of files on this machine; the last one may be short.
-
-        Raises:
-            ObjectNotFound: a file is missing; ImageRecordIter would skip it silently.
-            DatasetError: a file has another size; ImageRecordIter would end the process.
-        """
-        for shard in shards:
-            found = self._store.head(shard.key).bytes
-            if found != shard.bytes:
-                raise DatasetError(
-                    f"{shard.key} has {found:,} bytes, the manifest says {shard.bytes:,}: fetch or "
-                    "make it again"
-                )
-        with files[0].open("rb") as file:  # all records have the same number of labels
+    def _of_file(self, path: Path, count: int, part: int) -> Iterator[tuple[Any, Any]]:
+        """The batches of a file of ``count`` samples; the last one may be short."""
+        with path.open("rb") as file:  # all records have the same number of labels
             width = label_count(file.read(_RECORD_START_BYTES))
-        # One seed for the order of chunks, one for that of records, one for crops and colours.
         seed = framework_seed(self._order, self._epoch, part)
         source = mx.io.ImageRecordIter(
-            path_imgrec=";".join(map(os.fspath, files)),
+            path_imgrec=os.fspath(path),
             label_width=width,
             seed=seed,
             seed_aug=seed,
-            shuffle_chunk_seed=seed,
             **self._arguments,
         )
-        left = sum(shard.records for shard in shards)
+        left = count
         for batch in source:
             images, labels = batch.data[0], batch.label[0]
             if width > 1:
@@ -164,25 +134,9 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             if left < self.batch_size:
                 images, labels = images[:left], labels[:left]
             left -= self.batch_size
-            yield images, labels - self._entry.label_offset
+            yield images, labels - self._label_offset
         if left > 0:
-            raise DatasetError(f"{left:,} samples are missing from {shards[0].key} or later shards")
-
-
-def _refilled(batches: Iterator[tuple[Any, Any]], size: int) -> Iterator[tuple[Any, Any]]:
-    """The same samples in whole batches; only the last may be short."""
-    kept: tuple[Any, Any] | None = None
-    for images, labels in batches:
-        if kept is not None:
-            images = mx.nd.concat(kept[0], images, dim=0)
-            labels = mx.nd.concat(kept[1], labels, dim=0)
-        if len(images) >= size:
-            yield images[:size], labels[:size]
-            images, labels = images[size:], labels[size:]
-        # Copied, because ImageRecordIter overwrites its batches. An empty array has no shape.
-        kept = (images.copy(), labels.copy()) if len(images) else None
-    if kept is not None:
-        yield kept
+            raise DatasetError(f"MXNet's reader left out {left:,} samples")
 
 
 def _augmentation_arguments(augmentation: Augmentation) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Read encoded images of a data set by number or by shard; decode nothing else.
+"""Read encoded images of a data set by number; decode nothing else.
 
-The table of samples has the place and the label of each record, so only the image is read from
-the record itself.
+The table of samples has the place, the label and the checksum of each record, so only the image is
+read from the record itself. Neighbouring records are read at once, and from a remote store many
+ranges at a time: a request there takes as long as hundreds of images.
 """
 
 from __future__ import annotations
@@ -9,47 +10,82 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from crc32c import crc32c
 
+from dataprep.assign import RUN, Integers, Order, by_shard, of_share, own
 from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord
 from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
+from dataprep.ordered import in_order
 from dataprep.stores.local import LocalStore, version_of
 
 _OPEN_FILES = 512
 _HEAD_BYTES = 4096
+_RANGES_AT_ONCE = 32
+_WINDOWS_AT_ONCE = 2
+# A gap is read with its neighbours where another request would take longer.
+_GAP_BYTES = 16 * 1024
+_REMOTE_GAP_BYTES = 256 * 1024
+_RUN_BYTES = 512 * 1024
+_WINDOW = 64
 # A protobuf size, then the tag of the only field of a list.
 _SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
+
+
+@dataclass(slots=True)
+class _Range:
+    """Part of a shard with some records, whose places among those asked for are ``places``."""
+
+    shard: int
+    start: int
+    stop: int
+    places: list[int] = field(default_factory=list)
 
 
 class Records:
     """The encoded images and the labels of one split in one format.
 
     Threads can share an instance. It can be pickled and forked. If the split was made anew since
-    it was opened, reading raises DatasetChanged.
+    it was opened, reading raises DatasetChanged. Records of a format without checksums of its own
+    are compared with those of the table of samples, if that has them and ``check`` is true.
 
     Attributes:
         labels: int64 (samples,), counted from 0.
-        shard_keys: the key of each shard.
+        total: the samples of all shares.
+        mean_bytes: the average size of a record.
+        is_remote: whether a read takes much longer than from a disk.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._files: dict[str, int] = {}
+    def __init__(self, dataset: Dataset, *, check: bool = True) -> None:
+        self._files: dict[int, int] = {}
         store = dataset.store
         self._root = store.root if isinstance(store, LocalStore) else None
         self._snapshot = dataset.snapshot
         self._format = get_format(dataset.format)
         self._options = dataset.manifest.record_options(dataset.format)
+        self._share = dataset.manifest.share
         # Only payloads of TFRecord are Examples.
         feature = self._options.layout.feature("encoded") if dataset.format == "tfrecord" else None
         self._image_start = _image_start(feature) if feature else None
-        self.shard_keys = [shard.key for shard in dataset.manifest.formats[dataset.format].shards]
+        self._keys = [shard.key for shard in dataset.manifest.formats[dataset.format].shards]
         self._shards, self._offsets, self._lengths, self.labels = dataset.places
         # Samples are numbered in shard order.
-        self._first = np.searchsorted(self._shards, np.arange(len(self.shard_keys) + 1)).tolist()
+        self._bounds: list[int] = np.searchsorted(
+            self._shards, np.arange(len(self._keys) + 1)
+        ).tolist()
+        self._checksums = dataset.checksums if check else None
+        self._gap_bytes = _REMOTE_GAP_BYTES if self._root is None else _GAP_BYTES
+        self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
+        self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
+        self.is_remote = self._root is None
+        self.total = len(self) if self._share is None else sum(self._share.samples)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_files": {}}
@@ -61,42 +97,93 @@ class Records:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def image(self, index: int) -> Buffer:
-        """The encoded image of one sample, in one ranged read."""
-        key, offset, length = self._place(index)
-        return self._image_of(self._read(key, offset, length), key, offset)
-
-    def image_within(self, shard: memoryview, index: int) -> Buffer:
-        """The encoded image of one sample in ``shard``, the bytes that ``self.shard`` returned."""
-        key, offset, length = self._place(index)
-        return self._image_of(shard[offset : offset + length], key, offset)
-
-    def name(self, index: int) -> str:
+    def name(self, number: int) -> str:
         """A description of a sample for messages: its number, shard and offset."""
-        key, offset, _ = self._place(index)
-        return f"sample {index:,} ({key} at byte {offset:,})"
+        key = self._keys[self._shards[number]]
+        return f"sample {number:,} ({key} at byte {self._offsets[number]:,})"
 
-    def shard(self, number: int) -> bytes:
-        """All bytes of one shard, in one read."""
-        return self._snapshot.get(self.shard_keys[number])
+    def local(self, order: Order) -> Order:
+        """The order within these samples: of a host's share, that of the host's own ranks."""
+        if self._share is None:
+            return order
+        return of_share(order, self._share.number, self._share.samples)
 
-    def samples_of(self, number: int) -> range:
-        """The numbers of the samples in a shard."""
-        return range(self._first[number], self._first[number + 1])
+    def part(self, order: Order, epoch: int) -> Integers:
+        """The numbers of this rank's samples of an epoch, shard by shard."""
+        return own(order, by_shard(order, self._bounds, epoch, self._run), epoch)
 
-    def _place(self, index: int) -> tuple[str, int, int]:
-        key = self.shard_keys[int(self._shards[index])]
-        return key, int(self._offsets[index]), int(self._lengths[index])
+    def image(self, number: int) -> Buffer:
+        """The encoded image of one sample, in one ranged read."""
+        return self.fetch([number])[0]
 
-    def _read(self, key: str, offset: int, length: int) -> bytes:
-        if key not in self._files and self._root is not None and len(self._files) < _OPEN_FILES:
-            self._open(os.path.join(self._root, key), key)  # noqa: PTH118
-        descriptor = self._files.get(key)
+    def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
+        """The encoded images of several samples."""
+        found = self.encoded(numbers)
+        return [self._image_of(*each) for each in zip(found, numbers, strict=True)]
+
+    def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
+        """The images of ``size`` samples after the other; the next ones are read meanwhile."""
+        threads = _WINDOWS_AT_ONCE if self.is_remote else 1
+        with closing(in_order(self.fetch, windows(numbers, size), threads)) as read:
+            yield from zip(windows(numbers, size), read, strict=True)
+
+    def stream(self, numbers: Integers) -> Iterator[tuple[int, Buffer]]:
+        """The samples one after the other: number and image. The next ones are read meanwhile."""
+        for window, images in self.windows(numbers, _WINDOW):
+            yield from zip(window, images, strict=True)
+
+    def encoded(self, numbers: Sequence[int]) -> list[Buffer]:
+        """The records of several samples, framing included; views of what was read together.
+
+        Raises:
+            CorruptRecord: one is cut, or has another checksum.
+            DatasetChanged: the split was made anew since it was opened, or is being.
+            ObjectNotFound: a shard is missing.
+        """
+        records: list[Buffer] = [b""] * len(numbers)
+        ranges = self._ranges(numbers)
+        threads = min(_RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
+        for each, data in zip(ranges, in_order(self._read, ranges, threads), strict=True):
+            view = memoryview(data)
+            for place in each.places:
+                number = numbers[place]
+                start = int(self._offsets[number]) - each.start
+                record = view[start : start + int(self._lengths[number])]
+                if self._checksums is not None and crc32c(record) != self._checksums[number]:
+                    raise CorruptRecord(
+                        f"{self.name(number)}: its CRC-32C is not the one in the table of samples;"
+                        " run dataprep verify"
+                    )
+                records[place] = record
+        return records
+
+    def _ranges(self, numbers: Sequence[int]) -> list[_Range]:
+        """What to read: records with little between them together."""
+        wanted = []
+        for place, number in enumerate(numbers):
+            start = int(self._offsets[number])
+            stop = start + int(self._lengths[number])
+            wanted.append((int(self._shards[number]), start, stop, place))
+        ranges: list[_Range] = []
+        for shard, start, stop, place in sorted(wanted):
+            last = ranges[-1] if ranges else None
+            if last is None or last.shard != shard or start - last.stop > self._gap_bytes:
+                last = _Range(shard, start, stop)
+                ranges.append(last)
+            last.stop = max(last.stop, stop)
+            last.places.append(place)
+        return ranges
+
+    def _read(self, wanted: _Range) -> bytes:
+        shard, length = wanted.shard, wanted.stop - wanted.start
+        if shard not in self._files and self._root is not None and len(self._files) < _OPEN_FILES:
+            self._open(shard, os.path.join(self._root, self._keys[shard]))  # noqa: PTH118
+        descriptor = self._files.get(shard)
         if descriptor is None:
-            return self._snapshot.get_range(key, offset, length)
-        return os.pread(descriptor, length, offset)
+            return self._snapshot.get_range(self._keys[shard], wanted.start, length)
+        return os.pread(descriptor, length, wanted.start)
 
-    def _open(self, path: str, key: str) -> None:
+    def _open(self, shard: int, path: str) -> None:
         """Open a shard for good: opening takes longer than reading a record.
 
         If it cannot be opened, the usual way of reading raises the error.
@@ -104,14 +191,15 @@ class Records:
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                self._snapshot.confirm(key, version_of(os.fstat(descriptor)))
-                self._files.setdefault(key, descriptor)
+                self._snapshot.confirm(self._keys[shard], version_of(os.fstat(descriptor)))
+                self._files.setdefault(shard, descriptor)
             finally:
-                if self._files.get(key) != descriptor:  # another thread was first, or it changed
+                if self._files.get(shard) != descriptor:  # another thread was first, or it changed
                     os.close(descriptor)
 
-    def _image_of(self, record: Buffer, key: str, offset: int) -> Buffer:
-        where = f"{key}: record at byte {offset}"
+    def _image_of(self, record: Buffer, number: int) -> Buffer:
+        offset = int(self._offsets[number])
+        where = f"{self._keys[self._shards[number]]}: record at byte {offset}"
         found = next(self._format.read(record, where), None)
         if found is None:
             raise CorruptRecord(f"{where}: the shard ends before it; write it again", offset=offset)
@@ -121,6 +209,12 @@ class Records:
             return self._format.decode(found.payload, self._options).image
         except CorruptRecord as error:
             raise CorruptRecord(f"{where}: {error}", offset=offset) from None
+
+
+def windows(numbers: Integers, size: int) -> Iterator[list[int]]:
+    """The same numbers, ``size`` at a time."""
+    for begin in range(0, len(numbers), size):
+        yield numbers[begin : begin + size].tolist()
 
 
 def _image_start(feature: str) -> re.Pattern[bytes]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dataprep.adapters import import_framework
 from dataprep.adapters.augment import (
@@ -23,19 +22,17 @@ from dataprep.adapters.augment import (
     Augmentation,
 )
 from dataprep.adapters.records import Records
-from dataprep.assign import Order, epoch_order, framework_seed
-from dataprep.dataset import Dataset
+from dataprep.assign import Order, mixed
 from dataprep.image.rgb import decode_whole
-from dataprep.stores.local import LocalStore
 
 tf: Any = import_framework("tensorflow")
 
-_READERS = 4
-_READ_BYTES = 4 * 2**20
+_WINDOW = 64  # samples that Python passes on at a time
 
 
 def pipeline(
-    dataset: Dataset,
+    records: Records,
+    encoding: str,
     order: Order,
     augmentation: Augmentation | None,
     *,
@@ -47,23 +44,21 @@ def pipeline(
 ) -> Any:
     """(image, label) of one epoch for each iteration; see ``dataprep.to_tf``.
 
-    Images stay encoded if ``augmentation`` is None.
+    Images, which are encoded as ``encoding``, stay so if ``augmentation`` is None.
     """
-    readers = _READERS if parallel_calls is None else min(_READERS, parallel_calls)
-    records = _epoch_reader(dataset, order, readers, shuffle_buffer)
+    local = records.local(order)
+    buffer = shuffle_buffer if order.shuffle else 0
+    samples = _epochs(epoch).flat_map(partial(_encoded, records, local, buffer))
     if augmentation is None:
-        samples = _epochs(epoch).flat_map(records)
+        samples = samples.map(lambda image, label, key: (image, label))
     else:
-        # A number for each sample of each epoch, which with the seed is the key of its stream of
-        # random numbers. Counting in the data set takes a tenth of the time of computing the same
-        # in a function.
-        zipped, counter = tf.data.Dataset.zip, tf.data.Dataset.counter
-        drawn = _epochs(epoch).flat_map(lambda one: zipped((records(one), counter(one * 2**32))))
         calls = tf.data.AUTOTUNE if parallel_calls is None else parallel_calls or None
-        is_jpeg = dataset.manifest.encoding == "JPEG"
+        is_jpeg = encoding == "JPEG"
         prepare = partial(_prepared, augmentation=augmentation, seed=order.seed, is_jpeg=is_jpeg)
-        samples = drawn.map(prepare, num_parallel_calls=calls)
-    samples = samples.apply(tf.data.experimental.assert_cardinality(len(dataset)))
+        samples = samples.map(prepare, num_parallel_calls=calls)
+    if not order.start:
+        count = len(records.part(local, order.epoch))
+        samples = samples.apply(tf.data.experimental.assert_cardinality(count))
     if batch_size is not None:
         samples = samples.batch(batch_size)
     if parallel_calls != 0:
@@ -86,93 +81,50 @@ def _epochs(epoch: Any) -> Any:
     return tf.data.Dataset.from_tensors(0).map(lambda _: following.assign_add(1))
 
 
-def _epoch_reader(
-    dataset: Dataset, order: Order, readers: int, buffer: int
-) -> Callable[[Any], Any]:
-    """A function of an epoch to a data set of (encoded image, label from 0).
+def _encoded(records: Records, order: Order, buffer: int, epoch: Any) -> Any:
+    """The encoded images of an epoch, their labels from 0, and the key of each."""
+    signature = (
+        tf.TensorSpec((None,), tf.string),
+        tf.TensorSpec((None,), tf.int64),
+        tf.TensorSpec((None,), tf.int64),
+    )
+    read = partial(_windows, records, order, buffer)
+    found = tf.data.Dataset.from_generator(read, args=(epoch,), output_signature=signature)
+    return found.unbatch()
 
-    If the order is shuffled, ``readers`` shards are read at a time, one record of each in turn, and
-    mixed in a buffer of ``buffer`` records.
+
+def _windows(
+    records: Records, order: Order, buffer: int, epoch: np.int64
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Images, labels and keys of some samples at a time.
+
+    The key tells the random numbers of each sample in each epoch apart.
     """
-    count = len(dataset.manifest.formats[dataset.format].shards)
-    read = _shard_reader(dataset)
-
-    def draw(epoch: np.int64) -> tuple[NDArray[np.int64], np.int64]:
-        shards = np.array(epoch_order(order, count, int(epoch)), np.int64)
-        return shards, np.int64(framework_seed(order, int(epoch)))
-
-    def records(epoch: Any) -> Any:
-        numbers, seed = tf.numpy_function(draw, [epoch], [tf.int64, tf.int64])
-        shards = tf.data.Dataset.from_tensor_slices(tf.ensure_shape(numbers, [None]))
-        if not order.shuffle or readers <= 1:
-            found = shards.flat_map(read)
-        else:
-            found = shards.interleave(
-                read, cycle_length=readers, num_parallel_calls=readers, deterministic=True
-            )
-        if not order.shuffle or not buffer:
-            return found
-        # Set in the graph of this function only, so that the global seed of the program has no
-        # effect. (If that is 0, shuffle does not accept a seed that is a tensor.)
-        tf.random.set_seed(1)
-        seed = tf.ensure_shape(seed, [])
-        return found.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
-
-    return records
-
-
-def _shard_reader(dataset: Dataset) -> Callable[[Any], Any]:
-    """A function of a shard's number to a data set of its (encoded image, label from 0)."""
-    if not isinstance(dataset.store, LocalStore):
-        signature = (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.int64))
-        read_with = partial(tf.data.Dataset.from_generator, partial(_samples, Records(dataset)))
-        return lambda shard: read_with(args=(shard,), output_signature=signature)
-    root, snapshot = dataset.store.root, dataset.snapshot
-    paths = tf.constant([os.fspath(root / shard.key) for shard in dataset.shards()], tf.string)
-    options = dataset.manifest.record_options(dataset.format)
-    image, label = options.layout.feature("encoded"), options.layout.feature("label")
-    features = {
-        image: tf.io.FixedLenFeature([], tf.string),
-        label: tf.io.FixedLenFeature([], tf.int64),
-    }
-
-    def check() -> bool:
-        snapshot.check()
-        return True
-
-    def parse(number: Any, record: Any) -> tuple[Any, Any]:
-        # At the first record TensorFlow has the file open, and nothing can replace it any more.
-        first = tf.equal(number, 0)
-        same = tf.cond(first, lambda: tf.numpy_function(check, [], tf.bool), lambda: first)
-        with tf.control_dependencies([same]):
-            found = tf.io.parse_single_example(record, features)
-        return found[image], found[label] - options.label_offset
-
-    def read(shard: Any) -> Any:
-        records = tf.data.TFRecordDataset(paths[shard], buffer_size=_READ_BYTES)
-        return records.enumerate().map(parse)
-
-    return read
-
-
-def _samples(records: Records, shard: np.int64) -> Iterator[tuple[bytes, int]]:
-    view = memoryview(records.shard(int(shard)))
-    for index in records.samples_of(int(shard)):
-        yield bytes(records.image_within(view, index)), int(records.labels[index])
+    samples = records.stream(records.part(order, int(epoch)))
+    if buffer:
+        samples = mixed(order, samples, buffer, int(epoch))
+    while window := list(islice(samples, _WINDOW)):
+        numbers = np.array([number for number, _ in window], np.int64)
+        images = np.array([bytes(image) for _, image in window], object)
+        yield images, records.labels[numbers], numbers + epoch * 2**32
 
 
 def _prepared(
-    sample: tuple[Any, Any], draw: Any, *, augmentation: Augmentation, seed: int, is_jpeg: bool
+    encoded: Any,
+    label: Any,
+    draw: Any,
+    *,
+    augmentation: Augmentation,
+    seed: int,
+    is_jpeg: bool,
 ) -> tuple[Any, Any]:
-    """The image as a training array, and the label; see ``pipeline`` for ``draw``.
+    """The image as a training array, and the label; ``draw`` is the key of the sample.
 
     TensorFlow's own operation draws the crops, as in TensorFlow's pipelines. It draws the height
     where the others draw the area: on ImageNet's shapes its crops have 0.38 of the image on
     average, the others' 0.44. If ten tries find none, it takes the whole image. (The rule of
     ``random_crop`` in TensorFlow's operations takes a seventh of the whole preparation.)
     """
-
-    encoded, label = sample
     size = augmentation.size
     key = tf.stack([tf.constant(seed, tf.int64), draw])
     part = _part(encoded, augmentation, key, is_jpeg=is_jpeg)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import weakref
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,13 +20,18 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, Sampler, default_collate, get_worker_info
 
 from dataprep.adapters.augment import Transform, has_write, sample_rng
-from dataprep.assign import Order, epoch_order, mixed, order_within
+from dataprep.adapters.records import windows
+from dataprep.assign import Integers, Order, by_record, mixed, of_worker, own
 from dataprep.errors import ImageError
 from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
 
 _MOST_THREADS = 8  # by default: between images, Python runs one thread at a time
 _PART = 8  # images that a thread makes before it takes the next
+_BLOCK = 64  # samples that a worker takes at a time, if the batch is not known
+
+_Window: TypeAlias = tuple[list[int], list[Buffer] | None]
+"""The numbers of some samples, and their encoded images if these were read ahead."""
 
 
 class Items:
@@ -42,7 +47,7 @@ class Items:
         self.labels: NDArray[np.int64] = records.labels
         self.transform: Any = transform
         self._name: Callable[[int], str] = records.name
-        self._seed = seed
+        self.seed = seed
 
     def item(self, data: Buffer, number: int, epoch: int) -> tuple[Any, int]:
         """(image, label) of sample ``number``, whose encoded image is ``data``.
@@ -56,7 +61,7 @@ class Items:
         """The image alone, written into ``out`` if it is given; NumPy arrays become tensors."""
         if self.transform is None:
             return bytes(data)
-        rng = sample_rng(self._seed, epoch, number)
+        rng = sample_rng(self.seed, epoch, number)
         try:
             if out is not None:
                 return self.transform.write(data, rng, out)
@@ -66,13 +71,6 @@ class Items:
         return torch.from_numpy(made) if isinstance(made, np.ndarray) else made
 
 
-class _Sample(NamedTuple):
-    """The number of a sample, and a function that returns its encoded image, on any thread."""
-
-    number: int
-    read: Callable[[], Buffer]
-
-
 class _Samples:
     """What both styles share.
 
@@ -80,6 +78,7 @@ class _Samples:
         records: reads the images, such as ``dataprep.adapters.records.Records``.
         items: turns them into samples.
         order: which samples this rank reads.
+        given: how many samples of the epoch this process has handed out.
     """
 
     def __init__(
@@ -87,9 +86,14 @@ class _Samples:
     ) -> None:
         self.records = records
         self.items = Items(records, transform, order.seed)
-        self.order = order
+        self._asked, self.order = order, records.local(order)
+        self.given = self._skipped = 0
         # In shared memory, so that workers that persist read the current number.
         self._epoch = torch.tensor(epoch).share_memory_()  # type: ignore[no-untyped-call]
+
+    @abstractmethod
+    def own(self, epoch: int) -> Integers:
+        """The numbers of this rank's samples in the order of the epoch."""
 
     @property
     def epoch(self) -> int:
@@ -99,10 +103,66 @@ class _Samples:
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, also for workers that are running."""
         self._epoch.fill_(epoch)
+        self.given = 0
+
+    def state_dict(self) -> dict[str, int]:
+        """How far the epoch is: its number, the seed, the samples that all ranks have read.
+
+        A worker process of ``DataLoader`` knows its own samples only. Their number is added, so
+        that as many workers go on with it.
+        """
+        asked, epoch, given = self._asked, self.epoch, self.given
+        samples = asked.start if epoch == asked.epoch else 0
+        state = {"epoch": epoch, "seed": asked.seed}
+        if get_worker_info() is not None:
+            return {**state, "samples": samples, "of_worker": given}
+        steps = -(-given // (self.order.batch or 1))
+        samples += steps * asked.whole
+        if asked.even == "keep":  # whose last batch is smaller
+            samples = min(samples, self.records.total)
+        return {**state, "samples": samples}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on from ``state_dict``, also with another number of ranks."""
+        epoch, seed = state["epoch"], state["seed"]
+        asked = replace(self._asked, seed=seed, start=state["samples"], epoch=epoch)
+        self._asked, self.order = asked, self.records.local(asked)
+        self.items.seed = seed
+        self.set_epoch(epoch)
+        self._skipped = state.get("of_worker", 0)
+
+    def samples_in_epoch(self, worker: int = 0, workers: int = 1) -> int:
+        """How many samples this rank, or one of its workers, has in the epoch."""
+        return len(self.sequence(self.epoch, worker, workers))
+
+    def sequence(self, epoch: int, worker: int = 0, workers: int = 1) -> Integers:
+        """The numbers of one worker's samples in the order in which they are read."""
+        return of_worker(self.own(epoch), self.order.batch or _BLOCK, worker, workers)
+
+    def begin(self) -> Integers:
+        """Begin an epoch: the numbers that this rank, or this worker, has to read."""
+        self.given, self._skipped = self._skipped, 0
+        return self.sequence(self.epoch, *_worker())[self.given :]
+
+    def batches(self, size: int) -> Iterator[_Window]:
+        """The samples of this rank in batches; a worker gets its share of the batches.
+
+        ``DataLoader`` takes a batch from each worker in turn, so that their order is the same for
+        any number of workers. Images of a remote store are read ahead.
+        """
+        numbers = self.begin()
+        if self.records.is_remote:
+            yield from self.records.windows(numbers, size)
+        else:
+            for window in windows(numbers, size):
+                yield window, None
 
 
 class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
-    """``images[i]`` is (image, label) of sample ``i``, in one ranged read."""
+    """``images[i]`` is (image, label) of sample ``i``, in one ranged read.
+
+    ``DataLoader`` asks for a whole batch, whose records are read side by side.
+    """
 
     @property
     def sampler(self) -> EpochSampler:
@@ -113,29 +173,18 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
         return len(self.records)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        if not 0 <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
-        return self.items.item(self.records.image(index), index, self.epoch)
+        return self.__getitems__([index])[0]
 
-    def numbers(self) -> list[int]:
+    def __getitems__(self, numbers: Sequence[int]) -> list[tuple[Any, int]]:
+        for number in numbers:
+            if not 0 <= number < len(self):
+                raise IndexError(f"sample {number} of {len(self)}")
+        epoch, images = self.epoch, self.records.fetch(numbers)
+        return [self.items.item(*each, epoch) for each in zip(images, numbers, strict=True)]
+
+    def own(self, epoch: int) -> Integers:
         """The numbers of this rank's samples in the order of the epoch."""
-        return epoch_order(self.order, len(self), self.epoch)
-
-    def samples_in_epoch(self) -> int:
-        """How many samples this rank has."""
-        return len(range(self.order.rank, len(self), self.order.world_size))
-
-    def batches(self, size: int) -> Iterator[list[_Sample]]:
-        """The samples of this rank in batches; a worker gets its share of the batches.
-
-        ``DataLoader`` takes a batch from each worker in turn, so that their order is the same for
-        any number of workers.
-        """
-        numbers = self.numbers()
-        worker, workers = _worker()
-        for begin in range(worker * size, len(numbers), workers * size):
-            chosen = numbers[begin : begin + size]
-            yield [_Sample(number, partial(self.records.image, number)) for number in chosen]
+        return own(self.order, by_record(self.order, len(self), epoch), epoch)
 
 
 class EpochSampler(Sampler[int]):
@@ -148,14 +197,13 @@ class EpochSampler(Sampler[int]):
         return self._images.samples_in_epoch()
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._images.numbers())
+        return iter(self._images.own(self._images.epoch).tolist())
 
 
 class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
-    """(image, label) of every sample, one whole shard after the other.
+    """(image, label) of every sample, one shard after the other.
 
-    Each worker reads its own shards and keeps two in memory: the current one and the next, which
-    it reads ahead. ``buffer`` samples are mixed if it is not 0 and the order is shuffled.
+    ``buffer`` samples are mixed if it is not 0 and the order is shuffled.
     """
 
     def __init__(
@@ -171,44 +219,31 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         epoch = self.epoch
-        for number, read in self._samples(epoch):
-            yield self.items.item(read(), number, epoch)
+        for number, image in self._samples(self.begin(), epoch):
+            self.given += 1
+            yield self.items.item(image, number, epoch)
 
-    def sequence(self, epoch: int, worker: int = 0, workers: int = 1) -> Iterator[int]:
-        """The numbers of one worker's samples in the order in which they are read."""
-        for shard in self._shards(epoch, worker, workers):
-            yield from order_within(self.order, self.records.samples_of(shard), epoch, shard)
+    def own(self, epoch: int) -> Integers:
+        """The numbers of this rank's samples in the order of the epoch."""
+        found: Integers = self.records.part(self.order, epoch)
+        return found
 
-    def samples_in_epoch(self, worker: int = 0, workers: int = 1) -> int:
-        """How many samples this rank, or one of its workers, has in the epoch."""
-        shards = self._shards(self.epoch, worker, workers)
-        return sum(len(self.records.samples_of(shard)) for shard in shards)
-
-    def batches(self, size: int) -> Iterator[list[_Sample]]:
+    def batches(self, size: int) -> Iterator[_Window]:
         """The samples of this rank, or of one of its workers, in batches."""
-        samples = self._samples(self.epoch)
+        if not self._buffer:
+            yield from super().batches(size)
+            return
+        samples = self._samples(self.begin(), self.epoch)
         while batch := list(islice(samples, size)):
-            yield batch
+            yield [number for number, _ in batch], [image for _, image in batch]
 
-    def _shards(self, epoch: int, worker: int, workers: int) -> list[int]:
-        return epoch_order(self.order, len(self.records.shard_keys), epoch)[worker::workers]
-
-    def _samples(self, epoch: int) -> Iterator[_Sample]:
-        worker, workers = _worker()
-        samples = self._in_sequence(epoch, self._shards(epoch, worker, workers))
+    def _samples(self, numbers: Integers, epoch: int) -> Iterator[tuple[int, Buffer]]:
+        samples: Iterator[tuple[int, Buffer]] = self.records.stream(numbers)
         if not self._buffer:
             return samples
-        # Each with an image of its own, which does not keep its shard in memory.
-        owned = (_Sample(number, partial(bytes, bytes(read()))) for number, read in samples)
-        return mixed(self.order, owned, self._buffer, epoch, worker)
-
-    def _in_sequence(self, epoch: int, shards: list[int]) -> Iterator[_Sample]:
-        with closing(in_order(self.records.shard, shards, 1)) as contents:
-            for shard, content in zip(shards, contents, strict=True):
-                read = partial(self.records.image_within, memoryview(content))
-                samples = self.records.samples_of(shard)
-                for number in order_within(self.order, samples, epoch, shard):
-                    yield _Sample(number, partial(read, number))
+        # Each with an image of its own, which does not keep others in memory.
+        owned = ((number, bytes(image)) for number, image in samples)
+        return mixed(self.order, owned, self._buffer, epoch, _worker()[0])
 
 
 def _worker() -> tuple[int, int]:
@@ -236,6 +271,14 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         """Set the epoch of the next iteration, also for workers that are running."""
         self.samples.set_epoch(epoch)
 
+    def state_dict(self) -> dict[str, int]:
+        """How far the epoch is; see ``dataprep.to_torch``."""
+        return self.samples.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on from ``state_dict``, also with another number of ranks."""
+        self.samples.load_state_dict(state)
+
     def __len__(self) -> int:
         """The batches of this rank in the epoch, without worker processes."""
         samples = self.samples.samples_in_epoch()
@@ -249,17 +292,17 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         ahead = self.prefetch * -(-self.size // _PART)
         with closing(in_order(_fill, self._parts(), threads, ahead=ahead)) as parts:
             for batch, places in parts:
-                if places.stop == len(batch.samples):
+                if places.stop == len(batch.numbers):
                     images = default_collate(batch.made) if batch.images is None else batch.images
-                    numbers = [sample.number for sample in batch.samples]
-                    yield images, torch.from_numpy(batch.items.labels[numbers])
+                    self.samples.given += len(batch.numbers)
+                    yield images, torch.from_numpy(batch.items.labels[batch.numbers])
 
     def _parts(self) -> Iterator[tuple[_Batch, range]]:
-        items, epoch = self.samples.items, self.samples.epoch
+        items, fetch, epoch = self.samples.items, self.samples.records.fetch, self.samples.epoch
         writes = has_write(items.transform)
         free: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)
-        for samples in self.samples.batches(self.size):
-            count = len(samples)
+        for numbers, data in self.samples.batches(self.size):
+            count = len(numbers)
             if count < self.size and self.drop_last:
                 continue
             images, made = None, [None] * count
@@ -267,7 +310,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
                 shape = (self.size, *items.transform.shape)
                 images = _lend(shape, items.transform.dtype, free)[:count]
                 made = list(images.numpy())
-            batch = _Batch(samples, items, epoch, images, made)
+            batch = _Batch(numbers, data, fetch, items, epoch, images, made)
             for begin in range(0, count, _PART):
                 yield batch, range(count)[begin : begin + _PART]
 
@@ -279,7 +322,9 @@ class _Batch:
     ``made`` are the slots of ``images``; if the transform cannot write, None until it is made.
     """
 
-    samples: list[_Sample]
+    numbers: list[int]
+    data: list[Buffer] | None
+    fetch: Callable[[Sequence[int]], list[Buffer]]
     items: Items
     epoch: int
     images: torch.Tensor | None
@@ -288,10 +333,10 @@ class _Batch:
 
 def _fill(part: tuple[_Batch, range]) -> tuple[_Batch, range]:
     batch, places = part
-    for place in places:
-        number, read = batch.samples[place]
-        made = batch.items.image(read(), number, batch.epoch, batch.made[place])
-        batch.made[place] = made
+    numbers = batch.numbers[places.start : places.stop]
+    found = batch.data[places.start : places.stop] if batch.data else batch.fetch(numbers)
+    for place, number, data in zip(places, numbers, found, strict=True):
+        batch.made[place] = batch.items.image(data, number, batch.epoch, batch.made[place])
     return part
 
 

@@ -89,15 +89,14 @@ class RawLoader:
 
     def _of_shards(self) -> _Read:
         place = self._place
-        records = Records(open_dataset(place.uri, place.split, options=place.store))
+        dataset = open_dataset(place.uri, place.split, options=place.store)
+        records, shards = Records(dataset), dataset.shards()
 
         def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
-            numbers = order(len(records.shard_keys))
-            contents = in_order(records.shard, numbers, self._settings.workers)
-            for number, content in zip(numbers, contents, strict=True):
-                view = memoryview(content)
-                for index in records.samples_of(number):
-                    yield records.image_within(view, index), int(records.labels[index])
+            chosen = [shards[number].samples for number in order(len(shards))]
+            contents = in_order(records.fetch, chosen, self._settings.workers)
+            for samples, images in zip(chosen, contents, strict=True):
+                yield from zip(images, records.labels[samples].tolist(), strict=True)
 
         return read
 

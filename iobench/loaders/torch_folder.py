@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from dataprep.adapters.augment import Augmentation
@@ -49,6 +50,14 @@ class FolderFiles:
     def image(self, index: int) -> Buffer:
         """One encoded image: one read."""
         return self._source().read(self._files.located(index))
+
+    def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
+        """Several encoded images, one read after the other."""
+        return [self.image(number) for number in numbers]
+
+    def local(self, order: Order) -> Order:
+        """The order itself: files are not divided among hosts."""
+        return order
 
     def name(self, index: int) -> str:
         """The file's name below the folder."""

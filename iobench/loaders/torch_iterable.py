@@ -22,20 +22,8 @@ class TorchIterableLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
         dataset = open_shards(self.place, "tfrecord")
-        settings = self.settings
-        stored = len(dataset.manifest.formats[dataset.format].shards)
-        workers, shards = settings.workers, len(range(settings.rank, stored, settings.world_size))
-        if shards < workers:
-            self.notes = (f"{workers} workers share {shards} shards: some have none",)
         images = self._images(dataset, transform)
         return Readable(images, None, images.set_epoch)
-
-    def whole_batches(self) -> int:
-        """Each worker batches the samples of its own shards."""
-        images = self._images(open_shards(self.place, "tfrecord"), None)
-        workers = self.settings.workers or 1
-        counts = [images.samples_in_epoch(worker, workers) for worker in range(workers)]
-        return sum(count // self.settings.batch_size for count in counts)
 
     def buffer_bytes(self) -> int:
         """Of all workers: as many records of average length as the buffers hold."""
@@ -54,5 +42,6 @@ class TorchIterableLoader(TorchLoader):
             seed=settings.seed,
             rank=settings.rank,
             world_size=settings.world_size,
+            global_batch=settings.batch_size * settings.world_size,
         )
         return images

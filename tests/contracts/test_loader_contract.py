@@ -225,18 +225,6 @@ def test_the_parts_of_the_first_batch_add_up(
         assert loader.first_batch() == parts
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create")
-@pytest.mark.parametrize("workers", [0, 2, 4])
-@pytest.mark.parametrize("batch_size", [7, 30, 70])
-def test_whole_batches_are_known_beforehand(data: Data, workers: int, batch_size: int) -> None:
-    """Workers batch their own shards: what a loader counts is what comes."""
-    settings: dict[str, Any] = {"workers": workers, "batch_size": batch_size}
-    with opened("torch-iterable", place_of(data, "torch-iterable"), **settings) as loader:
-        assert isinstance(loader, CountsBatches)
-        whole = [batch for batch in loader.epoch(0) if batch.samples == batch_size]
-        assert loader.whole_batches() == len(whole)
-
-
 @pytest.mark.parametrize("name", [point for point in NAMES if point.id not in ALWAYS_DECODE])
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])

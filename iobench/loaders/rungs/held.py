@@ -6,13 +6,14 @@ batches that they are put together into. What is left out is the read alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dataprep.assign import Order
 from dataprep.formats import Buffer
 from iobench.loaders.protocol import MemoryRung
 
@@ -77,28 +78,25 @@ class HeldImages:
     def __init__(self, stored: Any, held: Held) -> None:
         self._stored, self._held = stored, held
         self.labels: NDArray[np.int64] = stored.labels
-        self.shard_keys: Sequence[str] = getattr(stored, "shard_keys", ())
+        self.is_remote = False
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def image(self, index: int) -> Buffer:
-        """One sample."""
-        return self._held.sample(index)
+    def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
+        """Some samples."""
+        return [self._held.sample(number) for number in numbers]
+
+    def stream(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, Buffer]]:
+        """Samples one after the other: number and image."""
+        for number in numbers.tolist():
+            yield number, self._held.sample(number)
 
     def name(self, index: int) -> str:
         """Where it is stored, in words."""
         return str(self._stored.name(index))
 
-    def shard(self, number: int) -> bytes:
-        """Nothing: no shard is read."""
-        return b""
-
-    def samples_of(self, number: int) -> range:
-        """Which samples lie in a shard."""
-        found: range = self._stored.samples_of(number)
+    def part(self, order: Order, epoch: int) -> NDArray[np.int64]:
+        """The numbers of a rank's samples, as they are stored."""
+        found: NDArray[np.int64] = self._stored.part(order, epoch)
         return found
-
-    def image_within(self, shard: memoryview, index: int) -> Buffer:
-        """One sample."""
-        return self._held.sample(index)

@@ -91,7 +91,7 @@ def first_numbers(readable: Readable, settings: LoaderSettings) -> Iterator[int]
         yield from readable.sampler
         return
     workers = settings.workers or 1
-    shares = [readable.dataset.sequence(0, worker, workers) for worker in range(workers)]
+    shares = [iter(readable.dataset.sequence(0, n, workers).tolist()) for n in range(workers)]
     while batches := [list(islice(share, settings.batch_size)) for share in shares]:
         if not any(batches):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import dataprep
 from dataprep.errors import DatasetChanged
+from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 from tests.changing import Remade, remade
 
@@ -40,7 +42,7 @@ def overwrite(store: LocalStore, made: Remade) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("style", ["map", "iterable", "batches"])
 def test_torch(store: LocalStore, made: Remade, style: str, workers: int) -> None:
-    """Each style, in this process or in DataLoader's, ends in DatasetChanged."""
+    """Each style in processes of DataLoader ends in DatasetChanged."""
     torch = pytest.importorskip("torch")
     dataset = dataprep.open(store.uri)
     options: dict[str, Any] = {"batch_size": 4, "threads": 0} if style == "batches" else {}
@@ -49,7 +51,7 @@ def test_torch(store: LocalStore, made: Remade, style: str, workers: int) -> Non
     before = [image for item in loader for image in _images(item)]
     assert sorted(before) == sorted(made.images)
     overwrite(store, made)
-    if style == "map" and not workers:  # its files are open, and stay what they were
+    if not workers:  # its files are open, and stay what they were
         assert sorted(i for item in loader for i in _images(item)) == sorted(made.images)
     else:
         with pytest.raises(DatasetChanged):
@@ -60,45 +62,39 @@ def _images(item: Any) -> list[bytes]:
     return [item[0]] if isinstance(item[0], bytes) else list(item[0])
 
 
+def in_memory(made: Remade) -> Store:
+    """The first data set in a store without files."""
+    memory = open_store(f"memory://{secrets.token_hex(4)}")
+    for key, data in made.before.items():
+        memory.put(key, data)
+    return memory
+
+
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
-def test_tf_data(tf: Any, store: LocalStore, made: Remade) -> None:
-    """TensorFlow reads the files itself; the next shard that it opens raises the error."""
-    batches = dataprep.to_tf(dataprep.open(store.uri), batch_size=4, decode=False)
-    found = [image for images, _ in batches for image in images.numpy()]
+def test_tf_data(tf: Any, made: Remade) -> None:
+    """The next samples that are read raise the error; those before are of the first data set."""
+    memory = in_memory(made)
+    made_of = dataprep.to_tf(dataprep.open(memory.uri), batch_size=4, decode=False)
+    found = [image for images, _ in made_of for image in images.numpy()]
     assert sorted(found) == sorted(made.images)
-    overwrite(store, made)
+    for step in made.steps:
+        step.apply(memory)
     with pytest.raises(tf.errors.OpError, match="the data set changed"):
-        next(iter(batches))
-
-
-@pytest.mark.frameworks
-@pytest.mark.filterwarnings("default")
-def test_tf_data_between_two_shards(tf: Any, store: LocalStore, made: Remade) -> None:
-    """Samples are those of the data set that was opened, until the error."""
-    dataset = dataprep.open(store.uri)
-    options: dict[str, Any] = {"decode": False, "parallel_calls": 0, "shuffle": False}
-    samples = iter(dataprep.to_tf(dataset, **options))
-    found = [next(samples)[0].numpy()]
-    overwrite(store, made)
-    with pytest.raises(tf.errors.OpError, match="the data set changed"):
-        found += [image.numpy() for image, _ in samples]
-    assert set(found) <= set(made.images)
+        next(iter(made_of))
 
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("mx")
-def test_mxnet(store: LocalStore, made: Remade) -> None:
-    """MXNet reads the files itself; each batch is checked after it was read."""
-    dataset = dataprep.open(store.uri, format="recordio")
+def test_mxnet(made: Remade) -> None:
+    """As tf.data."""
+    memory = in_memory(made)
+    dataset = dataprep.open(memory.uri, format="recordio")
     batches = dataprep.to_mxnet(dataset, batch_size=4)
     assert sum(batch.data[0].shape[0] for batch in batches) == len(made.images)
-    batches.reset()
-    next(batches)
-    overwrite(store, made)
-    with pytest.raises(DatasetChanged):
-        next(batches)
+    for step in made.steps:
+        step.apply(memory)
     batches.reset()
     with pytest.raises(DatasetChanged):
         next(batches)

@@ -75,7 +75,7 @@ def test_the_library_offers_the_adapters() -> None:
 
 ADAPTERS: dict[str, tuple[Callable[..., object], str]] = {
     "": (lambda dataset: dataprep.to_torch(dataset), ""),
-    "tfrecord": (lambda dataset: dataprep.to_tf(dataset), ", format='tfrecord'"),
+    "tensorflow": (lambda dataset: dataprep.to_tf(dataset), ""),
     "recordio": (lambda dataset: dataprep.to_mxnet(dataset, batch_size=8), ", format='recordio'"),
 }
 
@@ -90,11 +90,10 @@ def test_a_path_is_not_a_data_set(format: str, given: object) -> None:
     assert f"dataprep.open(path, 'train'{chosen})" in str(caught.value)
 
 
-@pytest.mark.parametrize(("format", "other"), [("tfrecord", "recordio"), ("recordio", "tfrecord")])
-def test_another_format(output: Path, format: str, other: str) -> None:
-    """TensorFlow reads tfrecord and MXNet recordio; the error says how to open the data set."""
-    with pytest.raises(ConfigError, match=f"format='{format}'"):
-        ADAPTERS[format][0](dataprep.open(output, format=other))
+def test_another_format(output: Path) -> None:
+    """MXNet reads recordio; the error says how to open the data set."""
+    with pytest.raises(ConfigError, match="format='recordio'"):
+        ADAPTERS["recordio"][0](dataprep.open(output, format="tfrecord"))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy 1.26's own old names warn

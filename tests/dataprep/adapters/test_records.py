@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +21,21 @@ from dataprep.adapters import records as module
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord, ObjectNotFound, RecordError
-from dataprep.stores import open_store
+from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 
 
 def stored(dataset: Dataset) -> list[bytes]:
     """The images that must come out."""
     return [bytes(sample.image) for sample in dataset]
+
+
+def in_memory(output: Path) -> Store:
+    """A copy in a store without files."""
+    memory = open_store(f"memory://{secrets.token_hex(4)}")
+    for entry in (local := open_store(output)).list():
+        memory.put(entry.key, local.get(entry.key))
+    return memory
 
 
 def test_images_by_number(dataset: Dataset) -> None:
@@ -39,24 +48,35 @@ def test_images_by_number(dataset: Dataset) -> None:
     assert bytes(copy.image(119)) == bytes(records.image(119))
 
 
-def test_images_by_shard(dataset: Dataset) -> None:
-    """The shards have all samples, one after the other."""
-    records = Records(dataset)
-    found: list[bytes] = []
-    for number in range(len(records.shard_keys)):
-        content = memoryview(records.shard(number))
-        samples = records.samples_of(number)
-        assert samples.start == len(found)
-        found += [bytes(records.image_within(content, index)) for index in samples]
-    assert found == stored(dataset)
+@pytest.mark.parametrize("remote", [False, True], ids=["disk", "memory"])
+def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> None:
+    """Whatever their order, also some of them twice; neighbours are read together."""
+    store = in_memory(output) if remote else dataset.store
+    records = Records(dataprep.open(store.uri, format=dataset.format))
+    images = stored(dataset)
+    for numbers in (range(120), [119, 3, 3, 50, 4], [], [*range(0, 120, 7), *range(9)]):
+        assert [*map(bytes, records.fetch(numbers))] == [images[number] for number in numbers]
+
+
+def test_neighbours_are_one_request(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request to a remote store takes as long as many records."""
+    records = Records(dataprep.open(in_memory(output).uri))
+    wanted: list[int] = []
+    read = Records._read
+
+    def counted(self: Records, where: Any) -> bytes:
+        wanted.append(len(where.places))
+        return read(self, where)
+
+    monkeypatch.setattr(Records, "_read", counted)
+    records.fetch([8, 5, 7, 6])
+    assert wanted == [4]
 
 
 def test_any_store(output: Path) -> None:
     """A store without files works as well."""
-    memory = open_store(f"memory://{secrets.token_hex(4)}")
-    for entry in (local := open_store(output)).list():
-        memory.put(entry.key, local.get(entry.key))
-    assert bytes(Records(dataprep.open(memory.uri)).image(3)) == dataprep.open(output)[3].image
+    records = Records(dataprep.open(in_memory(output).uri))
+    assert bytes(records.image(3)) == dataprep.open(output)[3].image
 
 
 @pytest.mark.parametrize("layout", ["tfds", {"x" * 60: "encoded", "y": "label"}], ids=str)
@@ -85,7 +105,7 @@ def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.Monk
     with ThreadPoolExecutor(8) as pool:
         found = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
     assert found == stored(dataset) * 3
-    assert 2 <= open_shards() < len(records.shard_keys)
+    assert 2 <= open_shards() < len(dataset.shards())
     del records
     gc.collect()
     assert open_shards() == 0
@@ -113,7 +133,7 @@ def copied(dataset: Dataset, tmp_path: Path) -> tuple[Records, Path]:
     assert isinstance(dataset.store, LocalStore)
     shutil.copytree(dataset.store.root, tmp_path / "copy")
     records = Records(dataprep.open(tmp_path / "copy", format=dataset.format))
-    return records, tmp_path / "copy" / records.shard_keys[0]
+    return records, tmp_path / "copy" / dataset.shards()[0].key
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -121,7 +141,7 @@ def test_a_truncated_shard(copied: tuple[Records, Path], index: int) -> None:
     """Inside a record or before it: the error names the shard."""
     records, path = copied
     os.truncate(path, 100)
-    with pytest.raises(RecordError, match=records.shard_keys[0]):
+    with pytest.raises(RecordError, match=path.name):
         records.image(index)
 
 
@@ -129,7 +149,7 @@ def test_a_damaged_shard(copied: tuple[Records, Path]) -> None:
     """The error names the shard."""
     records, path = copied
     path.write_bytes(b"\0" * path.stat().st_size)
-    with pytest.raises(CorruptRecord, match=records.shard_keys[0]):
+    with pytest.raises(CorruptRecord, match=path.name):
         records.image(0)
 
 
@@ -137,5 +157,29 @@ def test_a_missing_shard(copied: tuple[Records, Path]) -> None:
     """ObjectNotFound, as from any store."""
     records, path = copied
     path.unlink()
-    with pytest.raises(ObjectNotFound, match=records.shard_keys[0]):
+    with pytest.raises(ObjectNotFound, match=path.name):
         records.image(0)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_flipped_byte(copied: tuple[Records, Path], dataset: Dataset, check: bool) -> None:
+    """It is found by the record's own checksum, or by the one in the table of samples."""
+    _, path = copied
+    place = dataset.place(5)
+    data = bytearray(path.read_bytes())
+    data[place.offset + place.length // 2] ^= 1
+    path.write_bytes(data)
+    opened = dataprep.open(path.parents[1], format=dataset.format, check=check)
+    records = Records(opened)
+    reads: list[Callable[[], object]] = [
+        lambda: records.image(5),
+        lambda: opened[5],
+        lambda: list(opened),
+    ]
+    if dataset.format == "tfrecord" or check:
+        for read in reads:
+            with pytest.raises(CorruptRecord, match="00000"):
+                read()
+    else:
+        assert [bool(read()) for read in reads] == [True] * 3
+    assert bytes(records.image(4)) == stored(dataset)[4]

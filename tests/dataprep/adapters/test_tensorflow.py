@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from PIL import Image
 
 import dataprep
 from dataprep.adapters.augment import EVALUATION_SHARE, Augmentation, sample_rng
+from dataprep.adapters.records import Records
+from dataprep.assign import Order
 from dataprep.dataset import Dataset
 
 pytestmark = [
@@ -30,7 +32,7 @@ def local(output: Path) -> Dataset:
 
 @pytest.fixture(params=["disk", "s3"])
 def dataset(local: Dataset, request: pytest.FixtureRequest) -> Dataset:
-    """The data set, read by TensorFlow's reader and by ours."""
+    """The data set on disk and on S3."""
     if request.param == "disk":
         return local
     opened: Callable[[str], Dataset] = request.getfixturevalue("on_s3")
@@ -93,14 +95,37 @@ def test_epoch_by_variable(tf: Any, local: Dataset) -> None:
         assert samples(made) == samples(dataprep.to_tf(local, epoch=number, decode=False))
 
 
-def test_shards_are_shuffled_without_a_buffer(local: Dataset) -> None:
-    """``shuffle_buffer=0`` mixes no records."""
-    made = dataprep.to_tf(local, decode=False, shuffle_buffer=0, parallel_calls=0)
+def test_a_buffer_mixes_shards(local: Dataset) -> None:
+    """Without one they come one after the other."""
     place = {image: number for number, (image, _) in enumerate(stored(local))}
-    numbers = [place[image] for image, _ in samples(made)]
-    runs = [list(run) for _, run in groupby(numbers, lambda number: local.places.shards[number])]
-    assert len(runs) == len(local.shards())
-    assert sorted(runs) == [list(shard.samples) for shard in local.shards()] != runs
+    changes = []
+    for buffer in (0, 60):
+        made = samples(dataprep.to_tf(local, decode=False, shuffle_buffer=buffer))
+        assert sorted(made) == sorted(stored(local))
+        shards = [int(local.places.shards[place[image]]) for image, _ in made]
+        changes.append(sum(a != b for a, b in pairwise(shards)))
+    assert changes[0] == len(local.shards()) - 1 < changes[1]
+
+
+@pytest.mark.parametrize("even", ["keep", "drop", "pad"])
+def test_ranks(output: Path, even: Any) -> None:
+    """They share the order of torch's iterable style, in both formats."""
+    for format in ("tfrecord", "recordio"):
+        dataset = dataprep.open(output, format=format)
+        every = Records(dataset)
+        images = stored(dataset)
+        for rank in range(3):
+            options: dict[str, Any] = {"rank": rank, "world_size": 3, "even": even, "start": 21}
+            made = dataprep.to_tf(dataset, batch_size=7, decode=False, epoch=2, **options)
+            order = Order(global_batch=21, epoch=2, **options)
+            wanted = [images[number] for number in every.part(order, 2)]
+            found = [
+                (image, int(label))
+                for batch in made.as_numpy_iterator()
+                for image, label in zip(*batch, strict=True)
+            ]
+            assert found == wanted
+            assert len(samples(made.unbatch())) == len(every.part(order, 3))
 
 
 @pytest.mark.parametrize("global_seed", [0, 7])
@@ -149,10 +174,9 @@ def test_augmentation_is_random(local: Dataset) -> None:
 @pytest.mark.parametrize(
     "layout", ["tfds", {"x": "encoded", "y": "label", "a": "values", "w": "width"}], ids=str
 )
-@pytest.mark.parametrize("where", ["disk", "memory"])
-def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str], where: str) -> None:
-    """Features are found by the layout of the data set, with TensorFlow's reader and ours."""
-    output = str(tmp_path / "out") if where == "disk" else f"memory://{tmp_path}"
+def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> None:
+    """Features are found by the layout of the data set."""
+    output = str(tmp_path / "out")
     config = dataprep.ShardConfig.model_validate(
         {
             "source": str(tree),

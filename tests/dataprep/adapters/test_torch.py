@@ -6,7 +6,7 @@ import gc
 import pickle
 import threading
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ class TestIterableStyle:
         images = dataprep.to_torch(dataset, iterable=True, seed=3, epoch=1)
         labels = [label for _, label in images]
         assert [int(dataset.labels[number]) for number in images.sequence(1)] == labels
-        parts = [list(images.sequence(1, worker, 3)) for worker in range(3)]
+        parts = [images.sequence(1, worker, 3).tolist() for worker in range(3)]
         assert sorted(number for part in parts for number in part) == list(range(120))
         assert [len(part) for part in parts] == [images.samples_in_epoch(w, 3) for w in range(3)]
 
@@ -145,15 +145,16 @@ class TestIterableStyle:
         sizes = list(loader(images, 7, workers, collate_fn=len))
         counts = [images.samples_in_epoch(w, workers or 1) for w in range(workers or 1)]
         assert Counter(sizes)[7] == sum(count // 7 for count in counts)
+        assert sum(counts) == 120
 
     def test_ranks(self, dataset: Dataset) -> None:
-        """Ranks share the shards; some may have none."""
+        """Ranks share the samples, sizes differing by one at most."""
         parts = [
             list(dataprep.to_torch(dataset, iterable=True, rank=rank, world_size=9))
             for rank in range(9)
         ]
         assert sorted(pair for part in parts for pair in part) == sorted(stored(dataset))
-        assert parts[-1] == []
+        assert {len(part) for part in parts} == {13, 14}
 
     @pytest.mark.parametrize("buffer", [1, 60, 1000])
     def test_a_buffer_mixes_shards(self, dataset: Dataset, buffer: int) -> None:
@@ -333,8 +334,43 @@ class TestBatches:
         batches.close()
         assert not set(threading.enumerate()) - before
 
+    @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
+    @pytest.mark.parametrize("world_size", [1, 2, 5])
+    def test_it_goes_on(self, dataset: Dataset, iterable: bool, even: Any, world_size: int) -> None:
+        """After two steps on three ranks other ranks have what is left, and whole batches."""
+        options: dict[str, Any] = {"iterable": iterable, "even": even, "epoch": 2, "seed": 3}
+        numbers = {image: number for number, (image, _) in enumerate(stored(dataset))}
+
+        def made(rank: int, world_size: int, **more: Any) -> Any:
+            size = dataprep.per_rank_batch(25, rank, world_size)
+            spread: dict[str, Any] = {"rank": rank, "world_size": world_size, "global_batch": 25}
+            return dataprep.to_torch(dataset, batch_size=size, **spread, **options, **more)
+
+        def read(batches: Any) -> list[int]:
+            return [numbers[image] for images, _ in batches for image in images]
+
+        before = []
+        for rank in range(3):
+            batches = made(rank, 3)
+            assert batches.state_dict() == {"epoch": 2, "seed": 3, "samples": 0}
+            before += read(islice(batches, 2))
+        state = batches.state_dict()
+        assert state == {"epoch": 2, "seed": 3, "samples": 50}
+        after = []
+        for rank in range(world_size):
+            resumed = made(rank, world_size)
+            resumed.load_state_dict(state)
+            found = read(resumed)
+            assert found == read(made(rank, world_size, start=50))
+            after += found
+            resumed.set_epoch(3)
+            assert len(read(resumed)) == sum(len(part) for _, part in made(rank, world_size))
+        counts = Counter(before + after)
+        assert max(counts.values()) == (2 if even == "pad" else 1)
+        assert len(counts) == (100 if even == "drop" else 120)
+
     def test_in_workers(self, dataset: Dataset, iterable: bool) -> None:
-        """Workers share the batches, or the shards; a running worker sees the epoch."""
+        """Workers share the batches; a running worker sees the epoch."""
         batches = dataprep.to_torch(dataset, iterable=iterable, transform=SMALL, batch_size=16)
         workers = data_loader(batches, batch_size=None, num_workers=2, persistent_workers=True)
         means = []
@@ -349,10 +385,12 @@ class TestBatches:
 
 
 @FEW_CORES
+@STYLES
 @pytest.mark.parametrize("workers", [1, 3])
-def test_workers_change_nothing(dataset: Dataset, workers: int) -> None:
-    """In the map style the batches and their order are those of one process."""
-    batches = dataprep.to_torch(dataset, transform=SMALL, batch_size=16, seed=8)
+def test_workers_change_nothing(dataset: Dataset, iterable: bool, workers: int) -> None:
+    """The batches and their order are those of one process."""
+    options: dict[str, Any] = {"transform": SMALL, "iterable": iterable, "seed": 8}
+    batches = dataprep.to_torch(dataset, batch_size=16, **options)
     assert same(list(data_loader(batches, batch_size=None, num_workers=workers)), list(batches))
 
 
@@ -365,6 +403,8 @@ def test_workers_change_nothing(dataset: Dataset, workers: int) -> None:
         ({"shuffle_buffer": -1, "iterable": True}, "shuffle_buffer -1: it is at least 0"),
         ({"shuffle_buffer": 10}, "for the iterable style only"),
         ({"rank": 2, "world_size": 2}, "rank 2 of 2"),
+        ({"batch_size": 4, "global_batch": 9}, "rank 0 of 1 has 9 samples of a global batch of 9"),
+        ({"iterable": True, "shuffle_buffer": 9, "start": 4}, "with a start it has to be 0"),
     ],
     ids=str,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import Value
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,8 +70,8 @@ class SlowMap(Slow):
     def __len__(self) -> int:
         return self._samples
 
-    def __getitem__(self, number: int) -> tuple[Any, int]:
-        return self.read(number)
+    def __getitems__(self, numbers: Sequence[int]) -> list[tuple[Any, int]]:
+        return [self.read(number) for number in numbers]
 
 
 class SlowIterable(Slow, torch_dataset):  # type: ignore[misc]

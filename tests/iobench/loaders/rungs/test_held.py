@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dataprep.assign import Integers, Order
 from iobench.loaders.protocol import MemoryRung
 from iobench.loaders.rungs.held import Held, HeldImages
 
@@ -14,15 +15,14 @@ class Stored:
 
     def __init__(self) -> None:
         self.labels = np.array([3, 1, 4, 1])
-        self.shard_keys = ["a", "b"]
 
     def name(self, index: int) -> str:
         """A number."""
         return f"sample {index}"
 
-    def samples_of(self, number: int) -> range:
-        """Two each."""
-        return range(2 * number, 2 * number + 2)
+    def part(self, order: Order, epoch: int) -> Integers:
+        """The last one first."""
+        return np.arange(4)[::-1]
 
 
 def held(rung: MemoryRung = "decode", wanted: int = 2) -> Held:
@@ -34,9 +34,9 @@ def held(rung: MemoryRung = "decode", wanted: int = 2) -> Held:
 def test_each_sample_is_one_of_those_held() -> None:
     """Itself where it is held."""
     images = HeldImages(Stored(), held())
-    given = [bytes(images.image(number)) for number in range(len(images))]
-    assert given == [b"one", b"one", b"three", b"three"]
-    assert [bytes(images.image_within(memoryview(b""), n)) for n in range(4)] == given
+    given = [b"one", b"one", b"three", b"three"]
+    assert [bytes(image) for image in images.fetch(range(len(images)))] == given
+    assert [bytes(image) for _, image in images.stream(np.arange(4))] == given
 
 
 def test_nothing_is_copied() -> None:
@@ -48,13 +48,11 @@ def test_nothing_is_copied() -> None:
 
 
 def test_all_else_is_as_it_is_stored() -> None:
-    """Labels, names and shards; of these nothing is read."""
+    """Labels, names and the order."""
     images = HeldImages(Stored(), held())
     assert images.labels.tolist() == [3, 1, 4, 1]
     assert images.name(2) == "sample 2"
-    assert images.samples_of(1) == range(2, 4)
-    assert images.shard_keys == ["a", "b"]
-    assert images.shard(0) == b""
+    assert images.part(Order(), 0).tolist() == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Data:
 
     def sequence(self, epoch: int, worker: int, workers: int) -> Any:
         """Every ``workers``-th."""
-        return iter(range(worker, self._count, workers))
+        return np.arange(worker, self._count, workers)
 
 
 def readable(count: int, sampler: Any = None) -> Readable:
@@ -85,7 +85,7 @@ def test_memory_for_none_is_refused() -> None:
         held(9, 9, 3)
 
 
-def test_workers_with_shards_of_their_own_take_turns() -> None:
+def test_workers_take_turns() -> None:
     """A batch of each, as a DataLoader hands them out, to the end of the longest."""
     settings = LoaderSettings(workers=2, batch_size=2)
     assert list(first_numbers(readable(7), settings)) == [0, 2, 1, 3, 4, 6, 5]
