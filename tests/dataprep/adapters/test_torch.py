@@ -412,3 +412,31 @@ def test_out_of_range(dataset: Dataset, options: dict[str, Any], message: str) -
     """It is refused at once."""
     with pytest.raises(ConfigError, match=message):
         dataprep.to_torch(dataset, **options)
+
+
+@FEW_CORES
+@STYLES
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("size", [None, 8])
+def test_stateful_data_loader(
+    dataset: Dataset, iterable: bool, workers: int, size: int | None
+) -> None:
+    """torchdata's DataLoader goes on after any batch, of single samples and of whole batches."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+
+    def opened() -> Any:
+        options: dict[str, Any] = {"iterable": iterable, "batch_size": size, "seed": 4}
+        images = dataprep.to_torch(dataset, **options)
+        sampler = {"sampler": images.sampler} if hasattr(images, "sampler") else {}
+        batches = {} if size else {"batch_size": 8}
+        return stateful(images, num_workers=workers, **{"batch_size": None} | batches | sampler)
+
+    whole = [tuple(images) for images, _ in opened()]
+    for taken in (1, 4):
+        loader = opened()
+        before = [tuple(images) for images, _ in islice(loader, taken)]
+        state = loader.state_dict()
+        resumed = opened()
+        resumed.load_state_dict(state)
+        assert before + [tuple(images) for images, _ in resumed] == whole

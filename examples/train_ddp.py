@@ -1,0 +1,106 @@
+"""Train a small network on shards with DistributedDataParallel; a checkpoint every few steps.
+
+    torchrun --nproc-per-node 2 examples/train_ddp.py s3://bucket/imagenet --global-batch 512
+    torchrun --nproc-per-node 2 examples/train_ddp.py /nvme/imagenet       --global-batch 512
+
+``DATA`` is the output of ``dataprep shard``, a copy, or the share of this host that ``dataprep
+stage`` made. All ranks make the same number of steps. Started again, also with another number of
+ranks, it goes on within the epoch where the last checkpoint was written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+import dataprep
+
+_COLOURS = 3
+
+
+def network(classes: int) -> nn.Module:
+    """A few convolutions, so that the example also runs on processors."""
+    return nn.Sequential(
+        nn.Conv2d(_COLOURS, 32, 7, stride=4),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3, stride=2),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(64, classes),
+    )
+
+
+def save(path: Path, model: nn.Module, batches: Any) -> None:
+    """Write a checkpoint; a kill meanwhile leaves the one before."""
+    unfinished = path.with_suffix(".new")
+    torch.save({"model": model.state_dict(), "batches": batches.state_dict()}, unfinished)
+    unfinished.replace(path)
+
+
+def main() -> None:
+    """Read the arguments, train, print each epoch."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", metavar="DATA")
+    parser.add_argument("--global-batch", type=int, default=512)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--size", type=int, default=224, help="side of the images in pixels")
+    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"))
+    parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
+    options = parser.parse_args()
+
+    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    rank, world_size = distributed.get_rank(), distributed.get_world_size()
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+
+    dataset = dataprep.open(options.data, "train")
+    batches = dataprep.to_torch(
+        dataset,
+        iterable=True,
+        transform=dataprep.Augmentation(size=options.size),
+        batch_size=dataprep.per_rank_batch(options.global_batch, rank, world_size),
+        global_batch=options.global_batch,
+        rank=rank,
+        world_size=world_size,
+        even="drop",
+    )
+    model = network(len(dataset.label_space.labels)).to(device)
+    first = 0
+    if options.checkpoint.exists():
+        saved = torch.load(options.checkpoint, map_location=device)
+        model.load_state_dict(saved["model"])
+        batches.load_state_dict(saved["batches"])
+        first = saved["batches"]["epoch"]
+        if rank == 0:
+            print(
+                f"epoch {first} goes on after {saved['batches']['samples']:,} samples", flush=True
+            )
+    parallel = DistributedDataParallel(model)
+    optimiser = torch.optim.SGD(parallel.parameters(), lr=0.05)
+
+    for epoch in range(first, options.epochs):
+        if epoch != first:
+            batches.set_epoch(epoch)
+        for step, (images, labels) in enumerate(batches, start=1):
+            loss = nn.functional.cross_entropy(parallel(images.to(device)), labels.to(device))
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            if rank == 0 and step % options.every == 0:
+                save(options.checkpoint, model, batches)
+        if rank == 0:
+            samples = batches.state_dict()["samples"]
+            print(f"epoch {epoch}: {samples:,} samples on {world_size} ranks", flush=True)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Training on several hosts: ranks that are killed, another number that goes on, staged shares."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from dataprep.stage import stage
+from tests.e2e.ranks import GLOBAL_BATCH, SEEN
+
+pytest.importorskip("torch")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory, tree: Path) -> Path:
+    """120 samples in some shards."""
+    folder = tmp_path_factory.mktemp("ranks") / "out"
+    image = {"mode": "exact", "size": 320, "upscale": True, "quality": 97}
+    config = {"source": tree, "output": folder, "image": image, "shard_size": "1.2MB"}
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    return folder
+
+
+@pytest.mark.process
+def test_killed_and_gone_on_with_other_ranks(output: Path, tmp_path: Path) -> None:
+    """Two ranks are killed, then one, then three end the epoch: each sample was read once."""
+    shutil.copytree(output, tmp_path / "out")
+    for world_size, steps in ((2, 3), (1, 2), (3, 99)):
+        program = [sys.executable, "-m", "tests.e2e.ranks", str(tmp_path)]
+        ranks = [
+            subprocess.Popen([*program, str(rank), str(world_size), str(steps)], cwd=ROOT)
+            for rank in range(world_size)
+        ]
+        codes = [rank.wait(timeout=120) for rank in ranks]
+        assert codes == ([0] if steps == 99 else [-9]) * world_size
+        saved = json.loads((tmp_path / SEEN).read_text())
+        if steps != 99:
+            assert len(saved["seen"]) % GLOBAL_BATCH == 0
+            assert saved["state"]["samples"] == len(saved["seen"])
+    assert sorted(saved["seen"]) == list(range(120))
+    assert saved["state"]["samples"] == 120
+
+
+@pytest.mark.parametrize("even", ["keep", "drop", "pad"])
+def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even: Any) -> None:
+    """Together everything (``keep``), or as many steps on each rank, also after a resume."""
+    whole = {bytes(sample.image): number for number, sample in enumerate(dataprep.open(output))}
+    lengths = {0: set[int](), 16: set[int]()}
+    found: list[int] = []
+    for host in range(2):
+        dest = tmp_path / str(host)
+        stage(output, dest, host=dataprep.Part(host, 2))
+        dataset = dataprep.open(dest)
+        for rank in (2 * host, 2 * host + 1):
+            for start in lengths:
+                batches = dataprep.to_torch(
+                    dataset, batch_size=4, rank=rank, world_size=4, even=even, start=start
+                )
+                read = [whole[image] for images, _ in batches for image in images]
+                lengths[start].add(len(read))
+                found += read if start == 0 else []
+    if even == "keep":
+        assert sorted(found) == list(range(120))
+    else:
+        (every,), (rest,) = lengths.values()
+        assert every - rest == 4
+        assert every % 4 == 0
+        assert len(set(found)) == 120 if even == "pad" else len(set(found)) == len(found)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_the_example(tmp_path: Path) -> None:
+    """Shard, stage, two ranks, a kill, three ranks: one command, as README has it."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", str(ROOT / "examples" / "several_hosts.sh"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    goes_on, ended = done.stdout.splitlines()[-2:]
+    assert goes_on.startswith("epoch 0 goes on after ")
+    assert ended == "epoch 0: 1,200 samples on 3 ranks"
