@@ -15,9 +15,8 @@ import hashlib
 import heapq
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 from dataprep import keys
@@ -52,10 +51,11 @@ from dataprep.ordered import in_order
 from dataprep.plan import Part
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, location, open_store
+from dataprep.stores.local import LocalStore
 
 _SHARDS_AT_ONCE = 4
 _PIECES_AT_ONCE = 4
-_PIECE_BYTES = 16 * 2**20
+_PIECE_BYTES = 8 * 2**20
 _UNEVEN = 0.02
 _ENOUGH_SHARDS = 50  # of a host, so that one more or less is 2 % of its data
 
@@ -132,6 +132,8 @@ def stage(
         StoreError: something could not be read or written; running again resumes.
     """
     source, target = open_store(output, options), open_store(dest)
+    if not isinstance(target, LocalStore):
+        raise ConfigError(f"{target.uri} is no folder: name one on a disk of this host")
     if source.uri.rstrip("/") == target.uri.rstrip("/"):
         raise ConfigError(f"{target.uri} is the output itself: name another place")
     splits = [split] if split else splits_in(source)
@@ -150,25 +152,169 @@ def divided(sizes: Sequence[int], hosts: int) -> list[list[int]]:
     return [sorted(share) for share in shares]
 
 
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A split on its way from one store to another.
+
+    Attributes:
+        snapshot, manifest: what is copied.
+        target: the folder on this host.
+        job: the job of the copy, which has the formats that are copied.
+        numbers: the shards that are copied.
+        share: which share they are; None for everything.
+        display: receives the progress.
+    """
+
+    snapshot: Snapshot
+    manifest: Manifest
+    target: LocalStore
+    job: JobFile
+    numbers: Sequence[int]
+    share: Share | None
+    display: Display
+
+    def run(self, sizes: Sequence[int]) -> tuple[Manifest, int]:
+        """Copy what is missing; the manifest, and how many bytes were copied."""
+        target, job = self.target, self.job
+        with Locks(target, None, self.display.note) as locks:
+            target.prepare()
+            locks.take([job.split])
+            self._require_own()
+            stored = stored_shards(target, job, self.numbers)
+            missing = [number for number in self.numbers if number not in stored]
+            needed = sum(sizes[number] for number in missing)
+            lacking = lack_of_space(target, needed)
+            if lacking is not None:
+                raise lacking
+            complete = stored_manifest(target, job.split, job)
+            if missing or complete is None or complete.share != self.share:
+                self._begin()
+                self._copy_shards(missing, needed, sum(sizes[number] for number in self.numbers))
+                complete = self._completed()
+        return complete, needed
+
+    def _require_own(self) -> None:
+        """Refuse a folder that holds another job, or shards of another share."""
+        split = self.job.split
+        own = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+        for number in self.numbers:
+            own.add(keys.receipt(split, number, self.job.shards))
+            own.update(keys_of_shard(self.job, number))
+        names = format_names()
+        strange = set()
+        for info in self.target.list():
+            if info.key not in own and keys.belongs_to(split, info.key, names):
+                strange.add(info.key)
+        there = stored_job(self.target, split)
+        if there is not None and there.fingerprint != self.job.fingerprint:
+            strange.add(keys.job(split))
+        if strange:
+            raise OutputConflict(
+                f"{self.target.uri} holds another data set or share of split {split!r}, such as "
+                f"{min(strange)}: name another folder, or remove that one"
+            )
+
+    def _begin(self) -> None:
+        """Store what describes the job."""
+        target, split = self.target, self.job.split
+        target.tidy()
+        target.delete(keys.manifest(split))
+        labels = self.snapshot.get(keys.LABELS)
+        if not target.create(keys.LABELS, labels) and target.get(keys.LABELS) != labels:
+            raise OutputConflict(f"{target.uri} has the labels of another output: name another")
+        target.put(keys.plan(split), self.snapshot.get(keys.plan(split)))
+        target.put(keys.job(split), self.job.to_json())
+
+    def _copy_shards(self, missing: Sequence[int], needed: int, total: int) -> None:
+        self.display.start(self.job.split, total, total - needed)
+        try:
+            for _ in in_order(self._copy_shard, missing, _SHARDS_AT_ONCE):
+                pass
+        finally:
+            self.display.stop()
+        self.snapshot.check()
+
+    def _copy_shard(self, number: int) -> None:
+        """Copy the objects of a shard, then write its receipt."""
+        job = self.job
+        key = keys.receipt(job.split, number, job.shards)
+        receipt = Receipt.from_json(self.snapshot.get(key), key)
+        formats, records = {}, {}
+        for name in job.label_offsets:
+            stored = receipt.formats[name]
+            entry = self.manifest.formats[name].shards[number]
+            shard = self._copied(replace(stored.file, bytes=entry.bytes, sha256=entry.sha256), True)
+            indexes = tuple(self._copied(index, False) for index in stored.indexes)
+            formats[name] = StoredShard(shard, stored.records, indexes)
+            records[name] = receipt.samples.records[name]
+        samples = replace(receipt.samples, records=records)
+        own = replace(receipt, fingerprint=job.fingerprint, formats=formats, samples=samples)
+        self.target.put(key, own.to_json())
+
+    def _copied(self, file: StoredFile, shown: bool) -> StoredFile:
+        """Copy an object, in pieces that are fetched side by side."""
+        snapshot = self.snapshot
+
+        def fetch(start: int) -> bytes:
+            return snapshot.get_range(file.key, start, min(_PIECE_BYTES, file.bytes - start))
+
+        def checked() -> Iterator[bytes]:
+            digest = hashlib.sha256()
+            for piece in in_order(fetch, range(0, file.bytes, _PIECE_BYTES), _PIECES_AT_ONCE):
+                digest.update(piece)
+                yield piece
+                if shown:
+                    self.display.advance(Progress(source_bytes=len(piece)))
+            if digest.hexdigest() != file.sha256:
+                raise DatasetError(
+                    f"{location(snapshot.store, file.key)} is damaged: its SHA-256 is not the one "
+                    f"of its manifest; dataprep verify {snapshot.store.uri} lists all faults"
+                )
+
+        return replace(file, etag=self.target.put_pieces(file.key, checked()).etag)
+
+    def _completed(self) -> Manifest:
+        """Write the table of samples and the manifest."""
+        target, job = self.target, self.job
+        others = None
+        if self.share is None:  # what is in no shard
+            labels = stored_labels(target, {job.split: job})
+            others = stored_plan(target, job.split, job).others(labels)
+        receipts, table = read_back(target, job, self.numbers, others)
+        formats = format_entries(receipts, job.label_offsets)
+        content = table.to_parquet()
+        completed = replace(
+            self.manifest,
+            fingerprint=job.fingerprint,
+            run={**self.manifest.run, "staged_from": self.snapshot.store.uri},
+            formats=formats,
+            samples=table.counts,
+            warnings=table.warnings(formats),
+            table=TableEntry(len(content), hashlib.sha256(content).hexdigest()),
+            share=self.share,
+        )
+        target.put(keys.samples(job.split), content)
+        target.put(keys.manifest(job.split), completed.to_json())
+        return completed
+
+
 def _staged(
-    source: Store, target: Store, split: str, format: str | None, host: Part | None, shown: Display
+    source: Store,
+    target: LocalStore,
+    split: str,
+    format: str | None,
+    host: Part | None,
+    display: Display,
 ) -> Staged:
     started_s = time.monotonic()
     manifest, snapshot = open_split(source, split)
-    if format not in (None, *manifest.formats):
-        raise FormatMissing(
-            f"{split} has no format {format!r}: it has {', '.join(manifest.formats)}"
-        )
-    job = stored_job(source, split)
-    if job is None or manifest.share is not None:
-        raise ConfigError(
-            f"{source.uri} is a share, or lacks {keys.job(split)}: stage the whole one"
-        )
-    offsets = {n: offset for n, offset in job.label_offsets.items() if format in (None, n)}
-    job = replace(job, label_offsets=offsets)
-    entries = {name: manifest.formats[name].shards for name in offsets}
-    sizes = [sum(shard.bytes for shard in shards) for shards in zip(*entries.values(), strict=True)]
-    numbers, share, advice = list(range(job.shards)), None, ""
+    job = _job_of_copy(source, manifest, format)
+    sizes = [0] * job.shards
+    for name in job.label_offsets:
+        for number, shard in enumerate(manifest.formats[name].shards):
+            sizes[number] += shard.bytes
+    numbers: Sequence[int] = range(job.shards)
+    share, advice = None, ""
     if host is not None:
         if host.count > job.shards:
             raise ConfigError(
@@ -177,49 +323,44 @@ def _staged(
             )
         shares = divided(sizes, host.count)
         numbers = shares[host.number]
-        one = next(iter(entries.values()))
-        samples = tuple(sum(one[number].records for number in each) for each in shares)
-        share = Share(host.number, host.count, samples)
-        advice = _advice(share, sum(sizes), len(entries))
-    total = sum(sizes[number] for number in numbers)
-    with Locks(target, None, shown.note) as locks:
-        target.prepare()
-        locks.take([split])
-        _require_own(target, job, numbers)
-        stored = stored_shards(target, job, numbers)
-        missing = sorted({*numbers} - {*stored})
-        needed = sum(sizes[number] for number in missing)
-        if (lacking := lack_of_space(target, needed)) is not None:
-            raise lacking
-        complete = stored_manifest(target, split, job)
-        if missing or complete is None or complete.share != share:
-            target.tidy()
-            target.delete(keys.manifest(split))
-            labels = snapshot.get(keys.LABELS)
-            if not target.create(keys.LABELS, labels) and target.get(keys.LABELS) != labels:
-                raise OutputConflict(f"{target.uri} has the labels of another output: name another")
-            target.put(keys.plan(split), snapshot.get(keys.plan(split)))
-            target.put(keys.job(split), job.to_json())
-            shown.start(split, total, total - needed)
-            try:
-                copy = partial(_copy_shard, snapshot, target, job, manifest, shown)
-                for _ in in_order(copy, missing, _SHARDS_AT_ONCE):
-                    pass
-            finally:
-                shown.stop()
-            snapshot.check()
-            complete = _completed(source, target, job, manifest, numbers, share)
+        share = Share(host.number, host.count, _samples_of(manifest, shares))
+        advice = _advice(share, sum(sizes), len(job.label_offsets))
+    copy = _Copy(snapshot, manifest, target, job, numbers, share, display)
+    complete, copied_bytes = copy.run(sizes)
     return Staged(
         split,
         target.uri,
         shards=len(numbers),
         samples=complete.samples.written,
-        bytes=total,
-        copied_bytes=needed,
+        bytes=sum(sizes[number] for number in numbers),
+        copied_bytes=copied_bytes,
         seconds=time.monotonic() - started_s,
         share=share,
         advice=advice,
     )
+
+
+def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFile:
+    """The job of a split, with one format or with all."""
+    split = manifest.split
+    if format is not None and format not in manifest.formats:
+        raise FormatMissing(
+            f"{split} has no format {format!r}: it has {', '.join(manifest.formats)}"
+        )
+    job = stored_job(source, split)
+    if job is None or manifest.share is not None:
+        raise ConfigError(
+            f"{source.uri} is a share, or lacks {keys.job(split)}: stage the whole one"
+        )
+    if format is None:
+        return job
+    return replace(job, label_offsets={format: job.label_offsets[format]})
+
+
+def _samples_of(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """How many samples each share has."""
+    shards = next(iter(manifest.formats.values())).shards
+    return tuple(sum(shards[number].records for number in share) for share in shares)
 
 
 def _advice(share: Share, size: int, formats: int) -> str:
@@ -227,99 +368,8 @@ def _advice(share: Share, size: int, formats: int) -> str:
     if share.left_out <= _UNEVEN:
         return ""
     wanted = size / formats / (share.count * _ENOUGH_SHARDS)
+    megabytes = max(1.2, wanted // 1e5 / 10)
     return (
         f"warning: shares differ by more than {_UNEVEN:.0%}, since each has few shards: shard with "
-        f"--shard-size {max(1.2, wanted // 1e5 / 10):g}MB for {share.count} hosts"
+        f"--shard-size {megabytes:g}MB for {share.count} hosts"
     )
-
-
-def _require_own(target: Store, job: JobFile, numbers: Sequence[int]) -> None:
-    """Refuse a folder that holds another job, or shards of another share."""
-    there = stored_job(target, job.split)
-    own = {each(job.split) for each in (keys.job, keys.plan, keys.samples, keys.manifest)}
-    for number in numbers:
-        own |= {keys.receipt(job.split, number, job.shards), *keys_of_shard(job, number)}
-    found = {info.key for info in target.list()}
-    strange = {key for key in found if keys.belongs_to(job.split, key, format_names())} - own
-    if strange or (there is not None and there.fingerprint != job.fingerprint):
-        what = f"such as {min(strange)}" if strange else keys.job(job.split)
-        raise OutputConflict(
-            f"{target.uri} holds another data set or share of split {job.split!r}, {what}: name "
-            "another folder, or remove that one"
-        )
-
-
-def _copy_shard(
-    snapshot: Snapshot,
-    target: Store,
-    job: JobFile,
-    manifest: Manifest,
-    shown: Display,
-    number: int,
-) -> None:
-    """Copy the objects of a shard, then write its receipt."""
-    key = keys.receipt(job.split, number, job.shards)
-    receipt = Receipt.from_json(snapshot.get(key), key)
-    formats = {}
-    for name in job.label_offsets:
-        stored, entry = receipt.formats[name], manifest.formats[name].shards[number]
-        file = replace(stored.file, bytes=entry.bytes, sha256=entry.sha256)
-        files = [_copied(snapshot, target, each, shown) for each in (file, *stored.indexes)]
-        formats[name] = StoredShard(files[0], stored.records, tuple(files[1:]))
-    samples = replace(
-        receipt.samples, records={name: receipt.samples.records[name] for name in formats}
-    )
-    own = replace(receipt, fingerprint=job.fingerprint, formats=formats, samples=samples)
-    target.put(key, own.to_json())
-
-
-def _copied(snapshot: Snapshot, target: Store, file: StoredFile, shown: Display) -> StoredFile:
-    """Copy an object, in pieces that are fetched side by side."""
-    data, digest = bytearray(file.bytes), hashlib.sha256()
-    starts = range(0, file.bytes, _PIECE_BYTES)
-
-    def fetch(start: int) -> bytes:
-        return snapshot.get_range(file.key, start, min(_PIECE_BYTES, file.bytes - start))
-
-    for start, piece in zip(starts, in_order(fetch, starts, _PIECES_AT_ONCE), strict=True):
-        digest.update(piece)
-        data[start : start + len(piece)] = piece
-        if not file.key.startswith("index/"):
-            shown.advance(Progress(source_bytes=len(piece)))
-    if len(data) != file.bytes or digest.hexdigest() != file.sha256:
-        raise DatasetError(
-            f"{location(snapshot.store, file.key)} is damaged: its SHA-256 is not the one of its "
-            f"manifest; dataprep verify {snapshot.store.uri} lists all faults"
-        )
-    return replace(file, etag=target.put(file.key, data).etag)
-
-
-def _completed(
-    source: Store,
-    target: Store,
-    job: JobFile,
-    manifest: Manifest,
-    numbers: Sequence[int],
-    share: Share | None,
-) -> Manifest:
-    """Write the table of samples and the manifest."""
-    others = None
-    if share is None:  # what is in no shard
-        labels = stored_labels(target, {job.split: job})
-        others = stored_plan(target, job.split, job).others(labels)
-    receipts, table = read_back(target, job, numbers, others)
-    formats = format_entries(receipts, job.label_offsets)
-    content = table.to_parquet()
-    completed = replace(
-        manifest,
-        fingerprint=job.fingerprint,
-        run={**manifest.run, "staged_from": source.uri},
-        formats=formats,
-        samples=table.counts,
-        warnings=table.warnings(formats),
-        table=TableEntry(len(content), hashlib.sha256(content).hexdigest()),
-        share=share,
-    )
-    target.put(keys.samples(job.split), content)
-    target.put(keys.manifest(job.split), completed.to_json())
-    return completed

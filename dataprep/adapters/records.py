@@ -34,7 +34,7 @@ _WINDOWS_AT_ONCE = 2
 _GAP_BYTES = 16 * 1024
 _REMOTE_GAP_BYTES = 256 * 1024
 _RUN_BYTES = 512 * 1024
-_WINDOW = 64
+_WINDOW_BYTES = 16 * 2**20
 # A protobuf size, then the tag of the only field of a list.
 _SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
 
@@ -128,8 +128,11 @@ class Records:
             yield from zip(windows(numbers, size), read, strict=True)
 
     def stream(self, numbers: Integers) -> Iterator[tuple[int, Buffer]]:
-        """The samples one after the other: number and image. The next ones are read meanwhile."""
-        for window, images in self.windows(numbers, _WINDOW):
+        """The samples one after the other: number and image. The next ones are read meanwhile.
+
+        For an order by shard, of which one request gives many.
+        """
+        for window, images in self.windows(numbers, -(-_WINDOW_BYTES // self.mean_bytes)):
             yield from zip(window, images, strict=True)
 
     def encoded(self, numbers: Sequence[int]) -> list[Buffer]:

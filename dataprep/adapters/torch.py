@@ -230,7 +230,7 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
 
     def batches(self, size: int) -> Iterator[_Window]:
         """The samples of this rank, or of one of its workers, in batches."""
-        if not self._buffer:
+        if not self._buffer and not self.records.is_remote:
             yield from super().batches(size)
             return
         samples = self._samples(self.begin(), self.epoch)

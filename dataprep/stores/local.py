@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
@@ -59,12 +59,16 @@ class LocalStore(KeepsLocks):
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Write under a temporary name, fsync, rename, fsync the directory."""
-        self._write(key, data, os.replace)
+        return self.put_pieces(key, [data])
+
+    def put_pieces(self, key: str, pieces: Iterable[Buffer]) -> ObjectInfo:
+        """``put`` of one piece after the other; an error while they come leaves nothing."""
+        self._write(key, pieces, os.replace)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
         """Write the file unless it exists; a hard link decides who was first."""
-        return self._write(key, data, os.link)
+        return self._write(key, [data], os.link)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
         """Write the file if it still has ``version``; a lock on its directory decides."""
@@ -77,7 +81,7 @@ class LocalStore(KeepsLocks):
                     raise FileExistsError
                 partial.replace(path)
 
-        return self._write(key, data, rename)
+        return self._write(key, [data], rename)
 
     def age_s(self, key: str) -> float:
         """Return the seconds since the file was written; the file system dates a new one."""
@@ -152,14 +156,17 @@ class LocalStore(KeepsLocks):
         finally:
             partial.unlink(missing_ok=True)
 
-    def _write(self, key: str, data: Buffer, name: Callable[[Path, Path], object]) -> bool:
+    def _write(
+        self, key: str, pieces: Iterable[Buffer], name: Callable[[Path, Path], object]
+    ) -> bool:
         """Write a file and ``name`` it; False where that raises FileExistsError."""
         path = self._path(key)
         with translated(key), self._partial() as partial:
             with partial.open("xb", buffering=0) as file:
                 with contextlib.suppress(OSError):  # a file system without locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-                _write_all(file.fileno(), data)
+                for piece in pieces:
+                    _write_all(file.fileno(), piece)
                 os.fsync(file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True)
             try:

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dataprep.stores import Buffer, ObjectInfo, StoreOptions
@@ -69,10 +69,10 @@ class GatedLocalStore(LocalStore):
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         super().__init__(uri.removeprefix("gated://"), options)
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def put_pieces(self, key: str, pieces: Iterable[Buffer]) -> ObjectInfo:
         """As its parent, behind the gate."""
         with gate(key):
-            return super().put(key, data)
+            return super().put_pieces(key, pieces)
 
     def create(self, key: str, data: Buffer) -> bool:
         """As its parent, behind the gate."""
