@@ -23,7 +23,7 @@ from pydantic import (
 
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, ObjectNotFound
 from dataprep.formats import get_format
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
@@ -31,7 +31,7 @@ from dataprep.image.policy import ImagePolicy
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels.options import BoxOptions, LabelOptions
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
-from dataprep.stores.options import StoreOptions
+from dataprep.stores import StoreOptions, open_store
 
 Names = TypeVar("Names", bound=Iterable[str])
 
@@ -342,10 +342,21 @@ class _StoreOnly(BaseModel):
 
 
 def load(
-    path: Path | None, overrides: Mapping[str, Any], flags: Mapping[str, str] | None = None
+    path: str | Path | None, overrides: Mapping[str, Any], flags: Mapping[str, str] | None = None
 ) -> ShardConfig:
-    """A config from a YAML file and dotted overrides; see ``read_config``. Raises ConfigError."""
-    return read_config(ShardConfig, path, overrides, flags)
+    """A config from a YAML file and dotted overrides; see ``read_config``. Raises ConfigError.
+
+    The file may be ``s3://bucket/key``; the ``store.*`` overrides say how it is reached.
+    """
+    content = None
+    if "://" in str(path):
+        folder, _, name = str(path).rpartition("/")
+        reach = {key: value for key, value in overrides.items() if key.startswith("store.")}
+        try:
+            content = open_store(folder, store_options(reach)).get(name)
+        except ObjectNotFound:
+            raise ConfigError(f"cannot read config file {path}: there is no such object") from None
+    return read_config(ShardConfig, path, overrides, flags, content)
 
 
 def store_options(overrides: Mapping[str, Any]) -> StoreOptions:

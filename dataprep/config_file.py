@@ -59,19 +59,21 @@ _WANTED = {
 
 def read_config(
     model: type[Config],
-    path: Path | None,
+    path: str | Path | None,
     overrides: Mapping[str, Any],
     flags: Mapping[str, str] | None = None,
+    content: bytes | None = None,
 ) -> Config:
     """A config from a YAML file and dotted overrides, or from overrides alone.
 
-    ``flags`` maps keys to the options of the command line that set them, for messages.
+    ``flags`` maps keys to the options of the command line that set them, for messages. ``content``
+    is that of the file, if it was read before.
 
     Raises:
         ConfigError: the file is missing or is no mapping, or keys or values are wrong. Names each
             of them, and for an unknown key the nearest known ones.
     """
-    values = {} if path is None else read_yaml(path)
+    values = {} if path is None else read_yaml(path, content)
     for dotted, value in overrides.items():
         set_dotted(values, dotted, value)
     try:
@@ -81,16 +83,18 @@ def read_config(
         raise ConfigError(f"{path}: {problems}" if path else problems) from None
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: str | Path, content: bytes | None = None) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty mapping. Raises ConfigError."""
     try:
-        content = parse_yaml(path.read_bytes(), str(path))
+        if content is None:
+            content = Path(path).read_bytes()
+        found = parse_yaml(content, str(path))
     except OSError as error:
-        advice = ": give images with --source" if path.is_dir() else ""
+        advice = ": give images with --source" if Path(path).is_dir() else ""
         raise ConfigError(f"cannot read config file {path}: {error.strerror}{advice}") from None
-    if not isinstance(content, dict | None):
+    if not isinstance(found, dict | None):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
-    return content or {}
+    return found or {}
 
 
 def parse_yaml(text: bytes | str, where: str) -> Any:

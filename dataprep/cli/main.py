@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dataprep.cli.batch import batch
 from dataprep.cli.finalize import finalize
 from dataprep.cli.inspect import inspect
 from dataprep.cli.plan import plan
@@ -33,6 +34,7 @@ app = application(
 )
 for command in (plan, shard, finalize, stage, verify, inspect, sample, init, schema):
     app.command(cls=GroupedCommand)(command)
+app.add_typer(batch)
 
 
 def main() -> None:

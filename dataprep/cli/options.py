@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -94,7 +93,7 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the arguments of a job; it gets their ShardConfig as its first one."""
 
     @functools.wraps(command)
-    def with_job(config: Path | None, set_: list[str] | None, **given: Any) -> None:
+    def with_job(config: str | None, set_: list[str] | None, **given: Any) -> None:
         from dataprep.config import load
         from dataprep.config_file import parse_settings
 
@@ -122,8 +121,10 @@ def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOpt
 
 def _job_parameters() -> Iterator[inspect.Parameter]:
     """The config file, an option for each row of the table, and ``--set``."""
-    file = typer.Argument(metavar="CONFIG", help="A YAML file; the options override it.")
-    yield _parameter("config", Path, file)
+    file = typer.Argument(
+        metavar="CONFIG", help="A YAML file, or s3://...; the options override it."
+    )
+    yield _parameter("config", str, file)
     for one in _JOB_OPTIONS:
         metavar = one.flag.rpartition("-")[2].upper()
         option = typer.Option(one.flag, metavar=metavar, help=one.help, rich_help_panel=one.panel)
