@@ -3,6 +3,7 @@
     python benchmarks/sharding.py phase PHOTOS [--im2rec PYTHON] [--rounds 5]
     python benchmarks/sharding.py few PHOTOS [--rounds 5]
     python benchmarks/sharding.py simulated PHOTOS
+    python benchmarks/sharding.py cluster PHOTOS
 
 ``PHOTOS`` holds class folders of JPEG files; the published figures are of 12,000: 12 renamed
 copies of 1,000 ImageNet photos. ``phase`` runs ``bare_loop.py`` and a job in turn (2 workers, 256
@@ -10,7 +11,8 @@ px, quality 95, both formats). The shard phase lasts from the job file, when all
 the workers are there, to the last receipt; the command from its start to its end. With
 ``--im2rec``, the Python of an environment with MXNet, its ``im2rec.py`` runs in turn as well,
 beside a job that writes RecordIO alone. ``few`` makes one shard of 1,600 photos with 1 and with 2
-workers. ``simulated`` makes 33 shards on 64 workers of this process that sleep 50 ms a photo.
+workers. ``simulated`` makes 33 shards on 64 workers of this process that sleep 50 ms a photo,
+``cluster`` 2,000 shards on 200 workers that sleep 10 s a shard.
 ``busy`` is the share of their time that they spend in conversion, ``asleep`` the same without
 waiting for the interpreter, which they share here.
 """
@@ -153,8 +155,8 @@ _PERIODS = ("admin.tick.interval", "admin.system-monitor.interval")
 """Of what every Dask worker does beside its tasks: 64 of them would keep two cores busy."""
 
 
-def simulated(photos: str) -> None:
-    """33 shards on 64 workers: conversion seconds / (workers x seconds from first to last)."""
+def simulated(photos: str, workers: int, shards: int, images: int, sleep_s: float) -> None:
+    """Conversion seconds / (workers x seconds from first to last); ``sleep_s`` for each image."""
     import dask
     from distributed import LocalCluster
 
@@ -162,7 +164,6 @@ def simulated(photos: str) -> None:
     from dataprep.job import worker
     from dataprep.job.report import Display
 
-    workers, images, sleep_s = 64, 50_000, 0.05
     data = next(Path(photos).rglob("*.JPEG")).read_bytes()
     converted = dataprep.convert(data, dataprep.ImagePolicy(size=256))
     spans: list[tuple[float, float]] = []
@@ -195,7 +196,7 @@ def simulated(photos: str) -> None:
                 "output": f"{folder}/out",
                 "format": ["tfrecord"],
                 "image": {"size": 256},
-                "shard_size": images * (len(converted.data) + 300) // 33,
+                "shard_size": images * (len(converted.data) + 300) // shards,
                 "dask": {"scheduler": cluster.scheduler_address},
             }
             calibrated = threading.Event()
@@ -207,11 +208,11 @@ def simulated(photos: str) -> None:
                         spans.clear()
 
             dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())
-        shards = len(list(Path(folder, "out", "receipts").iterdir()))
+        made = len(list(Path(folder, "out", "receipts").iterdir()))
     seconds = max(end for _, end in spans) - min(start for start, _ in spans)
     busy = sum(end - start for start, end in spans) / (workers * seconds)
     asleep = sleep_s * len(spans) / (workers * seconds)
-    print(json.dumps({"shards": shards, "busy": busy, "asleep": asleep, "seconds": seconds}))
+    print(json.dumps({"shards": made, "busy": busy, "asleep": asleep, "seconds": seconds}))
 
 
 def ratio(reference: list[float], ours: list[float]) -> float:
@@ -224,7 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["phase", "few", "simulated"])
+    parser.add_argument("what", choices=["phase", "few", "simulated", "cluster"])
     parser.add_argument("photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--im2rec", metavar="PYTHON")
@@ -233,8 +234,10 @@ def main() -> None:
         phase(options.photos, options.rounds, options.im2rec)
     elif options.what == "few":
         few(options.photos, options.rounds)
+    elif options.what == "simulated":
+        simulated(options.photos, workers=64, shards=33, images=50_000, sleep_s=0.05)
     else:
-        simulated(options.photos)
+        simulated(options.photos, workers=200, shards=2_000, images=60_000, sleep_s=1 / 3)
 
 
 if __name__ == "__main__":

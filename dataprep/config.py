@@ -106,6 +106,21 @@ class SampleLimit(NamedTuple):
 USUAL_LIMIT = SampleLimit()
 
 
+class TLSOptions(BaseModel):
+    """PEM files for a cluster whose addresses begin with ``tls://``."""
+
+    model_config = _STRICT
+
+    ca_file: str
+    """Of the authority that signed the cluster's certificates."""
+
+    cert: str
+    """This machine's certificate."""
+
+    key: str
+    """Its key."""
+
+
 class DaskOptions(BaseModel):
     """Who does the work."""
 
@@ -123,6 +138,9 @@ class DaskOptions(BaseModel):
 
     scheduler: Annotated[str, AfterValidator(check_no_credentials)] | None = None
     """Address of a running cluster, as in `tcp://host:8786`."""
+
+    tls: TLSOptions | None = None
+    """Certificates for that. (default: those in Dask's own configuration)"""
 
     cluster: str | None = None
     """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`. It starts programs with
@@ -167,6 +185,10 @@ class PlanOptions(BaseModel):
 
     prices: Path | None = None
     """A file such as ``configs/prices.yaml``; that one where none is named."""
+
+    instance: str | None = None
+    """Type of the machine whose hours are priced, as in `c7i.16xlarge`. (default: this one's, on
+    EC2)"""
 
     upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
     """MB/s (10^6) at which one worker stores a shard. None: 85 on S3, not counted elsewhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from dataprep.stores.options import StoreOptions
 Dollars = Annotated[float, Field(ge=0)]
 Date = Annotated[str, BeforeValidator(str)]
 _GB = 2**30
+_FIRMWARE = Path("/sys/devices/virtual/dmi/id")
 
 
 class Price(BaseModel):
@@ -86,3 +88,31 @@ def price_at(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
 def region_of(prices: Prices, options: StoreOptions) -> str:
     """Theirs, else ``AWS_REGION``, else the first of the file."""
     return options.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))
+
+
+def price_of_an_hour(prices: Prices, region: str, instance: str) -> float | None:
+    """What an hour of a machine of this type costs there; None if the file does not say."""
+    if prices.instances is None:
+        return None
+    return prices.instances.usd_per_h.get(region, {}).get(instance)
+
+
+def instance_type() -> str:
+    """The type of this machine on EC2, as its firmware has it; empty elsewhere."""
+    with contextlib.suppress(OSError):
+        if (_FIRMWARE / "sys_vendor").read_text().strip() == "Amazon EC2":
+            return (_FIRMWARE / "product_name").read_text().strip()
+    return ""
+
+
+def machine_region() -> str:
+    """The AWS region that this machine is in, or set to; empty if neither is known."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        if os.environ.get(name):
+            return os.environ[name]
+    if not instance_type():
+        return ""
+    from botocore.utils import InstanceMetadataRegionFetcher
+
+    found = InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()
+    return str(found or "")

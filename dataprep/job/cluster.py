@@ -35,7 +35,7 @@ from dataprep.job.in_process import InProcess, OnResult, Tally
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
 from dataprep.sources import Located, Source
-from dataprep.versions import determining
+from dataprep.versions import determining, require_versions
 
 WITHOUT_WORKERS_S = 60.0
 """A job ends when its cluster has had no worker for so long."""
@@ -110,6 +110,8 @@ class Cluster:
         if self.options.dashboard and client.dashboard_link:
             self.announce(f"Dask dashboard: {client.dashboard_link}")
         on_ready()
+        if tasks and (self.options.scheduler or self.options.cluster):
+            _require_same_versions(client, tasks[0]().versions)
         _Run(self, client, tasks, on_result).run()
 
     def outcomes(
@@ -158,7 +160,7 @@ class Cluster:
         # In force as long as the cluster: a scheduler reads some whenever a worker joins.
         self._open.enter_context(dask.config.set(_DASK))
         if self.options.scheduler:
-            client = _connected(self.options.scheduler)
+            client = _connected(self.options, self.options.scheduler)
         else:
             cluster = self._open.enter_context(closing(self._cluster()))
             client = Client(cluster)
@@ -351,6 +353,11 @@ class _Run:
             if isinstance(error, TimeoutError) and future.status != "error":
                 self._shards[future.key] = task  # its worker died with the result: made again
                 return [future]
+            if self._client.status != "running":
+                raise WorkerLost(
+                    "the connection to the scheduler is lost. What is stored is kept: start a "
+                    "cluster and run the same command again to resume"
+                ) from None
             raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
         self._on_result(result)
         return []
@@ -374,21 +381,25 @@ def require_reachable(options: DaskOptions) -> None:
     """
     if options.scheduler:
         with _quiet():
-            _connected(options.scheduler).close()
+            _connected(options, options.scheduler).close()
     elif options.cluster:
         _cluster_class(options.cluster)
 
 
-def _connected(address: str) -> Any:
-    from distributed import Client
+def _connected(options: DaskOptions, address: str) -> Any:
+    from distributed import Client, Security
 
+    files = {}
+    if options.tls is not None:
+        files["tls_ca_file"] = options.tls.ca_file
+        files["tls_client_cert"] = options.tls.cert
+        files["tls_client_key"] = options.tls.key
     try:
-        return Client(address, timeout=_ANSWER_TIMEOUT_S)
+        return Client(address, timeout=_ANSWER_TIMEOUT_S, security=Security(**files))
     except TypeError:
         why = (
-            f"{address!r} needs certificates: name their files in DASK_DISTRIBUTED__COMM__TLS__"
-            "CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
-            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
+            f"{address!r} needs certificates: name their files in dask.tls (ca_file, cert, key), "
+            "or in DASK_DISTRIBUTED__COMM__TLS__CA_FILE and the others of Dask"
         )
     except (OSError, ValueError) as error:
         why = f"no Dask scheduler answers at {address!r}: {error}"
@@ -396,6 +407,23 @@ def _connected(address: str) -> Any:
     # another one starts, both wait for each other for ever.
     gc.collect()
     raise ConfigError(why)
+
+
+def _require_same_versions(client: Any, planned: tuple[tuple[str, str], ...]) -> None:
+    """Compare the workers that are there; those that join later compare at their first task.
+
+    Raises:
+        JobError: one has other versions, or lacks this package.
+    """
+    try:
+        client.run(require_versions, planned)
+    except DataprepError:
+        raise
+    except Exception as error:
+        raise JobError(
+            f"a worker of the cluster cannot run jobs: {type(error).__name__}: {error}: install "
+            "the same version of this package there"
+        ) from error
 
 
 def _custom(options: DaskOptions, path: str) -> Any:

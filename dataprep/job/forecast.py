@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -43,7 +44,15 @@ from dataprep.plan import (
     sample_rows,
     sample_size,
 )
-from dataprep.prices import Prices, price_at, read_prices
+from dataprep.prices import (
+    Prices,
+    instance_type,
+    machine_region,
+    price_at,
+    price_of_an_hour,
+    read_prices,
+    region_of,
+)
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
@@ -68,10 +77,15 @@ class Requests:
 
 @dataclass(frozen=True)
 class Cost:
-    """In ``currency``: the requests of the job, and a month of keeping the shards."""
+    """In ``currency``: the requests of the job, and a month of keeping the shards.
+
+    ``machine`` is what ``instance`` costs while the job runs; None if its price is not known.
+    """
 
     requests: float
     month: float
+    machine: float | None
+    instance: str
     currency: str
     prices: str
 
@@ -203,6 +217,9 @@ class Estimate:
             money = f"{self.cost.requests:,.4g} {self.cost.currency} for requests"
             month = f"{self.cost.month:,.4g} {self.cost.currency} a month for storage"
             lines.append(f"  cost       {money}, {month} ({self.cost.prices})")
+            if self.cost.machine is not None:
+                hours = f"{self.cost.machine:,.4g} {self.cost.currency}"
+                lines.append(f"  machine    {hours} for this time on {self.cost.instance}")
         lines += [f"warning: {line}" for line in self.warnings]
         return "\n".join([*lines, "Nothing was written."])
 
@@ -245,6 +262,11 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     requests = _requests(request, plans, there)
     warnings += preflight_warnings(request, label_space)
     warnings += _obstacles(config, plans, splits)
+    warnings += _elsewhere(config)
+    cost = _cost(config, requests, stored, prices, sum(duration.values()))
+    if cost is not None and cost.machine is None and config.plan.instance:
+        region = region_of(prices, config.store)
+        warnings.append(f"the prices know no price of {config.plan.instance} in {region}")
     problems = request.listing.problems.values()
     return Estimate(
         source=request.source.uri,
@@ -260,7 +282,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         memory_bytes=workers * (_WORKER_BYTES + 2 * stored // max(shards, 1)),
         machine_bytes=psutil.virtual_memory().total,
         requests=requests,
-        cost=_cost(config, requests, stored, prices),
+        cost=cost,
         warnings=tuple(warnings),
     )
 
@@ -383,17 +405,43 @@ def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> d
 
 
 def _cost(
-    config: ShardConfig, requests: Mapping[str, Requests], stored: int, prices: Prices
+    config: ShardConfig,
+    requests: Mapping[str, Requests],
+    stored: int,
+    prices: Prices,
+    seconds: float,
 ) -> Cost | None:
-    """What the requests and a month of keeping the shards cost on Amazon's S3."""
+    """What the requests, a month of keeping the shards, and the machine cost on AWS."""
     elsewhere = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
     price, origin = price_at(prices, config.store)
     if not requests or elsewhere or price is None:
         return None
+    instance = config.plan.instance or instance_type()
+    hour = price_of_an_hour(prices, region_of(prices, config.store), instance)
+    machine = None if hour is None else hour * seconds / 3600
     month = price.of_a_month(stored) if "output" in requests else 0.0
     paid = sum(price.of_requests(one.puts, one.gets, one.lists) for one in requests.values())
     name = str(config.plan.prices) if config.plan.prices else "example prices"
-    return Cost(paid, month, prices.currency, f"{name}: {origin}")
+    return Cost(paid, month, machine, instance, prices.currency, f"{name}: {origin}")
+
+
+def _elsewhere(config: ShardConfig) -> Iterator[str]:
+    """Buckets in another region than this machine: slow, and traffic has to be paid."""
+    from dataprep.stores.s3 import S3Store  # here, since boto3 is slow to import
+
+    here = machine_region()
+    if not here or config.store.endpoint_url:
+        return
+    for place in dict.fromkeys((config.source, config.output)):
+        if not place.startswith("s3://"):
+            continue
+        with contextlib.suppress(StoreError):  # said elsewhere
+            region = S3Store(place, config.store).region()
+            if region != here:
+                yield (
+                    f"{place} is in {region}, this machine in {here}: traffic between regions is "
+                    "slow and costs money; use a machine in the bucket's region"
+                )
 
 
 def seconds_of(work_s: float, shards: int, workers: int) -> float:

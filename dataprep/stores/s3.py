@@ -77,6 +77,12 @@ class S3Store(KeepsLocks):
         ):
             client.head_bucket(Bucket=name)
 
+    def region(self) -> str:
+        """Return the region of the bucket."""
+        with translated(f"s3://{self._bucket.name}", self.options):
+            answer = self._client().head_bucket(Bucket=self._bucket.name)
+        return str(answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", ""))
+
     def get_to(self, key: str, file: BinaryIO) -> None:
         """Write the object's bytes to ``file`` as they come, compared with its ETag."""
         self._copy(key, file, {})

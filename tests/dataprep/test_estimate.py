@@ -131,7 +131,7 @@ def test_an_estimate_in_words() -> None:
         memory_bytes=10**9,
         machine_bytes=25 * 10**9,
         requests={"output": Requests(20, 30, 3)},
-        cost=Cost(0.5, 2.0, "USD", "example prices"),
+        cost=Cost(0.5, 2.0, 5.55, "c7i.16xlarge", "USD", "example prices"),
         warnings=("look",),
     ).to_text()
     assert text.splitlines() == [
@@ -145,6 +145,7 @@ def test_an_estimate_in_words() -> None:
         "  refused    failed: broken symlink: 1",
         "  requests   output: 20 PUT, 30 GET and HEAD, 3 LIST",
         "  cost       0.5 USD for requests, 2 USD a month for storage (example prices)",
+        "  machine    5.55 USD for this time on c7i.16xlarge",
         "warning: look",
         "Nothing was written.",
     ]

@@ -229,3 +229,25 @@ class TestOnS3:
         assert "https://aws.amazon.com/s3/pricing/ as of" in run("plan", *place).out
         other = planned(*place, "--set", "store.storage_class=GLACIER")
         assert other["cost"] is None
+
+    def test_hours_of_the_machine(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They are priced by the type that is given, if the file has it."""
+        monkeypatch.setattr(S3Store, "list", lambda store, prefix="": iter(()))
+        place = (tree, "s3://bucket/out", "--set", "store.region=us-east-1")
+        said = planned(*place, "--set", "plan.instance=c7i.16xlarge")
+        hours = said["duration"]["total"] / 3600
+        assert said["cost"]["machine"] == pytest.approx(2.856 * hours)
+        said = planned(*place, "--set", "plan.instance=c9")
+        assert said["cost"]["machine"] is None
+        assert any("know no price of c9 in us-east-1" in line for line in said["warnings"])
+
+    def test_a_bucket_in_another_region(
+        self, tree: Path, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A warning says what that costs; none where it is the machine's."""
+        monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.url)
+        for region, warned in (("eu-west-1", True), ("us-east-1", False)):
+            monkeypatch.setenv("AWS_REGION", region)
+            said = planned(tree, f"s3://{bucket}/out")["warnings"]
+            told = [line for line in said if f"in us-east-1, this machine in {region}" in line]
+            assert bool(told) == warned

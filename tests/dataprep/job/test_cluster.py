@@ -320,7 +320,10 @@ class TestRunningScheduler:
         ("address", "said"),
         [
             ("tcp://127.0.0.1:9", "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
-            ("tls://127.0.0.1:9", "'tls://127.0.0.1:9' needs certificates: name their files in"),
+            (
+                "tls://127.0.0.1:9",
+                "'tls://127.0.0.1:9' needs certificates: name their files in dask.tls",
+            ),
         ],
     )
     def test_nobody_answers(
