@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from iobench.access.download import downloaded
 from iobench.access.fetched import Fetched, added
+from iobench.errors import Unavailable
 from iobench.loops.caching import LoopCache, prepared
 from iobench.loops.counting import classes_of, steps_of, whole_batches
 from iobench.loops.devices import Devices
@@ -60,6 +62,12 @@ def run(
 ) -> Outcome:
     """The trial, by a rank on each of ``devices``; they start with ``environment``."""
     place = context.places[params["data"]] if params["data"] else None
+    download_s = None
+    if place is not None and params.get("access") == "file":
+        begun_s = context.clock.now_s()
+        place = _downloaded(params, context, place)
+        context = replace(context, places={**context.places, params["data"]: place})
+        download_s = context.clock.now_s() - begun_s
     shared = _shared(params, context, place, devices)
     data = shared.data
     drop = params.get("drop_caches", WHEN_NEEDED)
@@ -97,8 +105,20 @@ def run(
     more = {"devices": devices.count, "ranks_agree": agree, **rank_metrics(times, whole)}
     if real and place is not None and place.uri.startswith("s3://"):
         more |= added(Fetched(*one["fetched"]) for one in found).metrics
+    if download_s is not None:
+        more["download_s"] = download_s
     epochs = {"epochs": records([epoch_of(whole, cold)])} if real else {}
     return replace(outcome, metrics={**outcome.metrics, **more, **epochs})
+
+
+def _downloaded(params: Params, context: Context, place: Place) -> Place:
+    """The data on a local disk, copied once before any rank begins."""
+    if context.scratch is None:
+        raise Unavailable("access file needs a folder to download to")
+    reads = built(params["loader"], place, loader_settings(params), context).reads
+    folder = context.scratch / "download"
+    folder.mkdir(parents=True)
+    return downloaded(place, reads or "files", folder, params["connections"])
 
 
 def _shared(params: Params, context: Context, place: Place | None, devices: Devices) -> _Shared:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dataprep.counted import counted
 from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
@@ -36,6 +37,9 @@ def _form(name: str) -> str:
     return name
 
 
+_Count: TypeAlias = Annotated[int, Field(ge=1, le=1024)]
+
+
 class Training(BaseModel):
     """One training loop under each of ``inputs``, over the same number of samples."""
 
@@ -57,9 +61,10 @@ class Training(BaseModel):
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """`auto` takes a GPU that the framework sees, else the processor."""
 
-    devices: Annotated[int, Field(ge=1, le=1024)] | Literal["all"] = 1
+    devices: _Count | Literal["all"] | Annotated[tuple[_Count, ...], Field(min_length=1)] = 1
     """Of `torch`: GPUs that train one network together, or processes on a processor, each with
-    `workers` of its own and a `batch_size` of its own; `all` is every GPU that is visible."""
+    `workers` of its own and a `batch_size` of its own; `all` is every GPU that is visible. Several
+    numbers, such as `[1, 2, 4]`, are a loop each, and the report shows how the loop scales."""
 
     precision: Literal["auto", "float32", "mixed"] = "auto"
     """`auto` is mixed on a GPU and float32 on a processor; `mixed` is bfloat16 on processors that
@@ -169,10 +174,6 @@ class Training(BaseModel):
             raise ValueError(
                 f"epochs: {self.epochs} are for loops on one device: several take one epoch a trial"
             )
-        if self.devices != 1 and self.access != DIRECT:
-            raise ValueError(
-                f"access {self.access} is for loops on one device: several read the store directly"
-            )
         return self
 
     @model_validator(mode="after")
@@ -239,7 +240,17 @@ class Training(BaseModel):
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
-    """PURE. One point an input, the device-resident one first."""
+    """PURE. The points of a loop, or of one loop for each number of devices."""
+    if not isinstance(settings.devices, tuple):
+        yield from _points(settings)
+        return
+    for count in dict.fromkeys(settings.devices):
+        group = f"{settings.group}, {counted(count, 'device')}" if settings.group else ""
+        yield from _points(settings.model_copy(update={"devices": count, "group": group}))
+
+
+def _points(settings: Training) -> Iterator[dict[str, Any]]:
+    """One point an input, the device-resident one first."""
     for source in settings.inputs:
         real = source not in ("synthetic", "copy") and settings.loader not in SYNTHETIC
         stored = f"{settings.data}@{'s3' if source == 'store' else 'disk'}"

@@ -7,6 +7,7 @@ from typing import Any
 from iobench.result import Result
 from iobench.summary.access import access_modes
 from iobench.summary.ladder import ladders
+from iobench.summary.scaling import scaling
 from iobench.summary.supplies import disks, layouts, loaders, object_stores
 from iobench.summary.training import leading, training
 from iobench.summary.verdict import verdict
@@ -26,6 +27,7 @@ def summarise(result: Result) -> dict[str, Any]:
     summary = {
         "training": groups,
         "ladder": ladders(result.trials),
+        "scaling": scaling(result.trials),
         "loaders": loaders(result.trials),
         "disks": disks(result.trials),
         "access": access_modes(result.trials),

@@ -103,6 +103,7 @@ def test_a_label_tells_groups_apart() -> None:
         {"bacth_size": 3},
         {"devices": 0},
         {"devices": "some"},
+        {"devices": []},
         {"devices": 2, **PACED},
         {"devices": "all", "consumer": "tensorflow"},
         {"devices": "all", "device": "cpu"},
@@ -119,6 +120,11 @@ def test_one_device_is_no_word() -> None:
     assert all("devices" not in point for point in (*points(), *points(devices=1)))
     assert {point["devices"] for point in points(devices="all")} == {"all"}
     assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
+    several = points(devices=[1, 2, 2, 4], inputs="warm")
+    assert [point.get("devices", 1) for point in several] == [1, 2, 4]
+    assert len({point["group"] for point in several}) == 3
+    named = points(devices=[1, 2], inputs="warm", group="mine")
+    assert [point["group"] for point in named] == ["mine, 1 device", "mine, 2 devices"]
 
 
 def test_one_epoch_is_no_word() -> None:
@@ -139,8 +145,6 @@ def test_who_cannot_train_on_several_is_told() -> None:
         Training.model_validate({"consumer": "mxnet", "devices": 2})
     with pytest.raises(ValidationError, match="say how many processes"):
         Training.model_validate({"device": "cpu", "devices": "all"})
-    with pytest.raises(ValidationError, match="access file is for loops on one device"):
-        Training.model_validate({"devices": 2, "inputs": "store", "access": "file"})
 
 
 class TestAccess:
