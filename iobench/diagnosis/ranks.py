@@ -22,8 +22,8 @@ UNEVEN = Rule(
     "warning",
     f"more than {FINE:.0%} of the time ranks wait for one whose batch comes later than theirs",
     "rank_uneven_share: what the slowest rank of each step waits beyond the average; rank_wait_s",
-    "look at what that rank has beyond the others: shards (their number should be a multiple of "
-    "ranks times workers), or a processor, a disk or a network card that is farther away or shared",
+    "look at what that rank has beyond the others: a processor, a disk or a network card that is "
+    "farther away or shared",
     OURS,
 )
 DIFFER = Rule(

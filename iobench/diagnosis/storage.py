@@ -30,9 +30,9 @@ THROTTLED = Rule(
     "problem",
     f"more than {REFUSED:.0%} of the answers are 503 or 429",
     "store_refused beside store_requests of the loop; refused beside requests of the object probe",
-    "fewer and larger requests: shards of 64 MB and more (dataprep shard --shard-size), "
-    "training.access: file instead of lazy, fewer workers and connections; keys under several "
-    "prefixes, and a slow start, let S3 divide the load",
+    "fewer and larger requests: training.loader: torch-iterable, which reads neighbouring samples "
+    "at once, fewer workers and connections; or no requests while training: dataprep stage OUTPUT "
+    "DEST copies the shards to a local disk",
     S3_GUIDE,
 )
 TINY_FILES = Rule(
@@ -57,8 +57,9 @@ LATENCY_BOUND = Rule(
     f"reading from a store takes {FINE:.0%} of the time or more, and more than {LATENCY:.0%} of a "
     "GET's time passes before its first byte",
     f"{_WAITS}; store_first_byte_s ÷ store_get_s",
-    "more requests under way: training.workers, training.prefetch and, with access file, pipe or "
-    "lazy, training.connections; fewer and larger ones: dataprep shard --shard-size 64MB",
+    "more requests under way: training.workers, training.prefetch; fewer and larger ones: "
+    "training.loader: torch-iterable, which reads neighbouring samples at once; or none while "
+    "training: dataprep stage OUTPUT DEST copies the shards to a local disk",
     S3_GUIDE,
 )
 BANDWIDTH_BOUND = Rule(
@@ -70,8 +71,8 @@ BANDWIDTH_BOUND = Rule(
     "GET's time passes while its body comes",
     f"{_WAITS}; store_first_byte_s ÷ store_get_s, store_read_bytes",
     "fewer bytes a sample: images resized beforehand (dataprep shard --size 256); or read them "
-    "once: training.access: file, dataprep stage; iobench run configs/bench/s3.yaml tells what "
-    "more connections would give",
+    "once: dataprep stage OUTPUT DEST copies the shards to a local disk; iobench run "
+    "configs/bench/s3.yaml tells what more connections would give",
     S3_GUIDE,
 )
 SLOW_STORE = Rule(
@@ -94,7 +95,7 @@ SLOW_DISK = Rule(
     f"{_WAITS}; disk_read_mb_per_s and cpu_iowait_share meanwhile; the disk probe's peak",
     "where the disk gives more than the loop asked for (iobench run configs/bench/disk.yaml): more "
     "training.workers and training.prefetch; else fewer bytes a sample (dataprep shard --size "
-    "256), or a faster disk (dataprep stage copies the shards there)",
+    "256), or a faster disk (dataprep stage OUTPUT DEST copies the shards there)",
     STALLS,
 )
 RULES = (THROTTLED, TINY_FILES, LATENCY_BOUND, BANDWIDTH_BOUND, SLOW_STORE, SLOW_DISK)
