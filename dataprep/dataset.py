@@ -10,14 +10,14 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import pandas as pd
 from crc32c import crc32c
-from numpy.typing import NDArray
 
 from dataprep import keys
+from dataprep.assign import Integers
 from dataprep.errors import (
     CorruptRecord,
     DatasetError,
@@ -40,7 +40,6 @@ from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.protocol import Close
 
 Item = TypeVar("Item")
-Integers: TypeAlias = NDArray[np.int64]
 
 _SHARDS_AHEAD = 4
 _MEMORY_BYTES = 128 * 2**20

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from dataprep.manifest import Row, Samples
 from dataprep.names import CODEC, escape, escape_all, unescape_all
 from dataprep.samples import numbers, read_table, texts
 from dataprep.sources import Listing, Located
+from dataprep.sources.protocol import Integers
 
 VALIDATION = "validation"
 SMALLEST_TARGET = -(-MIN_SHARD_BYTES * 100 // 85)
@@ -58,13 +59,15 @@ _STARTED_BY = {
     "--host": (_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
 }
 
+Labels: TypeAlias = NDArray[np.int32]
+
 
 def sample_size(samples: int) -> int:
     """How many conversions to calibrate with: a tenth, at least 32, at most 128."""
     return min(samples, max(_LEAST, min(_MOST, samples // 10)))
 
 
-def pick(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def pick(sizes: Integers, count: int) -> Integers:
     """``count`` rows, evenly spread over the samples in order of size."""
     order = np.argsort(sizes, kind="stable")
     places = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
@@ -84,14 +87,16 @@ class Calibration:
         slices = max(1, min(MAX_SLICES, len(ordered) // _PER_SLICE))
         points: list[tuple[int, int]] = []
         for i in range(slices):
-            part = ordered[i * len(ordered) // slices : (i + 1) * len(ordered) // slices]
-            source = sum(pair[0] for pair in part) // len(part)
-            record = sum(pair[1] for pair in part) // len(part)
+            start = i * len(ordered) // slices
+            stop = (i + 1) * len(ordered) // slices
+            sources, records = zip(*ordered[start:stop], strict=True)
+            source = sum(sources) // (stop - start)
+            record = sum(records) // (stop - start)
             if not points or source > points[-1][0]:
                 points.append((max(1, source), record))
         return cls(tuple(points))
 
-    def predict(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def predict(self, sizes: Integers) -> Integers:
         """Record bytes for each of ``sizes``: int64, never negative."""
         sizes = sizes.astype(np.int64)
         if len(self.points) == 1:
@@ -101,13 +106,17 @@ class Calibration:
         x = np.array([point[0] for point in self.points], dtype=np.int64)
         y = np.array([point[1] for point in self.points], dtype=np.int64)
         segment = np.clip(np.searchsorted(x, sizes, side="right") - 1, 0, len(x) - 2)
-        x0, x1, y0, y1 = x[segment], x[segment + 1], y[segment], y[segment + 1]
+        following = segment + 1
+        x0, x1 = x[segment], x[following]
+        y0, y1 = y[segment], y[following]
         rise = y1 - y0
         # Beyond the ends the line goes on, but never falls and never outgrows the source.
-        outside = (sizes < x0) | (sizes > x1)
-        rise = np.where(outside, np.clip(rise, 0, x1 - x0), rise)
-        anchor_x, anchor_y = np.where(sizes > x1, x1, x0), np.where(sizes > x1, y1, y0)
-        predicted = anchor_y + rise * (sizes - anchor_x) // (x1 - x0)
+        run, above = x1 - x0, sizes > x1
+        outside = above | (sizes < x0)
+        rise = np.where(outside, np.clip(rise, 0, run), rise)
+        anchor_x = np.where(above, x1, x0)
+        anchor_y = np.where(above, y1, y0)
+        predicted = anchor_y + rise * (sizes - anchor_x) // run
         return np.where(sizes > 0, np.maximum(1, predicted), 0)
 
 
@@ -134,14 +143,14 @@ class SplitPlan:
     """
 
     names: Sequence[str]
-    sizes: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    predicted: NDArray[np.int64]
-    shards: NDArray[np.int32]
+    sizes: Integers
+    labels: Labels
+    predicted: Integers
+    shards: Labels
     statuses: Sequence[str]
     reasons: Sequence[str]
     containers: Sequence[str] = ()
-    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     values: NDArray[np.float32] | None = None
     boxes: BoxColumns | None = None
 
@@ -295,8 +304,8 @@ def make_plans(
 
 def _split_plan(
     listing: Listing,
-    labels: NDArray[np.int32],
-    order: NDArray[np.int64],
+    labels: Labels,
+    order: Integers,
     others: Sequence[int],
     calibration: Calibration,
     config: ShardConfig,
@@ -321,12 +330,12 @@ def _split_plan(
     )
 
 
-def labels_of(listing: Listing, label_space: LabelSpace) -> NDArray[np.int32]:
+def labels_of(listing: Listing, label_space: LabelSpace) -> Labels:
     """The label of each entry, -1 where it has no class."""
     return np.array([label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32)
 
 
-def sample_rows(listing: Listing) -> NDArray[np.int64]:
+def sample_rows(listing: Listing) -> Integers:
     """Rows of the listing that are samples."""
     is_sample = np.ones(len(listing), dtype=np.bool_)
     is_sample[list(listing.problems)] = False
@@ -348,15 +357,15 @@ def clamp_target(target_bytes: int) -> int:
     return min(max(target_bytes, SMALLEST_TARGET), LARGEST_TARGET)
 
 
-def shuffled(names: Sequence[str], rows: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+def shuffled(names: Sequence[str], rows: Integers, seed: int) -> Integers:
     """``rows`` in the order of the seeded hashes of their names."""
     return _by_hash(names, rows, seed, b"order")
 
 
 def held_out(
     names: Sequence[str],
-    labels: NDArray[np.int32],
-    rows: NDArray[np.int64],
+    labels: Labels,
+    rows: Integers,
     share: Fraction,
     seed: int,
 ) -> NDArray[np.bool_]:
@@ -379,7 +388,7 @@ def held_out(
     return mask
 
 
-def cut(predicted: NDArray[np.int64], target_bytes: int) -> tuple[int, ...]:
+def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
     """Bounds of shards of equal predicted bytes near ``target_bytes``; each has a sample."""
     count = len(predicted)
     total = int(predicted.sum())
@@ -395,13 +404,13 @@ def cut(predicted: NDArray[np.int64], target_bytes: int) -> tuple[int, ...]:
     cuts = np.searchsorted(middles, np.array(goals, dtype=np.int64)).tolist()
     bounds = [0]
     for i, place in enumerate(cuts):
-        bounds.append(min(max(place, bounds[-1] + 1), count - (shards - 1 - i)))
+        earliest = bounds[-1] + 1
+        latest = count - (shards - 1 - i)
+        bounds.append(min(max(place, earliest), latest))
     return (*bounds, count)
 
 
-def _by_hash(
-    names: Sequence[str], rows: NDArray[np.int64], seed: int, purpose: bytes
-) -> NDArray[np.int64]:
+def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) -> Integers:
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [
         hashlib.blake2b(names[row].encode(*CODEC), digest_size=16, key=key, person=purpose).digest()

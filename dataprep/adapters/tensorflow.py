@@ -134,7 +134,8 @@ def _prepared(
     if not augmentation.normalise:
         return tf.cast(tf.round(image), tf.uint8), label
     # A whole row at a time: broadcasting over a last axis of 3 takes as long as decoding.
-    rows = tf.reshape(image, (size, size * 3)) * np.tile(SCALE, size) + np.tile(SHIFT, size)
+    rows = tf.reshape(image, (size, size * 3))
+    rows = rows * np.tile(SCALE, size) + np.tile(SHIFT, size)
     return tf.reshape(rows, (size, size, 3)), label
 
 
@@ -147,8 +148,10 @@ def _part(encoded: Any, augmentation: Augmentation, key: Any, *, is_jpeg: bool) 
             encoded, window, channels=3, dct_method="INTEGER_ACCURATE"
         )
     # As the other adapters: on a white background, and WebP with every version of TensorFlow.
-    pixels = tf.ensure_shape(tf.numpy_function(decode_whole, [encoded], tf.uint8), [None, None, 3])
-    top, left, height, width = tf.unstack(_window(tf.shape(pixels), augmentation, key))
+    pixels = tf.numpy_function(decode_whole, [encoded], tf.uint8)
+    pixels = tf.ensure_shape(pixels, [None, None, 3])
+    window = _window(tf.shape(pixels), augmentation, key)
+    top, left, height, width = tf.unstack(window)
     return pixels[top : top + height, left : left + width]
 
 
@@ -167,8 +170,10 @@ def _window(shape: Any, augmentation: Augmentation, key: Any) -> Any:
         )
         return tf.concat([begin[:2], extent[:2]], 0)
     short = tf.cast(tf.minimum(shape[0], shape[1]), tf.float32)
-    side = tf.maximum(1, tf.cast(tf.round(short * EVALUATION_SHARE), tf.int32))
-    return tf.stack([(shape[0] - side) // 2, (shape[1] - side) // 2, side, side])
+    side = tf.cast(tf.round(short * EVALUATION_SHARE), tf.int32)
+    side = tf.maximum(1, side)
+    margins = (shape[:2] - side) // 2
+    return tf.stack([margins[0], margins[1], side, side])
 
 
 def _varied(image: Any, augmentation: Augmentation, key: Any) -> Any:

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
@@ -53,6 +50,7 @@ from dataprep.plan import (
 from dataprep.shard_buffer import Records
 from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.sources.protocol import Integers
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
@@ -281,7 +279,7 @@ def boxes_for(
 
 
 def calibrate(
-    listing: Listing, rows: NDArray[np.int64], config: ShardConfig, convert: Convert
+    listing: Listing, rows: Integers, config: ShardConfig, convert: Convert
 ) -> Calibration:
     """Convert a few samples to learn how large records of this source become.
 

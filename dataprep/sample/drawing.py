@@ -44,7 +44,8 @@ def draw_style(random: Random, hue: float) -> Style:
     """Draw a style with a subject of this hue, 0 to 1."""
     hsv = np.random.default_rng(random).uniform(*_DULL, (10, 3)).astype(np.float32)
     hsv[0] = 360 * hue, 0.7, 0.8
-    colours = np.asarray(cv2.cvtColor(hsv[np.newaxis], cv2.COLOR_HSV2RGB)[0] * 255, np.float32)
+    rgb = cv2.cvtColor(hsv[np.newaxis], cv2.COLOR_HSV2RGB)[0]
+    colours = np.asarray(rgb * 255, np.float32)
     return Style(colours[0], colours[1:])
 
 
@@ -81,24 +82,30 @@ def draw_image(
     count = round(8 + 200 * detail**1.4)
     # The density of sizes falls with the third power, so that every scale covers as much.
     smallest = 0.03 + 0.1 * (1 - detail)
-    lengths = size * np.minimum(smallest / np.sqrt(1 - rng.random((count, 1))), 0.6)
+    drawn = np.sqrt(1 - rng.random((count, 1)))
+    lengths = size * np.minimum(smallest / drawn, 0.6)
     axes = lengths * rng.uniform(0.4, 1, (count, 2))
     centres = rng.normal(0.5, 0.35, (count, 2)) * (width, height)
     angles = rng.uniform(0, 180, count)
-    colours = rng.choice(style.surroundings, count) * rng.uniform(0.45, 1.25, (count, 1))
+    colours = rng.choice(style.surroundings, count)
+    colours = colours * rng.uniform(0.45, 1.25, (count, 1))
     leaves = zip(centres, axes, angles, strict=True)
     for leaf, colour in zip(leaves, colours, strict=True):
         _fill(canvas, leaf, colour)
     centre = rng.uniform(0.35, 0.65, 2) * (width, height)
-    axes, angle = size * rng.uniform(0.25, 0.65, 2), rng.uniform(0, 180)
+    axes = size * rng.uniform(0.25, 0.65, 2)
+    angle = rng.uniform(0, 180)
     for step in np.linspace(0, 1, 9):  # darker at its edge, as a round body
         colour = style.subject * (0.45 + 0.65 * step)
-        _fill(canvas, (centre, axes * (1 - 0.75 * step), angle), colour)
-    coarse = rng.normal(rng.uniform(0.85, 1.2), 0.13, (4, 4)).astype(np.float32)
+        inner = axes * (1 - 0.75 * step)
+        _fill(canvas, (centre, inner, angle), colour)
+    brightness = rng.uniform(0.85, 1.2)
+    coarse = rng.normal(brightness, 0.13, (4, 4)).astype(np.float32)
     light = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
     grain = rng.standard_normal((height, width), np.float32)
     gain = light + np.float32(0.01 + 0.17 * detail) * grain
-    return np.asarray(cv2.multiply(canvas, cv2.merge([gain] * 3), dtype=cv2.CV_8U), np.uint8)
+    gains = cv2.merge([gain] * 3)
+    return np.asarray(cv2.multiply(canvas, gains, dtype=cv2.CV_8U), np.uint8)
 
 
 def _fill(canvas: Pixels, ellipse: Any, colour: NDArray[np.floating]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ class Located(NamedTuple):
     offset: int = 0
 
 
+Integers: TypeAlias = NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Listing:
     """All entries of a source, as columns in the byte order of the names.
@@ -62,13 +65,13 @@ class Listing:
     """
 
     names: Sequence[str]
-    sizes: NDArray[np.int64]
+    sizes: Integers
     classes: Sequence[str]
     problems: Problems = field(default_factory=dict)
     containers: Sequence[str] = ()
-    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     values: NDArray[np.float32] | None = None
-    order: NDArray[np.int64] | None = None
+    order: Integers | None = None
     label_space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
 
