@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
-_UNCOUNTED = "shuffle_buffer: samples in a buffer are not counted: with a start it has to be 0"
+UNCOUNTED = "shuffle_buffer: samples in a buffer are not counted: to resume it has to be 0"
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
@@ -131,7 +131,7 @@ def to_torch(
     """
     _require_open(dataset)
     if shuffle_buffer and start:
-        raise ConfigError(_UNCOUNTED)
+        raise ConfigError(UNCOUNTED)
     if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
         raise ConfigError(
             f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
@@ -211,7 +211,7 @@ def to_tf(
     """
     _require_open(dataset)
     if shuffle_buffer and start:
-        raise ConfigError(_UNCOUNTED)
+        raise ConfigError(UNCOUNTED)
     import_framework("tensorflow")
     from dataprep.adapters.augment import Augmentation
     from dataprep.adapters.records import Records

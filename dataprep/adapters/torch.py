@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, Sampler, default_collate, get_worker_info
 
+from dataprep.adapters import UNCOUNTED
 from dataprep.adapters.augment import Transform, has_write, sample_rng
 from dataprep.adapters.records import windows
 from dataprep.assign import Integers, Order, by_record, mixed, of_worker, own
-from dataprep.errors import ImageError
+from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
 
@@ -227,6 +228,12 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
         """The numbers of this rank's samples in the order of the epoch."""
         found: Integers = self.records.part(self.order, epoch)
         return found
+
+    def state_dict(self) -> dict[str, int]:
+        """How far the epoch is. Raises ConfigError where a buffer mixes the samples."""
+        if self._buffer:
+            raise ConfigError(UNCOUNTED)
+        return super().state_dict()
 
     def batches(self, size: int) -> Iterator[_Window]:
         """The samples of this rank, or of one of its workers, in batches."""

@@ -169,9 +169,9 @@ def test_without_a_source(used: Rights, run: Run, job: list[str], bucket: str) -
 
 
 def test_reading(
-    used: Rights, run: Run, job: list[str], bucket: str, s3_server: MotoServer
+    used: Rights, run: Run, job: list[str], bucket: str, s3_server: MotoServer, tmp_path: Path
 ) -> None:
-    """Training code reads, and nothing else."""
+    """Training code and copies read, and nothing else."""
     run("shard", *job)
     used.clear()
     options = StoreOptions(endpoint_url=s3_server.url)
@@ -183,6 +183,9 @@ def test_reading(
     used.clear()
     run("inspect", f"s3://{bucket}/out")
     assert used == allowed()["inspect"]
+    used.clear()
+    run("stage", f"s3://{bucket}/out", str(tmp_path / "host"))
+    assert used == allowed()["stage"]
 
 
 def test_a_lock_that_may_not_be_removed_is_in_nobodys_way(

@@ -162,7 +162,10 @@ class TestIterableStyle:
         options: dict[str, Any] = {"iterable": True, "shuffle_buffer": buffer, "seed": 1}
         found = list(dataprep.to_torch(dataset, **options))
         assert Counter(found) == Counter(stored(dataset))
-        assert list(dataprep.to_torch(dataset, **options)) == found
+        images = dataprep.to_torch(dataset, **options)
+        assert list(images) == found
+        with pytest.raises(ConfigError, match="to resume it has to be 0"):
+            images.state_dict()
         assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
         assert [image for images, _ in batches for image in images] == [image for image, _ in found]
@@ -404,7 +407,7 @@ def test_workers_change_nothing(dataset: Dataset, iterable: bool, workers: int) 
         ({"shuffle_buffer": 10}, "for the iterable style only"),
         ({"rank": 2, "world_size": 2}, "rank 2 of 2"),
         ({"batch_size": 4, "global_batch": 9}, "rank 0 of 1 has 9 samples of a global batch of 9"),
-        ({"iterable": True, "shuffle_buffer": 9, "start": 4}, "with a start it has to be 0"),
+        ({"iterable": True, "shuffle_buffer": 9, "start": 4}, "to resume it has to be 0"),
     ],
     ids=str,
 )

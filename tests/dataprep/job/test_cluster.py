@@ -10,6 +10,8 @@ import socket
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,13 @@ from typer.testing import CliRunner
 
 from dataprep.cli.main import app
 from dataprep.config import DaskOptions
-from dataprep.errors import ConfigError, StoreUnreachable, TooManyFailures, WorkerLost
+from dataprep.errors import (
+    ConfigError,
+    JobError,
+    StoreUnreachable,
+    TooManyFailures,
+    WorkerLost,
+)
 from dataprep.job import cluster as cluster_module
 from dataprep.job.cluster import Cluster, require_reachable
 from dataprep.job.in_process import InProcess
@@ -303,6 +311,25 @@ class TestRunningScheduler:
             assert len(runner.results) == 6
         assert shards(store) == expected
         assert running.status.name == "running"
+
+    def test_versions_are_compared_before_the_first_task(
+        self, running: LocalCluster, images: Path, store: LocalStore
+    ) -> None:
+        """The error names the difference, and nothing is made."""
+        made = make_tasks(images, FolderSource(images), store, 6)
+        older = replace(made[0](), versions=(("simplejpeg", "0.1"),))
+        submitted: list[int] = []
+
+        def later(shard: int) -> ShardTask:
+            submitted.append(shard)
+            return made[shard]()
+
+        tasks = [lambda: older, *(partial(later, shard) for shard in range(1, 6))]
+        runner = Runner(scheduler=running.scheduler_address)
+        with pytest.raises(JobError, match=r"simplejpeg .* instead of 0\.1"):
+            runner.run(tasks)
+        assert submitted == []
+        assert objects(store) == {}
 
     def test_from_the_command_line(
         self, running: LocalCluster, images: Path, tmp_path: Path
