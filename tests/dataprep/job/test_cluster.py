@@ -324,7 +324,8 @@ class TestRunningScheduler:
             submitted.append(shard)
             return made[shard]()
 
-        tasks = [lambda: older, *(partial(later, shard) for shard in range(1, 6))]
+        tasks: list[Callable[[], ShardTask]] = [lambda: older]
+        tasks += [partial(later, shard) for shard in range(1, 6)]
         runner = Runner(scheduler=running.scheduler_address)
         with pytest.raises(JobError, match=r"simplejpeg .* instead of 0\.1"):
             runner.run(tasks)
