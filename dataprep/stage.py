@@ -87,6 +87,8 @@ class Staged:
             f"  {self.copied_bytes / 1e6:,.1f} MB copied in {self.seconds:,.1f} s, "
             f"{rate:,.0f} MB/s",
         ]
+        if not self.copied_bytes:
+            lines[-1] = "  all of it was there already"
         if self.share:
             few, most = min(self.share.samples), max(self.share.samples)
             lines.append(

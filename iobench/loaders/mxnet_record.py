@@ -19,10 +19,7 @@ from iobench.trial import Place
 if TYPE_CHECKING:
     from dataprep.adapters.mxnet import RecordBatches
 
-_REMOTE = (
-    "ImageRecordIter cannot open s3://: shards are copied ahead into a local cache of at most "
-    "1 GB and removed once they were read"
-)
+_COPIED = "records are written to local files of 64 MB, which ImageRecordIter reads"
 _ALWAYS_THREADS = "ImageRecordIter always decodes beside the training loop: 0 workers mean one"
 _FEWER_THREADS = "ImageRecordIter leaves one processor alone: {asked} workers are {most} here"
 
@@ -42,7 +39,7 @@ class MXNetRecordLoader:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
         self._settings = settings
         self._clock = clock
-        self.notes: Sequence[str] = tuple(_notes(self._place, settings.workers))
+        self.notes: Sequence[str] = tuple(_notes(settings.workers))
         need_framework("mxnet")
         self._batches: RecordBatches | None = None
         self._first_batch: FirstBatch | None = None
@@ -82,9 +79,8 @@ class MXNetRecordLoader:
         )
 
 
-def _notes(place: Place, workers: int) -> Iterator[str]:
-    if place.is_remote:
-        yield _REMOTE
+def _notes(workers: int) -> Iterator[str]:
+    yield _COPIED
     if not workers:
         yield _ALWAYS_THREADS
     # src/io/iter_image_recordio_2.cc; OpenMP counts the processors that this process may use.

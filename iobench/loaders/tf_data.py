@@ -14,16 +14,13 @@ from iobench.loaders.sources import need_framework, need_place
 from iobench.stored import open_shards
 from iobench.trial import Place
 
-_REMOTE = (
-    "TensorFlow's wheel cannot open s3://: records come from dataprep's own reader, through a "
-    "Python generator"
-)
+_READER = "records come from dataprep's own reader, 64 at a time through a Python generator"
 _SMALLER_CROPS = (
     "TensorFlow's random crops are smaller than those of the other loaders: on average 0.38 of "
     "the image, not 0.44"
 )
 
-_BUFFER = 2048  # as to_tf has it
+_BUFFER = 2048
 
 
 class TFDataLoader:
@@ -35,9 +32,8 @@ class TFDataLoader:
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._place = need_place(place, "tf-data", "shards")
         self._settings = settings
-        remote = [_REMOTE] if self._place.is_remote else []
         crops = [_SMALLER_CROPS] if settings.decode and settings.augment else []
-        self.notes: Sequence[str] = remote + crops
+        self.notes: Sequence[str] = [_READER, *crops]
         need_framework("tensorflow")
         self._clock = clock
         self._opened: tuple[Any, Any] | None = None

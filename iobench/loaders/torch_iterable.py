@@ -1,4 +1,4 @@
-"""``torch-iterable``: DataLoader over ``dataprep.to_torch(iterable=True)``, whole shards."""
+"""``torch-iterable``: DataLoader over ``dataprep.to_torch(iterable=True)``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TorchIterableLoader(TorchLoader):
-    """Shards in random order, each read as a whole, its records shuffled, in a buffer if asked."""
+    """Shards in random order, runs of records shuffled in each, in a buffer if asked."""
 
     name = "torch-iterable"
 
