@@ -25,6 +25,7 @@ from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.labels.options import LabelOptions
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
+from dataprep.stores import open_store
 from dataprep.stores.options import StoreOptions
 from tests.strategies import image_policies
 
@@ -59,7 +60,7 @@ def test_source_and_output_are_enough() -> None:
         ("imag.quality", "imag: did you mean image?"),
         ("size", "size: did you mean image.size?"),
         ("region", "region: did you mean store.region or source_store.region?"),
-        ("dask.threads", "dask.threads: known keys of dask: workers, processes,"),
+        ("dask.numbers", "dask.numbers: known keys of dask: workers, processes,"),
         ("flights.numbers", "flights: known keys: source, output, kind,"),
     ],
 )
@@ -303,3 +304,16 @@ def test_store_options_alone() -> None:
         store_options({"store.profil": "me"})
     with pytest.raises(ConfigError, match="unknown key image"):
         store_options({"image.size": 3})
+
+
+def test_a_file_in_a_store() -> None:
+    """It is read like one on a disk; a missing one is a wrong request."""
+    store = open_store("memory://configs")
+    store.put("job.yaml", b"source: photos\noutput: out\nimage: {size: 96}\n")
+    found = load("memory://configs/job.yaml", {"image.quality": 90})
+    assert (found.source, found.image.size, found.image.quality) == ("photos", 96, 90)
+    with pytest.raises(ConfigError, match=r"memory://configs/none\.yaml: there is no such object"):
+        load("memory://configs/none.yaml", {})
+    store.put("wrong.yaml", b"sources: photos\n")
+    with pytest.raises(ConfigError, match=r"memory://configs/wrong\.yaml: .* unknown key sources"):
+        load("memory://configs/wrong.yaml", {})
