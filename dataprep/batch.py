@@ -112,13 +112,18 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
         containerOverrides={"command": shard},
     )
     array = str(with_children["jobId"])
-    finalizing = _call(
-        client.submit_job,
-        **common,
-        jobName=f"dataprep-{job.split}-finalize",
-        dependsOn=[{"jobId": array}],
-        containerOverrides={"command": finalize},
-    )
+    try:
+        finalizing = _call(
+            client.submit_job,
+            **common,
+            jobName=f"dataprep-{job.split}-finalize",
+            dependsOn=[{"jobId": array}],
+            containerOverrides={"command": finalize},
+        )
+    except JobError as error:
+        raise JobError(
+            f"the children run as {array}, but not the job that finalizes: {error}"
+        ) from None
     return array, str(finalizing["jobId"])
 
 

@@ -31,7 +31,7 @@ from iobench.trial import Around, Context, Place, Trial, TrialSpec
 _BUCKET = "selftest"
 _DATA = "shards"
 LOADER = "torch-map"
-"""Reads each sample by itself: one request a sample."""
+"""Requests the samples of a batch side by side, and nothing ahead of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Bench:
     def run(self, case: Case, source: str, repeat: int, **changed: Any) -> Trial:
         """One trial with the delays of a case; ``changed`` are keys of a training loop."""
         params = self._params(case, source, changed)
-        self.proxy.replace_rules(_rules(case.delays))
+        self.proxy.replace_rules(_rules(case.delays, self.plan.batch_size))
         spec = TrialSpec("train", params, repeat)
         outcome = training.run(spec, self._context(case.delays))
         return Trial(
@@ -113,11 +113,11 @@ def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
         yield Bench(plan, clock, {f"{_DATA}@disk": disk, f"{_DATA}@s3": store}, proxy)
 
 
-def _rules(delays: Delays) -> list[Rule]:
-    """Samples wait, each by itself; tables and manifests do not."""
+def _rules(delays: Delays, batch_size: int) -> list[Rule]:
+    """The requests of a batch wait at the same time; those of tables and manifests do not."""
     if not delays.fetch_s:
         return []
-    return [Rule(Match("GET", r"/tfrecord/"), Delay(delays.fetch_s))]
+    return [Rule(Match("GET", r"/tfrecord/"), Delay(delays.fetch_s * batch_size))]
 
 
 def _no_bucket() -> Place:

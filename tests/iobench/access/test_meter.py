@@ -131,10 +131,10 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
         assert "store_requests" not in metrics
     else:
         epochs = 1 if access == "file" else 2
-        requests = SAMPLES if access == "lazy" else shards
+        most = SAMPLES if access == "lazy" else 2 * shards
         assert metrics["store_read_bytes"] >= epochs * size
-        # Manifests and tables beside them, of each process.
-        assert requests * epochs <= metrics["store_requests"] <= requests * epochs + 60
+        # Manifests and tables beside them, of each process; neighbours are read together.
+        assert epochs < metrics["store_requests"] <= most * epochs + 60
     assert context.scratch is not None
     assert list(context.scratch.iterdir()) == []
 

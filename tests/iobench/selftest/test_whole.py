@@ -90,7 +90,7 @@ def test_a_delay_that_nobody_injected_is_not_found(
     made: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that does not wait after all: the test can fail."""
-    monkeypatch.setattr("iobench.selftest.bench._rules", lambda delays: [])
+    monkeypatch.setattr("iobench.selftest.bench._rules", lambda delays, batch_size: [])
     found = climbed(made, Case(PLAN.delays.only("fetch")))
     assert found["store"] == pytest.approx(found["warm"])
 
