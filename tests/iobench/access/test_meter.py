@@ -122,7 +122,7 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
     shards = stored(place, "tfrecord").objects
     assert metrics["data_bytes"] == size
     assert metrics["memory_limit_bytes"] > 0
-    assert metrics["memory_needed_bytes"] > 0
+    assert metrics["memory_needed_bytes"] >= 0  # none, if memory freed before was enough
     assert (metrics["disk_needed_bytes"] >= size) == (access == "file")
     assert metrics["whole_epochs"] == 2
     assert 0 < metrics["time_to_first_batch_s"] <= metrics["first_epoch_s"]
