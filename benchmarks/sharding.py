@@ -155,7 +155,9 @@ _PERIODS = ("admin.tick.interval", "admin.system-monitor.interval")
 """Of what every Dask worker does beside its tasks: 64 of them would keep two cores busy."""
 
 
-def simulated(photos: str, workers: int, shards: int, images: int, sleep_s: float) -> None:
+def simulated(
+    photos: str, workers: int, shards: int, images: int, sleep_s: float, size: int | None = None
+) -> None:
     """Conversion seconds / (workers x seconds from first to last); ``sleep_s`` for each image."""
     import dask
     from distributed import LocalCluster
@@ -165,7 +167,7 @@ def simulated(photos: str, workers: int, shards: int, images: int, sleep_s: floa
     from dataprep.job.report import Display
 
     data = next(Path(photos).rglob("*.JPEG")).read_bytes()
-    converted = dataprep.convert(data, dataprep.ImagePolicy(size=256))
+    converted = dataprep.convert(data, dataprep.ImagePolicy(size=size))
     spans: list[tuple[float, float]] = []
 
     def slow(*_: object, **__: object) -> dataprep.Converted:
@@ -195,8 +197,8 @@ def simulated(photos: str, workers: int, shards: int, images: int, sleep_s: floa
                 "source": str(Path(folder, "photos")),
                 "output": f"{folder}/out",
                 "format": ["tfrecord"],
-                "image": {"size": 256},
-                "shard_size": images * (len(converted.data) + 300) // shards,
+                "image": {"size": size},
+                "shard_size": images * (len(converted.data) + 300) * 101 // (100 * shards),
                 "dask": {"scheduler": cluster.scheduler_address},
             }
             calibrated = threading.Event()
@@ -235,9 +237,9 @@ def main() -> None:
     elif options.what == "few":
         few(options.photos, options.rounds)
     elif options.what == "simulated":
-        simulated(options.photos, workers=64, shards=33, images=50_000, sleep_s=0.05)
+        simulated(options.photos, workers=64, shards=33, images=50_000, sleep_s=0.05, size=256)
     else:
-        simulated(options.photos, workers=200, shards=2_000, images=60_000, sleep_s=1 / 3)
+        simulated(options.photos, workers=200, shards=2_000, images=12_000, sleep_s=10 / 6)
 
 
 if __name__ == "__main__":
