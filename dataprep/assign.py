@@ -108,20 +108,9 @@ def by_shard(order: Order, bounds: Sequence[int], epoch: int, run: int = RUN) ->
     filled = 0
     for shard in _permutation(order, len(bounds) - 1, epoch).tolist():
         samples = range(bounds[shard], bounds[shard + 1])
-        sequence[filled : filled + len(samples)] = order_within(order, samples, epoch, shard, run)
+        sequence[filled : filled + len(samples)] = _within(order, samples, epoch, shard, run)
         filled += len(samples)
     return sequence
-
-
-def order_within(order: Order, samples: range, epoch: int, shard: int, run: int = RUN) -> Integers:
-    """The samples of a shard in the order in which an epoch reads them."""
-    if not order.shuffle:
-        return np.arange(samples.start, samples.stop)
-    rng = np.random.default_rng((order.seed, epoch, shard))
-    rows = -(-len(samples) // run)
-    numbers = np.arange(rows * run).reshape(rows, run)
-    mixed_runs = rng.permuted(numbers[rng.permutation(rows)], axis=1).ravel()
-    return samples.start + mixed_runs[mixed_runs < len(samples)]
 
 
 def own(order: Order, sequence: Integers, epoch: int) -> Integers:
@@ -219,6 +208,17 @@ def _permutation(order: Order, count: int, *key: int) -> Integers:
     if not order.shuffle:
         return np.arange(count)
     return np.random.default_rng((order.seed, *key)).permutation(count)
+
+
+def _within(order: Order, samples: range, epoch: int, shard: int, run: int) -> Integers:
+    """The samples of a shard in the order in which an epoch reads them."""
+    if not order.shuffle:
+        return np.arange(samples.start, samples.stop)
+    rng = np.random.default_rng((order.seed, epoch, shard))
+    rows = -(-len(samples) // run)
+    numbers = np.arange(rows * run).reshape(rows, run)
+    mixed_runs = rng.permuted(numbers[rng.permutation(rows)], axis=1).ravel()
+    return samples.start + mixed_runs[mixed_runs < len(samples)]
 
 
 def _part(size: int, rank: int, world_size: int) -> range:

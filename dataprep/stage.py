@@ -16,8 +16,7 @@ import heapq
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from dataprep import keys
 from dataprep.counted import counted
@@ -62,7 +61,7 @@ _ENOUGH_SHARDS = 50  # of a host, so that one more or less is 2 % of its data
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What a host has of one split.
+    """The shards of one split on a host.
 
     ``samples`` and ``bytes`` are those of ``shards``; ``copied_bytes`` were copied by this run, the
     rest before. ``share`` is None where all was copied.
@@ -96,10 +95,6 @@ class Staged:
                 f"{self.share.left_out:.1%} of all"
             )
         return "\n".join([*lines, *filter(None, [self.advice])])
-
-    def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return asdict(self)
 
 
 def stage(

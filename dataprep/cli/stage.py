@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -42,7 +43,7 @@ def stage(
         display=Copying(),
     )
     if as_json:
-        show(json.dumps({"splits": [one.as_dict() for one in staged]}))
+        show(json.dumps({"splits": [asdict(one) for one in staged]}))
     else:
         for one in staged:
             show(str(one))

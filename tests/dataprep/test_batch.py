@@ -28,7 +28,7 @@ def submitted(config: str, children: int = 3) -> tuple[str, str]:
 
 
 def commands(client: Any, *jobs: str) -> list[list[str]]:
-    """What the containers are told to run."""
+    """The command of each job's container."""
     described = client.describe_jobs(jobs=list(jobs))["jobs"]
     found = {job["jobId"]: job["container"]["command"] for job in described}
     return [found[job] for job in jobs]

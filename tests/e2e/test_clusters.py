@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -62,18 +62,15 @@ class Programs:
         return started
 
 
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """Ends what was started."""
-    with ExitStack() as stack:
-        yield stack
+Start = Callable[..., Programs]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where the programs have their own folders."""
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a scheduler, with options for it and its workers; all of them end with the test."""
     (tmp_path / "programs").mkdir()
-    return tmp_path / "programs"
+    with ExitStack() as stack:
+        yield lambda *options: Programs(tmp_path / "programs", stack, options)
 
 
 def shard(tree: Path, output: str | Path, address: str, *more: str) -> list[str]:
@@ -85,16 +82,14 @@ def shard(tree: Path, output: str | Path, address: str, *more: str) -> list[str]
 def test_a_worker_dies_and_another_joins(
     tree: Path,
     tmp_path: Path,
-    folder: Path,
-    stack: ExitStack,
+    start: Start,
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
     """No shard is lost and none is made twice: the bytes of one run."""
-    cluster = Programs(folder, stack)
+    cluster = start()
     first = cluster.worker(gate.kills_at("receipts/", 3))
-    output = tmp_path / "out"
-    harmless = gate.kills_at("nothing/", 1)
+    output, harmless = tmp_path / "out", gate.kills_at("nothing/", 1)
     arguments = shard(tree, f"gated://{output}", cluster.address, "--json")
     with Running(*arguments, env=harmless) as running:
         assert first.wait(timeout=60) == -signal.SIGKILL
@@ -107,16 +102,14 @@ def test_a_worker_dies_and_another_joins(
 def test_the_scheduler_goes_away(
     tree: Path,
     tmp_path: Path,
-    folder: Path,
-    stack: ExitStack,
+    start: Start,
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
     """The job ends with 1 and one line; another cluster goes on with what is stored."""
-    cluster = Programs(folder, stack)
+    cluster = start()
     cluster.worker(gate.waits_at("receipts/", 3))
-    output = tmp_path / "out"
-    harmless = gate.kills_at("nothing/", 1)
+    output, harmless = tmp_path / "out", gate.kills_at("nothing/", 1)
     arguments = shard(tree, f"gated://{output}", cluster.address)
     with Running(*arguments, env=harmless) as running:
         wait_until(lambda: gate.reached, "the third receipt")
@@ -125,7 +118,7 @@ def test_the_scheduler_goes_away(
     assert done.code == 1
     (line,) = done.complaints
     assert "run the same command again to resume" in line
-    another = Programs(folder, stack)
+    another = start()
     another.worker(harmless)
     done = commandline.dataprep(*shard(tree, output, another.address, "--json"))
     assert done.code == 0, done.err
@@ -166,15 +159,14 @@ def test_tls(
     how: str,
     tree: Path,
     tmp_path: Path,
-    folder: Path,
-    stack: ExitStack,
+    start: Start,
     certificate: tuple[str, str],
     reference: Mapping[str, object],
 ) -> None:
     """Certificates come from the config, or from Dask's own variables."""
     cert, key = certificate
     files = ["--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key]
-    cluster = Programs(folder, stack, ["--protocol", "tls", *files])
+    cluster = start("--protocol", "tls", *files)
     cluster.worker()
     assert cluster.address.startswith("tls://")
     more, env = [], {}

@@ -61,7 +61,7 @@ def preloaded(
         pixels = found.numpy().reshape(-1) if hasattr(found, "numpy") else found
         return np.frombuffer(pixels, np.uint8)
 
-    numbers = list(islice(first_numbers(readable, settings), samples))
+    numbers = list(islice(first_numbers(readable), samples))
     if rung == "collate":
         limit_bytes = min(limit_bytes, len(numbers) * 3 * settings.image_size**2)
     data, offsets = _filled(_side_by_side(made, numbers), limit_bytes)
@@ -81,22 +81,16 @@ def preloaded(
     )
 
 
-def first_numbers(readable: Readable, settings: LoaderSettings) -> Iterator[int]:
-    """Numbers of the samples of epoch 0, those that a loop takes first in front.
+def first_numbers(readable: Readable) -> Iterator[int]:
+    """The numbers of the samples of epoch 0 in the order in which a loop takes them.
 
-    Where each worker has shards of its own: a batch of the first, one of the second, and so on.
+    Workers take turns by batch, so their number has no effect.
     """
     readable.set_epoch(0)
     if readable.sampler is not None:
         yield from readable.sampler
-        return
-    workers = settings.workers or 1
-    shares = [iter(readable.dataset.sequence(0, n, workers).tolist()) for n in range(workers)]
-    while batches := [list(islice(share, settings.batch_size)) for share in shares]:
-        if not any(batches):
-            return
-        for batch in batches:
-            yield from batch
+    else:
+        yield from readable.dataset.sequence(0).tolist()
 
 
 def _preparing(rung: MemoryRung, settings: LoaderSettings, *, decoded: bool) -> Transform:

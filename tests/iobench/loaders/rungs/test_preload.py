@@ -33,15 +33,15 @@ class Images:
 
 
 class Data:
-    """A data set whose samples are read in turn by each worker."""
+    """A data set of the iterable style."""
 
     def __init__(self, count: int) -> None:
         self.records = Images(count)
         self._count = count
 
-    def sequence(self, epoch: int, worker: int, workers: int) -> Any:
-        """Every ``workers``-th."""
-        return np.arange(worker, self._count, workers)
+    def sequence(self, epoch: int) -> Any:
+        """All of them."""
+        return np.arange(self._count)
 
 
 def readable(count: int, sampler: Any = None) -> Readable:
@@ -85,9 +85,6 @@ def test_memory_for_none_is_refused() -> None:
         held(9, 9, 3)
 
 
-def test_workers_take_turns() -> None:
-    """A batch of each, as a DataLoader hands them out, to the end of the longest."""
-    settings = LoaderSettings(workers=2, batch_size=2)
-    assert list(first_numbers(readable(7), settings)) == [0, 2, 1, 3, 4, 6, 5]
-    alone = LoaderSettings(workers=0, batch_size=2)
-    assert list(first_numbers(readable(5), alone)) == [0, 1, 2, 3, 4]
+def test_the_first_samples_are_those_of_the_epoch() -> None:
+    """In its order."""
+    assert list(first_numbers(readable(7))) == [0, 1, 2, 3, 4, 5, 6]
