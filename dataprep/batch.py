@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from dataprep.config import ShardConfig, load
 from dataprep.errors import ConfigError, JobError
 from dataprep.stores import StoreOptions
 
-STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
+_STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
 _ENDED = ("SUCCEEDED", "FAILED")
 _MOST_CHILDREN = 10_000
 _MOST_BYTES = 7_000  # Batch accepts 8,192 characters of overrides
@@ -48,7 +48,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a job is: its state, its children by state, those that failed."""
+    """The state of a job, its children by state, and those that failed."""
 
     job: str
     state: str
@@ -69,7 +69,7 @@ class Status:
 
     def __str__(self) -> str:
         counts = [f"{count:,} {state.lower()}" for state, count in self.children.items() if count]
-        lines = [f"{self.job}: {self.state.lower()}; children: {', '.join(counts) or 'none yet'}"]
+        lines = [f"{self.job}: {self.state.lower()}; children: {', '.join(counts)}"]
         told = self.failed[:_FAILURES_TOLD]
         lines += [f"  child {one.child}: {one.reason}; log stream {one.log_stream}" for one in told]
         if len(self.failed) > _FAILURES_TOLD:
@@ -95,11 +95,15 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
         raise ConfigError(f"--children {children}: an array job has 2 to {_MOST_CHILDREN:,}")
     job = load(config, {})
     if "://" not in job.output:
-        raise ConfigError(f"output {job.output}: children are on other machines: write to s3://")
+        raise ConfigError(
+            f"output {job.output}: the children run on other machines: write to s3://"
+        )
     told = [config] if "://" in config else _settings(job)
     shard = ["dataprep", "shard", *told, "--part", "auto"]
     if len(json.dumps(shard)) > _MOST_BYTES:
-        raise ConfigError(f"{config} is too long to travel: copy it to S3 and give its address")
+        raise ConfigError(
+            f"{config} is too long for a command of Batch: copy it to S3 and give its address"
+        )
     limit = ["--parts", str(children), "--max-failures", str(job.max_failures)]
     finalize = ["dataprep", "finalize", job.output, *limit, *_settings(job, "store")]
     common = {"jobQueue": queue, "jobDefinition": definition, "retryStrategy": _RETRIES}
@@ -122,13 +126,13 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
         )
     except JobError as error:
         raise JobError(
-            f"the children run as {array}, but not the job that finalizes: {error}"
+            f"the children were submitted ({array}), the finalize job was not: {error}"
         ) from None
     return array, str(finalizing["jobId"])
 
 
 def _settings(config: ShardConfig, section: str | None = None) -> list[str]:
-    """What a config says beside the defaults, as ``--set`` options; of one section or of all."""
+    """The keys that a config sets, as ``--set`` options; of one section or of all."""
     options = []
     for key, value in config.model_dump(mode="json", exclude_unset=True).items():
         if section in (None, key):
@@ -137,20 +141,21 @@ def _settings(config: ShardConfig, section: str | None = None) -> list[str]:
 
 
 def status(job: str) -> Status:
-    """Where an array job is, or one that waits for it.
+    """The status of an array job, or of the job that waits for it.
 
     Raises:
         ConfigError: there is no such job.
         JobError: AWS refuses the request.
     """
     client = _client()
-    described = _described(client, job)
+    (described,) = _described(client, [job])
+    counts = described.get("arrayProperties", {}).get("statusSummary", {})
     for before in described.get("dependsOn", []):
         earlier = status(before["jobId"])
         if not earlier.ended or earlier.exit_code:
             return earlier
-    counts = described.get("arrayProperties", {}).get("statusSummary", {})
-    children = {state: int(counts.get(state, 0)) for state in STATES}
+        counts = earlier.children
+    children = {state: int(counts.get(state, 0)) for state in _STATES}
     failed: tuple[Failed, ...] = ()
     if described["status"] == "FAILED":
         failed = tuple(_failed(client, job, described))
@@ -174,11 +179,13 @@ def _failed(client: Any, job: str, described: Mapping[str, Any]) -> Iterator[Fai
     if "size" not in described.get("arrayProperties", {}):
         yield _failure(described)
         return
-    pages = client.get_paginator("list_jobs").paginate(arrayJobId=job, jobStatus="FAILED")
-    for page in _call(list, pages):
-        for child in page["jobSummaryList"]:
-            if child["status"] == "FAILED":
-                yield _failure(_described(client, child["jobId"]))
+    pages = client.get_paginator("list_jobs").paginate(
+        arrayJobId=job, jobStatus="FAILED", PaginationConfig={"PageSize": 100}
+    )
+    for page in _call(list, pages):  # at most 100 children each, as many as are described at once
+        failed = [one["jobId"] for one in page["jobSummaryList"] if one["status"] == "FAILED"]
+        if failed:
+            yield from map(_failure, _described(client, failed))
 
 
 def _failure(described: Mapping[str, Any]) -> Failed:
@@ -189,11 +196,11 @@ def _failure(described: Mapping[str, Any]) -> Failed:
     return Failed(int(number or 0), reason, int(container.get("exitCode", 1)), stream)
 
 
-def _described(client: Any, job: str) -> Mapping[str, Any]:
-    found: list[Mapping[str, Any]] = _call(client.describe_jobs, jobs=[job])["jobs"]
+def _described(client: Any, jobs: Sequence[str]) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = _call(client.describe_jobs, jobs=jobs)["jobs"]
     if not found:
-        raise ConfigError(f"{job}: AWS Batch has no such job in this region")
-    return found[0]
+        raise ConfigError(f"{jobs[0]}: AWS Batch has no such job in this region")
+    return found
 
 
 def _client(store: StoreOptions | None = None) -> Any:

@@ -91,7 +91,7 @@ def region_of(prices: Prices, options: StoreOptions) -> str:
 
 
 def price_of_an_hour(prices: Prices, region: str, instance: str) -> float | None:
-    """What an hour of a machine of this type costs there; None if the file does not say."""
+    """The price of an hour of this machine type in a region; None if the file has none."""
     if prices.instances is None:
         return None
     return prices.instances.usd_per_h.get(region, {}).get(instance)
@@ -106,7 +106,7 @@ def instance_type() -> str:
 
 
 def machine_region() -> str:
-    """The AWS region that this machine is in, or set to; empty if neither is known."""
+    """The AWS region of this machine, or the configured one; empty if unknown."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         if os.environ.get(name):
             return os.environ[name]

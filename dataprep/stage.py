@@ -87,7 +87,7 @@ class Staged:
             f"{rate:,.0f} MB/s",
         ]
         if not self.copied_bytes:
-            lines[-1] = "  all of it was there already"
+            lines[-1] = "  nothing to copy: all of it is already there"
         if self.share:
             few, most = min(self.share.samples), max(self.share.samples)
             lines.append(
@@ -130,9 +130,9 @@ def stage(
     """
     source, target = open_store(output, options), open_store(dest)
     if not isinstance(target, LocalStore):
-        raise ConfigError(f"{target.uri} is no folder: name one on a disk of this host")
+        raise ConfigError(f"{target.uri} is not a folder: give a folder on a disk of this host")
     if source.uri.rstrip("/") == target.uri.rstrip("/"):
-        raise ConfigError(f"{target.uri} is the output itself: name another place")
+        raise ConfigError(f"{target.uri} is the output itself: give another folder")
     splits = [split] if split else splits_in(source)
     shown = display or Display()
     return tuple(_staged(source, target, name, format, host, shown) for name in splits)
@@ -208,7 +208,7 @@ class _Copy:
         if strange:
             raise OutputConflict(
                 f"{self.target.uri} holds another data set or share of split {split!r}, such as "
-                f"{min(strange)}: name another folder, or remove that one"
+                f"{min(strange)}: give another folder, or remove that one"
             )
 
     def _begin(self) -> None:
@@ -218,7 +218,9 @@ class _Copy:
         target.delete(keys.manifest(split))
         labels = self.snapshot.get(keys.LABELS)
         if not target.create(keys.LABELS, labels) and target.get(keys.LABELS) != labels:
-            raise OutputConflict(f"{target.uri} has the labels of another output: name another")
+            raise OutputConflict(
+                f"{target.uri} has the labels of another output: give another folder"
+            )
         target.put(keys.plan(split), self.snapshot.get(keys.plan(split)))
         target.put(keys.job(split), self.job.to_json())
 

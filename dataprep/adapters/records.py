@@ -103,7 +103,7 @@ class Records:
         return f"sample {number:,} ({key} at byte {self._offsets[number]:,})"
 
     def local(self, order: Order) -> Order:
-        """The order within these samples: of a host's share, that of the host's own ranks."""
+        """The order within these samples: in a host's share, among the ranks of that host."""
         if self._share is None:
             return order
         return of_share(order, self._share.number, self._share.samples)
@@ -122,15 +122,15 @@ class Records:
         return [self._image_of(*each) for each in zip(found, numbers, strict=True)]
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
-        """The images of ``size`` samples after the other; the next ones are read meanwhile."""
+        """The images, ``size`` samples at a time; the next ones are read meanwhile."""
         threads = _WINDOWS_AT_ONCE if self.is_remote else 1
         with closing(in_order(self.fetch, windows(numbers, size), threads)) as read:
             yield from zip(windows(numbers, size), read, strict=True)
 
     def stream(self, numbers: Integers) -> Iterator[tuple[int, Buffer]]:
-        """The samples one after the other: number and image. The next ones are read meanwhile.
+        """Number and image of each sample; the next ones are read meanwhile.
 
-        For an order by shard, of which one request gives many.
+        For an order by shard, where one request returns many samples.
         """
         for window, images in self.windows(numbers, -(-_WINDOW_BYTES // self.mean_bytes)):
             yield from zip(window, images, strict=True)
@@ -161,7 +161,7 @@ class Records:
         return records
 
     def _ranges(self, numbers: Sequence[int]) -> list[_Range]:
-        """What to read: records with little between them together."""
+        """The ranges to read; records with little between them share one."""
         wanted = []
         for place, number in enumerate(numbers):
             start = int(self._offsets[number])

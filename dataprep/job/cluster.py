@@ -410,7 +410,7 @@ def _connected(options: DaskOptions, address: str) -> Any:
 
 
 def _require_same_versions(client: Any, planned: tuple[tuple[str, str], ...]) -> None:
-    """Compare the workers that are there; those that join later compare at their first task.
+    """Compare the versions of all connected workers; later ones are compared at their first task.
 
     Raises:
         JobError: one has other versions, or lacks this package.

@@ -266,7 +266,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     cost = _cost(config, requests, stored, prices, sum(duration.values()))
     if cost is not None and cost.machine is None and config.plan.instance:
         region = region_of(prices, config.store)
-        warnings.append(f"the prices know no price of {config.plan.instance} in {region}")
+        warnings.append(f"the price file has no price for {config.plan.instance} in {region}")
     problems = request.listing.problems.values()
     return Estimate(
         source=request.source.uri,
@@ -426,7 +426,7 @@ def _cost(
 
 
 def _elsewhere(config: ShardConfig) -> Iterator[str]:
-    """Buckets in another region than this machine: slow, and traffic has to be paid."""
+    """Warnings about buckets in another region than this machine's."""
     from dataprep.stores.s3 import S3Store  # here, since boto3 is slow to import
 
     here = machine_region()
@@ -435,7 +435,7 @@ def _elsewhere(config: ShardConfig) -> Iterator[str]:
     for place in dict.fromkeys((config.source, config.output)):
         if not place.startswith("s3://"):
             continue
-        with contextlib.suppress(StoreError):  # said elsewhere
+        with contextlib.suppress(StoreError):  # reported where the place is read
             region = S3Store(place, config.store).region()
             if region != here:
                 yield (

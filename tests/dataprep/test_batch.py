@@ -56,7 +56,7 @@ def test_what_is_submitted(queue: Any, tmp_path: Path) -> None:
     ("children", "changed", "message"),
     [
         (1, {}, "an array job has 2 to 10,000"),
-        (3, {"output": "out"}, "children are on other machines"),
+        (3, {"output": "out"}, "the children run on other machines"),
         (3, {"image": {"sizes": 1}}, "unknown key image.sizes"),
         (3, {"kind": "listing", "source": "s3://b/" + 9000 * "x"}, "copy it to S3"),
     ],

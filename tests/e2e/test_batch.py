@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from dataprep.batch import submit
 from dataprep.stores import StoreOptions, open_store
 from iobench.s3_server import MotoServer
 from tests import commandline
-from tests.commandline import comparable, objects
+from tests.commandline import Running, comparable, objects, wait_until
 from tests.simulated_batch import DEFINITION, QUEUE, batch_queue
 
 pytestmark = [pytest.mark.process, pytest.mark.s3]
@@ -29,7 +30,7 @@ def test_children_make_the_bytes_of_one_run(
     bucket: str,
     s3_server: MotoServer,
 ) -> None:
-    """Each child with its number in the environment; one is run again, as after a spot loss."""
+    """Each child has its number in the environment; one is killed, as with its spot machine."""
     options = StoreOptions(endpoint_url=s3_server.url)
     values = {
         "source": str(tree),
@@ -52,8 +53,13 @@ def test_children_make_the_bytes_of_one_run(
             patch.setenv(name, value)
         with simulated_job(patch, place) as commands:
             shard, finalize = commands
-    for child in ("1", "0", "2", "0"):
-        numbered = {"AWS_BATCH_JOB_ARRAY_INDEX": child, "AWS_BATCH_JOB_ARRAY_SIZE": "3"}
+    output = open_store(f"s3://{bucket}/out", options)
+    environment["AWS_BATCH_JOB_ARRAY_SIZE"] = "3"
+    with Running(*shard[1:], env={**environment, "AWS_BATCH_JOB_ARRAY_INDEX": "0"}) as child:
+        wait_until(lambda: [*output.list("receipts/")], "the first receipt")
+        child.send_group(signal.SIGKILL)
+    for number in ("1", "0", "2"):
+        numbered = {"AWS_BATCH_JOB_ARRAY_INDEX": number}
         done = commandline.dataprep(*shard[1:], env={**environment, **numbered})
         assert done.code == 0, done.err
     done = commandline.dataprep(*finalize[1:], env=environment)

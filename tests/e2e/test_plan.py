@@ -239,7 +239,7 @@ class TestOnS3:
         assert said["cost"]["machine"] == pytest.approx(2.856 * hours)
         said = planned(*place, "--set", "plan.instance=c9")
         assert said["cost"]["machine"] is None
-        assert any("know no price of c9 in us-east-1" in line for line in said["warnings"])
+        assert any("has no price for c9 in us-east-1" in line for line in said["warnings"])
 
     def test_a_bucket_in_another_region(
         self, tree: Path, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch

@@ -69,7 +69,7 @@ def section(result: Result, series: Series) -> Section | None:
 
 
 def _scaling(result: Result) -> Table | None:
-    """A row for each number of devices; None where every loop has one."""
+    """A row for each number of devices; None if every loop has a single number."""
     found = result.summary.get("scaling", ())
     if not found:
         return None
@@ -87,8 +87,8 @@ def _scaling(result: Result) -> Table | None:
         )
     columns = ("loop", "input", "devices", "samples/s", "scaling efficiency")
     title = (
-        "Devices: the rate of N over N times that of one (published: 97.5 % from 4 to 8 GPUs, "
-        "92 % at 64, 90 % at 256)"
+        "Scaling: the rate of N devices over N times the rate of one (published: 97.5 % from 4 to "
+        "8 GPUs, 92 % at 64, 90 % at 256)"
     )
     return Table(title, columns, tuple(rows))
 
