@@ -53,10 +53,10 @@ def test_children_make_the_bytes_of_one_run(
             patch.setenv(name, value)
         with simulated_job(patch, place) as commands:
             shard, finalize = commands
-    output = open_store(f"s3://{bucket}/out", options)
+    written = open_store(f"s3://{bucket}/out", options)
     environment["AWS_BATCH_JOB_ARRAY_SIZE"] = "3"
     with Running(*shard[1:], env={**environment, "AWS_BATCH_JOB_ARRAY_INDEX": "0"}) as child:
-        wait_until(lambda: [*output.list("receipts/")], "the first receipt")
+        wait_until(lambda: [*written.list("receipts/")], "the first receipt")
         child.send_group(signal.SIGKILL)
     for number in ("1", "0", "2"):
         numbered = {"AWS_BATCH_JOB_ARRAY_INDEX": number}
