@@ -10,10 +10,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
-import pandas as pd
 from crc32c import crc32c
 
 from dataprep import keys
@@ -38,6 +37,9 @@ from dataprep.samples import StoredTable, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.protocol import Close
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Item = TypeVar("Item")
 

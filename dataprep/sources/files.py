@@ -90,14 +90,14 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """
     found: dict[str, int | str] = {}
     on_s3 = isinstance(store, S3Store)
-    wanted = {*keys}
-    if on_s3 and len(wanted) >= _LIST_FROM:
+    if on_s3 and len(keys) >= _LIST_FROM:
+        wanted = {*keys}
         folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
         # Who may read an object may not always list the bucket.
         with contextlib.suppress(PermissionRefused):
             listed = islice(store.list(f"{folder}/".lstrip("/")), _LISTED_FOR_ONE * len(wanted))
             found.update({info.key: info.bytes for info in listed if info.key in wanted})
-    unknown = [key for key in dict.fromkeys(keys) if key not in found]
+    unknown = [key for key in keys if key not in found]
 
     def size_of(key: str) -> int | str:
         if on_s3 and key.encode(errors="ignore").decode() != key:
@@ -112,6 +112,6 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     # Several for each call, since handing over a call takes longer than asking a local disk.
     each = min(_ASKED_AT_ONCE, len(unknown) // (4 * _THREADS) + 1)
     parts = [unknown[start : start + each] for start in range(0, len(unknown), each)]
-    sizes = in_order(lambda part: [size_of(key) for key in part], parts, _THREADS)
-    found.update(zip(unknown, chain.from_iterable(sizes), strict=True))
-    return [found[key] for key in keys]
+    asked = in_order(lambda part: [size_of(key) for key in part], parts, _THREADS)
+    sizes = chain.from_iterable(asked)
+    return [found[key] if key in found else next(sizes) for key in keys]

@@ -14,7 +14,7 @@ import os
 import posixpath
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from dataprep.credentials import without_credentials
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import LabelSpace
-from dataprep.names import by_bytes, escape, unescape
+from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
 from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
@@ -133,17 +133,16 @@ class ListingSource:
 
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
-        by_root: dict[str, dict[int, str]] = {}
+        by_root: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             if row not in problems:
-                root, key = split_name(name)
-                by_root.setdefault(root, {})[row] = key
+                by_root.setdefault(split_name(name)[0], []).append(row)
         sizes = [0] * len(names)
-        for root, key_of in by_root.items():
+        for root, rows in by_root.items():
             store = self._store(root)
             self.concurrency = max(self.concurrency, reads_at_once(store))
-            found = sizes_of(store, list(key_of.values()))
-            for row, size in zip(key_of, found, strict=True):
+            found = sizes_of(store, [split_name(names[row])[1] for row in rows])
+            for row, size in zip(rows, found, strict=True):
                 if isinstance(size, str):
                     problems[row] = Problem("failed", size)
                 else:
@@ -182,6 +181,7 @@ def parse(
     suffix = name.rpartition(".")[2].lower()
     kind = _FORMATS.get(suffix) if options.format == "auto" else options.format
     escaped = options.escaped
+    rows: Iterable[Sequence[Any]]
     if kind == "parquet":
         rows = _parquet_rows(data, name, options)
     elif kind:
@@ -194,6 +194,7 @@ def parse(
     if kind == "lst" and escaped is None:
         escaped = _PLAIN_BACKSLASH.search(data) is None
     paths, labels = [], []
+    shared: dict[tuple[str, ...], list[str]] = {}  # of millions of rows few differ
     for number, (path, *values) in enumerate(rows, 1):
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
         if not text:
@@ -203,43 +204,49 @@ def parse(
                 "them to files and list those"
             )
         paths.append(unescape(text) if escaped else text)
-        labels.append([_as_text(value, name) for value in values])
-    texts = {text for row in labels for text in row if text}
+        row = [_as_text(value, name) for value in values]
+        labels.append(shared.setdefault(tuple(row), row))
+    texts = {text for row in shared.values() for text in row if text}
     several = kind == "lst" or bool(options.labels)
     return paths, labels, several or all(map(_WHOLE.fullmatch, texts))
 
 
 def _text_rows(
     data: bytes, name: str, kind: str, options: ListingOptions
-) -> Sequence[Sequence[str]]:
+) -> Iterator[Sequence[str]]:
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
-    text = io.StringIO(os.fsdecode(data.removeprefix(BOM_UTF8)), newline="")
+    text = io.TextIOWrapper(io.BytesIO(data.removeprefix(BOM_UTF8)), *CODEC, newline="")
     is_lst = kind == "lst"
     delimiter = options.delimiter or _DELIMITERS[kind]
     quoting: Any = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
     reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
+    columns, positions = 0, [0]
     try:
-        rows = [row for row in reader if row]
+        for number, row in enumerate(filter(None, reader), 1):
+            if is_lst and len(row) < 3:
+                raise SourceError(
+                    f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
+                    "with tabs between them (im2rec.py --list writes one)"
+                )
+            if is_lst:
+                yield [row[-1], *row[1:-1]]
+                continue
+            if number == 1:
+                columns = len(row)
+                positions = _positions([column.strip() for column in row], name, options)
+                if options.header:
+                    continue
+            if len(row) != columns:
+                raise SourceError(
+                    f"{name}, row {number}: {len(row)} columns, the first row has {columns}; a "
+                    "path with a delimiter or a line end in it must be in double quotes"
+                )
+            yield [row[position] for position in positions]
     except csv.Error as error:
         raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
-    for number, row in enumerate(rows, 1):
-        if is_lst and len(row) < 3:
-            raise SourceError(
-                f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
-                "with tabs between them (im2rec.py --list writes one)"
-            )
-        if not is_lst and len(row) != len(rows[0]):
-            raise SourceError(
-                f"{name}, row {number}: {len(row)} columns, the first row has {len(rows[0])}; a "
-                "path with a delimiter or a line end in it must be in double quotes"
-            )
-    if is_lst:
-        return [[row[-1], *row[1:-1]] for row in rows]
-    if not rows:
+    if not columns and not is_lst:
         raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
-    positions = _positions([column.strip() for column in rows[0]], name, options)
-    return [[row[position] for position in positions] for row in rows[options.header :]]
 
 
 def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:
@@ -345,7 +352,9 @@ def place_of(path: str, root: str) -> tuple[str, str]:
     if name.startswith("/"):
         return f"/{name.lstrip('/')}".removeprefix(root), ""
     leaves = name == ".." or name.startswith("../")
-    return (path, LEAVES) if leaves else (name, "")
+    if leaves:
+        return path, LEAVES
+    return (path if name == path else name), ""  # one text where they are the same
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -86,7 +86,7 @@ def test_a_column_of_whole_numbers_is_numeric(labels: list[str], numeric: bool) 
     ("name", "data", "options", "message"),
     [
         ("x.csv", b"", {}, "x.csv is empty"),
-        ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv, row 3: 1 columns, the first row has 2"),
+        ("x.csv", b"path,label\n1,2\n3\n", {}, "x.csv, row 3: 1 columns, the first row has 2"),
         ("x.csv", b'path,label\n"a,b\n', {}, "x.csv, line "),
         ("x.csv", b"name,label\na,b\n", {}, "x.csv has no column 'path': it has 'name', 'label'"),
         ("x.csv", b"path,label\na,b\n", {"label": "kind"}, "x.csv has no column 'kind'"),
