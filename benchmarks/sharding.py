@@ -14,7 +14,7 @@ beside a job that writes RecordIO alone. ``few`` makes one shard of 1,600 photos
 workers. ``simulated`` makes 33 shards on 64 workers of this process that sleep 50 ms a photo,
 ``cluster`` 2,000 shards on 200 workers that sleep 10 s a shard.
 ``busy`` is the share of their time that they spend in conversion, ``asleep`` the same without
-waiting for the interpreter, which they share here. Sleeps vary by half, with these means.
+waiting for the interpreter, which they share here. Sleeps vary by 5 % around these.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def simulated(
 
     def slow(*_: object, **__: object) -> dataprep.Converted:
         started_s = time.perf_counter()
-        time.sleep(sleep_s * (0.5 + len(spans) % 11 / 10))  # or all would store at once
+        time.sleep(sleep_s * (0.95 + len(spans) % 11 / 100))  # or all would store at once
         spans.append((started_s, time.perf_counter()))
         return converted
 

@@ -33,7 +33,7 @@ from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.ordered import in_order
-from dataprep.samples import StoredTable, stored_table
+from dataprep.samples import StoredTable, in_numpy, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.protocol import Close
@@ -216,7 +216,7 @@ class Dataset(_Numbered[Sample]):
         """Shard, offset, length and label of each sample; reads these columns of the table only."""
         names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
         columns = self._table.columns(names).columns
-        places = Places(*(column.to_numpy().astype(np.int64, copy=False) for column in columns))
+        places = Places(*(in_numpy(column).astype(np.int64, copy=False) for column in columns))
         # A host's share has some of the numbers only.
         numbers = [keys.shard_number(shard.key) for shard in self._entry.shards]
         return places._replace(shards=np.searchsorted(numbers, places.shards))
@@ -232,7 +232,7 @@ class Dataset(_Numbered[Sample]):
             return None
         with suppress(DatasetError):  # the table is whole, but has no such column
             column = self._table.columns([f"{self.format}_crc32c"]).column(0)
-            checksums: Integers = column.to_numpy().astype(np.int64, copy=False)
+            checksums: Integers = in_numpy(column).astype(np.int64, copy=False)
             return checksums
         return None
 

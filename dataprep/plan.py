@@ -38,7 +38,7 @@ from dataprep.labels import LabelSpace
 from dataprep.labels.boxes import Annotated, BoxColumns
 from dataprep.manifest import Row, Samples
 from dataprep.names import CODEC, escape, escape_all, unescape_all
-from dataprep.samples import numbers, read_table, texts
+from dataprep.samples import in_numpy, numbers, read_table, texts
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
 
@@ -242,15 +242,15 @@ class SplitPlan:
             within: dict[str, Any] = {}
             if "container" in table.column_names:
                 within["containers"] = unescape_all(table["container"].to_pylist())
-                within["offsets"] = table["offset"].to_numpy()
+                within["offsets"] = in_numpy(table["offset"])
             if "values" in table.column_names:
                 within["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
             return cls(
                 names=unescape_all(table["source"].to_pylist()),
-                sizes=table["source_bytes"].to_numpy(),
-                labels=table["label"].to_numpy(),
-                predicted=table["predicted_bytes"].to_numpy(),
-                shards=table["shard"].to_numpy(),
+                sizes=in_numpy(table["source_bytes"]),
+                labels=in_numpy(table["label"]),
+                predicted=in_numpy(table["predicted_bytes"]),
+                shards=in_numpy(table["shard"]),
                 statuses=table["status"].to_pylist(),
                 reasons=table["reason"].to_pylist(),
                 boxes=BoxColumns.from_arrow(table),

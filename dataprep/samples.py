@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -249,8 +249,8 @@ def readable(data: bytes) -> pa.BufferReader:
     return pa.BufferReader(buffer)
 
 
-# Arrays are made of buffers: ``pa.array`` imports pandas, a quarter of a second in commands that
-# need no pandas otherwise.
+# ``pa.array`` and ``to_numpy`` import pandas, a quarter of a second in commands that need no pandas
+# otherwise.
 
 
 def numbers(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -258,6 +258,11 @@ def numbers(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None)
     kind = pa.from_numpy_dtype(values.dtype)
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(kind, len(values), [_bits(valid), data])
+
+
+def in_numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Numbers, none of them null, of shape (rows,)."""
+    return np.from_dlpack(column.combine_chunks())
 
 
 def texts(values: Sequence[str], *, null_if_empty: bool = False) -> pa.ChunkedArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 
 from dataprep._version import __version__
@@ -33,6 +33,7 @@ def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+@cache
 def resizer() -> str:
     """The library that resizes here: the one that ``image.resize`` imports.
 

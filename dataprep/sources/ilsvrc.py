@@ -21,6 +21,7 @@ from dataprep.errors import (
     SourceNotFound,
 )
 from dataprep.ordered import in_order
+from dataprep.samples import in_numpy
 from dataprep.sources.archives import Archive, GzipContent, containers
 from dataprep.sources.classes import (
     CLUTTER,
@@ -90,11 +91,11 @@ class ILSVRC:
         self._require_all(names, tars, known, problems)
         return Listing(
             names=names,
-            sizes=table["bytes"].to_numpy(),
+            sizes=in_numpy(table["bytes"]),
             classes=classes,
             problems=problems,
             containers=_texts(table, "container"),
-            offsets=table["offset"].to_numpy(),
+            offsets=in_numpy(table["offset"]),
         )
 
     def _members(self) -> pa.Table:
