@@ -15,6 +15,7 @@ from iobench.compare import Comparison, Saved, Trend, compare, trend
 from iobench.compare.exported import comparison_object, trend_object
 from iobench.compare.text import comparison_text, trend_text
 from iobench.result import RESULT, Result, read_result
+from iobench.rundir import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def read_saved(path: Path) -> Result:
         ResultError: there is none.
         SchemaTooNew: written by a newer version.
     """
-    return read_result(path if path.is_file() else path / RESULT, path)
+    return read_result(path, path) if path.is_file() else read(path)
 
 
 def threshold_share(text: str) -> float:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dataprep.errors import StoreError
 from iobench.errors import ResultError
-from iobench.run_tables import SAMPLE_COLUMNS, all_series, read_series, trials_table
-from iobench.rundir import SAMPLES, SERIES, read
+from iobench.run_tables import trials_table
+from iobench.rundir import read, read_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +33,7 @@ def series_csv(folder: Path) -> bytes:
         ResultError: there is no run, or its table cannot be read.
     """
     read(folder)
-    found = read_series(folder / SERIES)
-    return _csv(all_series([]) if found is None else found)
+    return _csv(read_tables(folder)[0])
 
 
 def samples_csv(folder: Path) -> bytes:
@@ -44,8 +43,7 @@ def samples_csv(folder: Path) -> bytes:
         ResultError: there is no run, or its table cannot be read.
     """
     read(folder)
-    found = read_series(folder / SAMPLES)
-    return _csv(all_series([], SAMPLE_COLUMNS) if found is None else found)
+    return _csv(read_tables(folder)[1])
 
 
 def write(path: Path, data: bytes) -> None:

@@ -11,8 +11,8 @@ from iobench.config import BenchConfig
 from iobench.forecast import Forecast, forecast
 from iobench.others import clashes, others
 from iobench.plan import trials
-from iobench.result import RESULT, Result, usable
-from iobench.rundir import differing_machine, read
+from iobench.result import Result, usable
+from iobench.rundir import differing_machine, holds_run, read
 from iobench.survey import survey
 from iobench.trial import TrialSpec
 
@@ -38,7 +38,7 @@ def preview(
         ConfigError: no such file of prices.
     """
     specs = trials(config)
-    begun = read(resumed) if resumed is not None and (resumed / RESULT).exists() else None
+    begun = read(resumed) if resumed is not None and holds_run(resumed) else None
     model = read(like) if like is not None else None
     to_come = _to_come(specs, begun)
     facts = survey(config, to_come, thorough=thorough)

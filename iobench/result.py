@@ -80,11 +80,8 @@ class Result:
 
     def to_json(self) -> bytes:
         """As stored."""
-        content = asdict(self)
-        for cold in filter(None, (trial["cold"] for trial in content["trials"])):
-            for added in _ADDED_TO_COLD:
-                if cold[added] in (None, ()):
-                    del cold[added]
+        content = asdict(replace(self, trials=()))
+        content["trials"] = [trial_content(trial) for trial in self.trials]
         ordered = {"schema": content.pop("schema"), **content}
         return json.dumps(ordered, indent=1, allow_nan=False).encode() + b"\n"
 
@@ -102,6 +99,16 @@ class Result:
             trials = tuple(_trial(trial) for trial in content.pop("trials"))
             findings = tuple(_known(Finding, finding) for finding in content.pop("findings"))
             return _sound(_known(cls, {**content, "trials": trials, "findings": findings}))
+
+
+def trial_content(trial: Trial) -> dict[str, Any]:
+    """As stored."""
+    content = asdict(trial)
+    if cold := content["cold"]:
+        for added in _ADDED_TO_COLD:
+            if cold[added] in (None, ()):
+                del cold[added]
+    return content
 
 
 def _trial(content: Mapping[str, Any]) -> Trial:

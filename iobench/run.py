@@ -35,6 +35,7 @@ from iobench.rundir import RunDirectory, summarised
 from iobench.targets import describe_store
 from iobench.targets.endpoints import endpoint_of
 from iobench.trial import Outcome, Place, Status, Trial, TrialSpec
+from iobench.trial_log import run_line, trial_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +92,27 @@ def run(
         result = directory.open(config, begun.environment, resume=resume) or begun
         told = {**result.references, **held_against, "planned": len(specs)}
         result = replace(result, references=told)
-        directory.save(result)
         done = {trial.id for trial in result.trials if trial.status == "done"}
         used: dict[str, Place] = {}
         _tell_again(result, display)
         result = replace(result, trials=tuple(t for t in result.trials if t.id in done))
+        directory.begin(result)
         with usable(folder):
             same = SameData(result.references.get("fingerprints", {}) if done else {})
+        measured = [*result.trials]
         try:
             kept = result.trials
             for trial, outcome in _measured(config, specs, kept, directory, display, used, same):
-                told = {**result.references, "fingerprints": {**same.fingerprints}}
-                result = replace(result.with_trial(trial), references=told)
-                directory.save(result, trial.id, outcome)
+                if same.fingerprints != result.references.get("fingerprints"):
+                    told = {**result.references, "fingerprints": {**same.fingerprints}}
+                    result = replace(result, references=told)
+                    directory.add(run_line(result))
+                found = outcome or Outcome({})
+                directory.add(trial_line(trial, found.series, found.samples))
+                measured.append(trial)
         finally:
             # Also after Ctrl-C: a report of what there is.
+            result = replace(result, trials=tuple(measured))
             result = summarised(_with_making(result, used))
             directory.finish(result)
     if all(trial.status == "skipped" for trial in result.trials):

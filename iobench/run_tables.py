@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
     return found if len(found) else pd.DataFrame({name: [] for name in TRIAL_COLUMNS})
 
 
-def series_table(trial: str, series: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
     """A row a step of one trial."""
     import pandas as pd
 
@@ -62,8 +62,8 @@ def all_series(
     return pd.concat(tables, ignore_index=True) if tables else empty
 
 
-def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFrame | None:
-    """The table in a file, of ``trials`` alone if they are given; None where there is no file.
+def read_series(path: Path) -> pd.DataFrame | None:
+    """The table in a file; None where there is no file.
 
     Raises:
         ResultError: it cannot be read.
@@ -80,7 +80,7 @@ def read_series(path: Path, trials: Collection[str] | None = None) -> pd.DataFra
     except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
         why = " ".join(str(error).split())[:200]
         raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
-    return table if trials is None else table[table["trial"].isin({_text(id) for id in trials})]
+    return table
 
 
 def _row(trial: Trial) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""RUN_DIR: config.yaml, result.json after every trial, tables and report at the end."""
+"""RUN_DIR: config.yaml, a line in trials.jsonl for each trial, all else at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iobench.advice import advise
 from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.diagnosis import diagnose
 from iobench.environment import describe
-from iobench.errors import RunConflict
+from iobench.errors import ResultError, RunConflict
 from iobench.held import held
 from iobench.result import RESULT, Result, read_result, usable
 from iobench.run_tables import (
@@ -31,7 +31,7 @@ from iobench.run_tables import (
     trials_table,
 )
 from iobench.summary import summarise
-from iobench.trial import Outcome
+from iobench.trial_log import LOG, Columns, Logged, read_log
 from iobench.whatif import whatif
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ class RunDirectory:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._series: list[pd.DataFrame] = []
-        self._samples: list[pd.DataFrame] = []
 
     @property
     def report(self) -> Path:
@@ -76,7 +74,7 @@ class RunDirectory:
         except OSError as error:
             raise ConfigError(f"cannot make {self.folder}: {error.strerror}") from None
         self._try()
-        if not (self.folder / RESULT).exists():
+        if not holds_run(self.folder):
             self._write(CONFIG, dump(config).encode())
             return None
         found = read(self.folder)
@@ -101,37 +99,37 @@ class RunDirectory:
         with usable(self.folder):
             summarised(found)  # before hours are spent on what could not be told in the end
         self._sweep()  # of a run that was killed
-        # Without those of a trial that was stopped before it was in the result as done; it may be
-        # there as one that failed the time before.
-        known = [trial.id for trial in found.trials if trial.status == "done"]
-        if (kept := read_series(self.folder / SERIES, known)) is not None:
-            self._series = [kept]
-        if (kept := read_series(self.folder / SAMPLES, known)) is not None:
-            self._samples = [kept]
         self._write(CONFIG, dump(config).encode())
         return replace(found, config=config.model_dump(mode="json"))
 
-    def save(self, result: Result, trial: str = "", outcome: Outcome | None = None) -> None:
-        """Replace ``result.json``, and the tables of series by some with those of ``trial``.
+    def begin(self, result: Result) -> None:
+        """Start the log, with what is kept of a run before: the trials of ``result``.
 
         Raises:
-            StoreError: they cannot be written.
+            StoreError: it cannot be written.
         """
-        if outcome is not None and outcome.series:
-            self._series.append(series_table(trial, outcome.series))
-            self._write(SERIES, all_series(self._series).to_parquet())
-        if outcome is not None and outcome.samples:
-            self._samples.append(samples_table(trial, outcome.samples))
-            self._write(SAMPLES, all_series(self._samples, SAMPLE_COLUMNS).to_parquet())
-        self._write(RESULT, result.to_json())
+        series, samples = (_columns(table) for table in read_tables(self.folder))
+        self._write(LOG, b"".join(Logged(result, series, samples).lines()))
+        (self.folder / RESULT).unlink(missing_ok=True)  # it is of the run before
+
+    def add(self, line: bytes) -> None:
+        """Append a line of ``iobench.trial_log`` to the log.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        try:
+            with (self.folder / LOG).open("ab") as log:
+                log.write(line)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.folder / LOG}: {error.strerror}") from None
 
     def finish(self, result: Result) -> None:
         """Everything, the report before the tables: it is what people wait for."""
         from iobench.report import render
 
-        series = all_series(self._series)
-        samples = all_series(self._samples, SAMPLE_COLUMNS)
-        self.save(result)
+        series, samples = read_tables(self.folder)
+        self._write(RESULT, result.to_json())
         self._write(REPORT, render(result, series, samples))
         self._write(TRIALS, trials_table(result.trials).to_parquet())
         self._write(SERIES, series.to_parquet())
@@ -186,14 +184,59 @@ def default_folder(name: str) -> Path:
     return Path("reports") / f"{plain}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether there is a run, finished or not."""
+    return (folder / RESULT).exists() or (folder / LOG).exists()
+
+
 def read(folder: Path) -> Result:
-    """The result in a run's folder.
+    """The result in a run's folder; of one that was stopped, what it has logged.
 
     Raises:
         ResultError: there is none.
         SchemaTooNew: written by a newer version.
     """
+    if (folder / LOG).exists() and not (folder / RESULT).exists():
+        return _logged(folder).result
     return read_result(folder / RESULT, folder)
+
+
+def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A row a step of each loop, and a row a reading of the machine during each trial.
+
+    Raises:
+        ResultError: they are damaged.
+    """
+    if (folder / LOG).exists():
+        logged = _logged(folder)
+        steps = [series_table(trial, columns) for trial, columns in logged.series.items()]
+        readings = [samples_table(trial, columns) for trial, columns in logged.samples.items()]
+        return all_series(steps), all_series(readings, SAMPLE_COLUMNS)
+    series, samples = read_series(folder / SERIES), read_series(folder / SAMPLES)
+    return (
+        all_series([]) if series is None else series,
+        all_series([], SAMPLE_COLUMNS) if samples is None else samples,
+    )
+
+
+def _logged(folder: Path) -> Logged:
+    path = folder / LOG
+    try:
+        return read_log(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ResultError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _columns(table: pd.DataFrame) -> dict[str, Columns]:
+    """The columns of each trial."""
+    plain = table.drop(columns=["step"], errors="ignore")
+    return {
+        str(trial): {
+            str(name): rows[name].tolist() for name in rows.columns if rows[name].notna().any()
+        }
+        for trial, group in plain.groupby("trial", sort=False)
+        for rows in [group.drop(columns="trial")]
+    }
 
 
 def redraw(folder: Path) -> Path:
@@ -206,8 +249,7 @@ def redraw(folder: Path) -> Path:
 
     result = summarised(read(folder))
     directory = RunDirectory(folder)
-    series, samples = read_series(folder / SERIES), read_series(folder / SAMPLES)
-    directory._write(REPORT, render(result, series, samples))
+    directory._write(REPORT, render(result, *read_tables(folder)))
     return directory.report
 
 

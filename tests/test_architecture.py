@@ -39,7 +39,7 @@ ORDER = {
         *("probes", "loops", "limits", "planning", "config"),
         *("requests", "others", "plan", "result", "references", "forecast"),
         *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
-        *("report", "run_tables", "rundir", "export", "compare", "comparing", "advising"),
+        *("report", "run_tables", "trial_log", "rundir", "export", "compare", "comparing", "advising"),
         *("child", "standstill", "isolation", "s3_server", "places"),
         *(
             "survey",

@@ -14,6 +14,7 @@ from iobench.result import Result
 from iobench.rundir import RunDirectory, summarised
 from iobench.samplers.recorder import Samples
 from iobench.trial import Outcome, Trial, TrialSpec
+from iobench.trial_log import trial_line
 from iobench.watching.figures import KILLED, outcome, why_nothing
 from iobench.watching.tally import Tally
 
@@ -38,10 +39,11 @@ def written(
         config={"watch": {key: settings[key] for key in ("per_s", "samplers")}},
     )
     directory = RunDirectory(folder)
+    directory.begin(result)
     for number, loader in loaders.items():
         trial, found = _trial(loader, settings, tallies[number], samples, ended)
         result = result.with_trial(trial)
-        directory.save(result, trial.id, found)
+        directory.add(trial_line(trial, found.series, found.samples))
     result = summarised(result)
     directory.finish(result)
     return str(result.summary["verdict"])
@@ -53,7 +55,7 @@ def _trial(
     tally: Tally,
     samples: Samples,
     ended: bool,
-) -> tuple[Trial, Outcome | None]:
+) -> tuple[Trial, Outcome]:
     params: dict[str, Any] = {"loader": loader["name"]}
     if loader["batch_size"] is not None:
         params["batch_size"] = loader["batch_size"]
@@ -62,7 +64,7 @@ def _trial(
     spec = TrialSpec("watch", params)
     trial = Trial(spec.id, spec.kind, spec.params, spec.repeat, "done")
     if tally.origin_s is None or not tally.steps:
-        return replace(trial, status="skipped", reason=why_nothing(tally)), None
+        return replace(trial, status="skipped", reason=why_nothing(tally)), Outcome({})
     found = outcome(
         tally,
         samples,

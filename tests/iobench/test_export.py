@@ -18,7 +18,8 @@ from iobench.errors import ResultError
 from iobench.export import samples_csv, series_csv, trials_csv, write
 from iobench.result import Result
 from iobench.rundir import RunDirectory
-from iobench.trial import Cold, Outcome, Trial
+from iobench.trial import Cold, Trial
+from iobench.trial_log import trial_line
 from tests.commandline import iobench
 
 pytestmark = pytest.mark.slow
@@ -36,7 +37,9 @@ def saved(folder: Path, *trials: Trial) -> Path:
     """A run's folder as it is while the run goes on."""
     folder.mkdir(exist_ok=True)
     result = replace(EMPTY, trials=trials)
-    RunDirectory(folder).save(result, "t/0", Outcome({}, series={"step_end_s": [0.5, 1.5]}))
+    RunDirectory(folder).begin(result)
+    for one in trials:
+        RunDirectory(folder).add(trial_line(one, {"step_end_s": [0.5, 1.5]}, {}))
     return folder
 
 
@@ -92,7 +95,7 @@ def test_series(tmp_path: Path) -> None:
         ("t/0", "0", "0.5"),
         ("t/0", "1", "1.5"),
     ]
-    (tmp_path / "series.parquet").unlink()
+    RunDirectory(tmp_path).begin(EMPTY)
     assert series_csv(tmp_path) == b'"trial","step","step_end_s","wait_s","compute_s"\n'
 
 
@@ -101,13 +104,14 @@ def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
     folder = saved(tmp_path, trial())
     readings: dict[str, list[float | None]] = {"time_s": [0, 1], "cpu.user_share": [None, 0.5]}
     directory = RunDirectory(folder)
-    directory.save(EMPTY, "t/0", Outcome({}, samples=readings))
+    directory.begin(EMPTY)
+    directory.add(trial_line(trial(), {}, readings))
     found = rows(samples_csv(folder))
     assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in found] == [
         ("t/0", "0", ""),
         ("t/0", "1", "0.5"),
     ]
-    (folder / "samples.parquet").unlink()
+    directory.begin(EMPTY)
     assert samples_csv(folder) == b'"trial","time_s"\n'
 
 

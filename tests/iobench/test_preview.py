@@ -135,7 +135,7 @@ class TestEarlier:
         directory.open(config, begun.environment, resume=False)
         spec = preview(config).trials[0][0]
         done = Trial(spec.id, spec.kind, spec.params, 0, "done", {}, seconds=seconds)
-        directory.save(begun.with_trial(done))
+        directory.begin(begun.with_trial(done))
         return folder
 
     def test_a_resumed_run_has_the_rest_to_come(self, configs: Configs, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ class TestEarlier:
         assert found.problems == ()
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
-        RunDirectory(folder).save(moved)
+        RunDirectory(folder).begin(moved)
         assert "another machine (processor differ)" in preview(config, like=folder).problems[0]
 
     def test_a_folder_without_a_run_begins_anew(self, configs: Configs, tmp_path: Path) -> None:

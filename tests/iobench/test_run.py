@@ -314,14 +314,10 @@ class TestResume:
         folder, replace = tmp_path / "run", Path.replace
         training = {"loader": "mock", "consumer": "null", "steps": 4, "inputs": ["warm"]}
         values = configs.values(loaders=NULL, training=[training], repeats=2)
-        writes: list[int] = []
 
         def stopped(self: Path, target: Path) -> Path:
             if Path(target).name == name:
-                writes.append(1)
-                # The result is written when a run begins, and after each of its trials.
-                if len(writes) == (4 if name == "result.json" else 1):
-                    raise KeyboardInterrupt
+                raise KeyboardInterrupt
             return replace(self, target)
 
         monkeypatch.setattr(Path, "replace", stopped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,8 +19,17 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
 from iobench.result import Result
-from iobench.rundir import RunDirectory, _differences, default_folder, read, redraw, summarised
-from iobench.trial import Outcome, Trial
+from iobench.rundir import (
+    RunDirectory,
+    _differences,
+    default_folder,
+    read,
+    read_tables,
+    redraw,
+    summarised,
+)
+from iobench.trial import Trial
+from iobench.trial_log import LOG, run_line, trial_line
 from tests.strategies import json_values
 
 CONFIG = BenchConfig(name="small")
@@ -58,7 +68,7 @@ class TestOpen:
     def test_resume_gives_the_result(self, opened: RunDirectory) -> None:
         """As it was saved."""
         saved = begun().with_trial(trial())
-        opened.save(saved)
+        opened.begin(saved)
         assert RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True) == saved
 
     def test_a_damaged_result_is_refused_before_anything_is_measured(
@@ -66,19 +76,19 @@ class TestOpen:
     ) -> None:
         """Hours later its summary could not be made."""
         saved = begun().with_trial(replace(trial(), params={**trial().params, "workers": [[]]}))
-        opened.save(saved)
+        opened.begin(saved)
         with pytest.raises(ResultError, match=re.escape(str(opened.folder))):
             RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True)
 
     def test_a_damaged_environment_is_no_crash(self, opened: RunDirectory) -> None:
         """Of the run that is gone on with."""
-        opened.save(replace(begun(), environment={"targets": ["x"]}))
+        opened.begin(replace(begun(), environment={"targets": ["x"]}))
         with pytest.raises(ResultError, match=re.escape(str(opened.folder))):
             RunDirectory(opened.folder).open(CONFIG, {"targets": {}}, resume=True)
 
     def test_conflicts_name_what_differs(self, opened: RunDirectory) -> None:
         """The dotted keys, whatever --resume says."""
-        opened.save(begun())
+        opened.begin(begun())
         other = load(None, {"repeats": 2, "data.images": 50})
         for resume in (True, False):
             with pytest.raises(RunConflict, match=r"data\.images, name, repeats differ"):
@@ -91,60 +101,87 @@ class TestOpen:
             RunDirectory(tmp_path / "file" / "run").open(CONFIG, begun().environment, resume=False)
 
 
-class TestSave:
-    def test_series_are_kept_by_trial_and_step(self, opened: RunDirectory) -> None:
-        """At once, so that they survive what kills the run."""
-        opened.save(begun(), "t/0", Outcome({}, series=SERIES))
-        opened.save(begun(), "t/1", Outcome({}, series=SERIES))
-        found = pd.read_parquet(opened.folder / "series.parquet")
-        assert list(found["trial"]) == ["t/0", "t/0", "t/1", "t/1"]
-        assert list(found["step"]) == [0, 1, 0, 1]
-        assert list(found["wait_s"]) == [0.5] * 4
+class TestLog:
+    """A line for each trial, at once, so that it survives what kills the run."""
 
-    def test_series_go_on_with_a_resumed_run(self, opened: RunDirectory) -> None:
-        """Those of its trials; one that was stopped before it was saved has none."""
-        kept = begun().with_trial(trial("kept"))
-        opened.save(kept, "loader/kept/0", Outcome({}, series=SERIES))
-        opened.save(kept, "loader/torn/0", Outcome({}, series=SERIES))
-        again = RunDirectory(opened.folder)
-        again.open(CONFIG, begun().environment, resume=True)
-        again.save(kept, "loader/torn/0", Outcome({}, series=SERIES))
-        found = pd.read_parquet(opened.folder / "series.parquet")
-        assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/torn/0"] * 2
+    def test_a_stopped_run_is_what_was_logged(self, opened: RunDirectory) -> None:
+        """Trials, steps and readings; also to a run that goes on, without those it repeats."""
+        readings: dict[str, list[float | None]] = {"time_s": [0, 0.5], "cpu.x": [None, math.nan]}
+        opened.begin(begun())
+        opened.add(trial_line(trial("a"), SERIES, readings))
+        opened.add(trial_line(trial("b"), SERIES, {}))
+        assert read(opened.folder) == replace(begun(), trials=(trial("a"), trial("b")))
+        series, samples = read_tables(opened.folder)
+        assert list(series["trial"]) == ["loader/a/0"] * 2 + ["loader/b/0"] * 2
+        assert list(series["step"]) == [0, 1, 0, 1]
+        assert list(series["wait_s"]) == [0.5] * 4
+        assert list(samples["time_s"]) == [0.0, 0.5]
+        opened.begin(begun().with_trial(trial("b")))
+        assert read(opened.folder).trials == (trial("b"),)
+        assert list(read_tables(opened.folder)[0]["step"]) == [0, 1]
 
-    def test_steps_of_a_trial_that_is_tried_again_are_there_once(
-        self, opened: RunDirectory
-    ) -> None:
-        """It failed, was done the next time, and that run was killed before it could say so."""
-        failed = begun().with_trial(replace(trial("again"), status="failed", metrics={}))
-        opened.save(failed, "loader/again/0", Outcome({}, series=SERIES))
-        again = RunDirectory(opened.folder)
-        again.open(CONFIG, begun().environment, resume=True)
-        again.save(begun().with_trial(trial("again")), "loader/again/0", Outcome({}, series=SERIES))
-        found = pd.read_parquet(opened.folder / "series.parquet")
-        assert list(found["step"]) == [0, 1]
+    def test_a_finished_run_goes_on(self, opened: RunDirectory) -> None:
+        """Also one of an earlier version, which has tables and no log."""
+        opened.begin(begun())
+        opened.add(trial_line(trial(), SERIES, {"time_s": [0.5]}))
+        opened.finish(begun().with_trial(trial()))
+        tables = read_tables(opened.folder)
+        (opened.folder / LOG).unlink()
+        opened.begin(read(opened.folder))
+        assert not (opened.folder / "result.json").exists()
+        for before, after in zip(tables, read_tables(opened.folder), strict=True):
+            pd.testing.assert_frame_equal(before, after)
 
-    def test_samples_are_kept_and_go_on_too(self, opened: RunDirectory) -> None:
-        """In a table of their own: a reading is no step."""
-        kept = begun().with_trial(trial("kept"))
-        samples: dict[str, list[float | None]] = {"time_s": [0, 0.5], "cpu.x": [None, 0.5]}
-        opened.save(kept, "loader/kept/0", Outcome({}, samples=samples))
-        again = RunDirectory(opened.folder)
-        again.open(CONFIG, begun().environment, resume=True)
-        again.save(kept, "loader/next/0", Outcome({}, samples=samples))
-        found = pd.read_parquet(opened.folder / "samples.parquet")
-        assert list(found["trial"]) == ["loader/kept/0"] * 2 + ["loader/next/0"] * 2
-        assert list(found["time_s"]) == [0.0, 0.5] * 2
+    def test_a_trial_counts_as_it_came_out_last(self, opened: RunDirectory) -> None:
+        """It failed, and was done the next time."""
+        opened.begin(begun())
+        for status in ("failed", "done"):
+            opened.add(trial_line(replace(trial(), status=status), SERIES, {}))
+        assert [trial.status for trial in read(opened.folder).trials] == ["done"]
+        assert len(read_tables(opened.folder)[0]) == 2
+
+    def test_half_a_line_is_not_there(self, opened: RunDirectory) -> None:
+        """A run that was killed while it wrote; one that goes on writes behind the whole lines."""
+        opened.begin(begun())
+        line = trial_line(trial("whole"), SERIES, {})
+        opened.add(line)
+        opened.add(trial_line(trial("half"), SERIES, {})[:-20])
+        assert [trial.id for trial in read(opened.folder).trials] == ["loader/whole/0"]
+        opened.begin(read(opened.folder))
+        opened.add(trial_line(trial("next"), SERIES, {}))
+        assert [trial.id for trial in read(opened.folder).trials][1:] == ["loader/next/0"]
+
+    def test_the_run_itself_may_change(self, opened: RunDirectory) -> None:
+        """What is learnt of its data while it runs."""
+        opened.begin(begun())
+        opened.add(trial_line(trial(), {}, {}))
+        told = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
+        opened.add(run_line(told))
+        assert read(opened.folder) == told.with_trial(trial())
+
+    @pytest.mark.parametrize("log", [b"", b"{}\n", b"[]\n", b"half\n", b'{"trial": 1}\n'])
+    def test_no_log(self, opened: RunDirectory, log: bytes) -> None:
+        """Is told by its name."""
+        (opened.folder / LOG).write_bytes(log)
+        with pytest.raises(ResultError, match=r"trials\.jsonl: not the (log|result) of a run"):
+            read(opened.folder)
+
+    def test_a_full_disk(self, opened: RunDirectory) -> None:
+        """The error says which file."""
+        (opened.folder / LOG).symlink_to("/dev/full")
+        with pytest.raises(StoreError, match=r"trials\.jsonl: No space left on device"):
+            opened.add(trial_line(trial(), SERIES, {}))
 
     @pytest.mark.parametrize("name", ["result.json", "series.parquet", "samples.parquet"])
     def test_files_are_whole_or_as_they_were(self, opened: RunDirectory, name: str) -> None:
         """A disk that is full leaves what was saved before, and the error says which file."""
-        outcome = Outcome({}, series=SERIES, samples={"time_s": [0.0]})
-        opened.save(begun().with_trial(trial()), "t/0", outcome)
+        opened.begin(begun())
+        opened.add(trial_line(trial(), SERIES, {"time_s": [0.0]}))
+        opened.finish(begun().with_trial(trial()))
         before = (opened.folder / name).read_bytes()
         (opened.folder / f"{name}.partial").symlink_to("/dev/full")
         with pytest.raises(StoreError, match=f"{name}: No space left on device"):
-            opened.save(begun(), "t/1", outcome)
+            opened.finish(begun())
         assert (opened.folder / name).read_bytes() == before
 
 
@@ -198,9 +235,9 @@ class TestAnotherMachine:
         self, opened: RunDirectory, changes: dict[str, Any]
     ) -> None:
         """Room on a disk, a GPU that rests, a service that does not answer, an older version."""
-        opened.save(replace(begun(), environment=HERE))
+        opened.begin(replace(begun(), environment=HERE))
         assert opened.open(CONFIG, changed(changes), resume=True) is not None
-        opened.save(replace(begun(), environment=changed(changes)))
+        opened.begin(replace(begun(), environment=changed(changes)))
         assert opened.open(CONFIG, HERE, resume=True) is not None
 
     @pytest.mark.parametrize(
@@ -222,7 +259,7 @@ class TestAnotherMachine:
         self, opened: RunDirectory, changes: dict[str, Any], named: str
     ) -> None:
         """What differs is named."""
-        opened.save(replace(begun(), environment=HERE))
+        opened.begin(replace(begun(), environment=HERE))
         with pytest.raises(RunConflict, match=rf"\({re.escape(named)} differ\)"):
             opened.open(CONFIG, changed(changes), resume=True)
 
@@ -256,7 +293,8 @@ class TestFinish:
     def test_it_is_drawn_again_as_it_was(self, opened: RunDirectory) -> None:
         """From files alone, and with no trace in the others."""
         made = begun().with_trial(trial("<script>"))
-        opened.save(made, "loader/<script>/0", Outcome({}, series=SERIES))
+        opened.begin(begun())
+        opened.add(trial_line(made.trials[0], SERIES, {}))
         opened.finish(summarised(made))
         before = {path.name: path.read_bytes() for path in opened.folder.iterdir()}
         opened.report.unlink()
@@ -265,14 +303,14 @@ class TestFinish:
 
     def test_a_run_that_was_killed_has_a_verdict(self, opened: RunDirectory) -> None:
         """Nobody was left to sum it up: what draws it does."""
-        opened.save(begun().with_trial(trial("raw")))
+        opened.begin(begun().with_trial(trial("raw")))
         redraw(opened.folder)
         assert "Nothing could be measured" not in opened.report.read_text()
         assert "no verdict" not in opened.report.read_text()
 
     def test_half_a_table(self, opened: RunDirectory) -> None:
-        """Is told by its name, in one line."""
-        opened.save(begun())
+        """Of a run of an earlier version; it is told by its name, in one line."""
+        opened.finish(begun())
         (opened.folder / "series.parquet").write_bytes(b"PAR1 half")
         with pytest.raises(ResultError, match=r"series\.parquet cannot be read"):
             redraw(opened.folder)
@@ -337,7 +375,7 @@ class TestScratch:
         """Nobody else would."""
         directory = RunDirectory(tmp_path)
         directory.open(CONFIG, {}, resume=False)
-        directory.save(begun())
+        directory.begin(begun())
         (tmp_path / ".scratch").mkdir()
         (tmp_path / ".scratch" / "shard").touch()
         assert RunDirectory(tmp_path).open(CONFIG, {}, resume=True) is not None

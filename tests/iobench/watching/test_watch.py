@@ -20,7 +20,8 @@ from tests.iobench.watching.scripts import environment, run, written
 
 pytestmark = pytest.mark.slow
 
-FILES = {"report.html", "result.json", "trials.parquet", "series.parquet", "samples.parquet"}
+FILES = {"report.html", "result.json", "trials.jsonl"}
+FILES |= {"trials.parquet", "series.parquet", "samples.parquet"}
 HEAVY = ("numpy", "pandas", "pyarrow", "bokeh", "torch", "pydantic", "psutil", "jinja2", "boto3")
 
 
