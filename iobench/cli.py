@@ -44,6 +44,7 @@ def run(
     ] = False,
     yes: options.Yes = False,
     print_config: options.PrintConfig = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Run every trial of a config, save each, and write a report."""
     from dataprep.config_file import parse_settings
@@ -52,10 +53,11 @@ def run(
     from iobench.config import load
     from iobench.summary.verdict import sentence
 
-    if (like is not None or as_json) and not (dry_run or print_config):
-        raise ConfigError("--like and --json go with --dry-run")
+    if (like is not None or as_json or verbose) and not (dry_run or print_config):
+        raise ConfigError("--like, --json and --verbose go with --dry-run")
     loaded = load(config, parse_settings(set_ or []))
-    done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
+    asked = Asked(output, resume, dry_run, like, as_json, yes, print_config, verbose)
+    done = measured(loaded, asked)
     if done is None:
         return
     typer.echo(escape(sentence(done.result.summary)))
@@ -75,6 +77,7 @@ def ladder(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     yes: options.Yes = False,
     print_config: options.PrintConfig = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Run a config's training loops on every rung of the ladder, and nothing else of it.
 
@@ -89,7 +92,8 @@ def ladder(
     from iobench.summary.verdict import sentence
 
     loaded = climbing(load(config, parse_settings(set_ or [])))
-    done = measured(loaded, Asked(output, resume, dry_run, like, as_json, yes, print_config))
+    asked = Asked(output, resume, dry_run, like, as_json, yes, print_config, verbose)
+    done = measured(loaded, asked)
     if done is None:
         return
     summary, page = done.result.summary, escape(str(done.folder / "report.html"))

@@ -23,11 +23,14 @@ Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on with the run in --output.")
 ]
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="List the trials and what they will take, and exit.")
+    bool, typer.Option("--dry-run", help="Say which trials and what they will take, and exit.")
 ]
 Like: TypeAlias = Annotated[
     Path | None,
     typer.Option(help="With --dry-run: a run's folder, which tells how long trials take."),
+]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="With --dry-run: a line for each trial.")
 ]
 Yes: TypeAlias = Annotated[
     bool, typer.Option("--yes", help="Begin although requests may cost over cost_limit_usd.")

@@ -27,6 +27,7 @@ class Asked:
     as_json: bool
     yes: bool
     print_config: bool
+    verbose: bool
 
 
 def measured(config: BenchConfig, asked: Asked) -> Run | None:
@@ -35,11 +36,10 @@ def measured(config: BenchConfig, asked: Asked) -> Run | None:
     Raises:
         ConfigError: options that do not go together; what ``run`` raises.
     """
-    from iobench import approval, display, run
+    from iobench import display, run
     from iobench.config import dump
-    from iobench.forecast.content import content, totals
-    from iobench.forecast.words import text
-    from iobench.preview import preview
+    from iobench.forecast import text
+    from iobench.preview import on_a_terminal, preview, require_leave
     from iobench.rundir import default_folder
 
     if asked.print_config:
@@ -50,11 +50,12 @@ def measured(config: BenchConfig, asked: Asked) -> Run | None:
     if asked.like is not None and not asked.dry_run:
         raise ConfigError("--like goes with --dry-run")
     begun = asked.output if asked.resume else None
-    ahead = preview(config, resumed=begun, like=asked.like, thorough=asked.dry_run)
+    ahead = preview(config, resumed=begun, like=asked.like)
     if asked.dry_run:
-        typer.echo(json.dumps(content(ahead)) if asked.as_json else text(ahead, config.name))
+        shown = text(ahead, verbose=asked.verbose)
+        typer.echo(json.dumps(ahead.content()) if asked.as_json else shown)
         return None
-    ask = typer.confirm if approval.on_a_terminal() else None
-    approval.require_leave(ahead, config.cost_limit_usd, yes=asked.yes, ask=ask)
+    ask = typer.confirm if on_a_terminal() else None
+    require_leave(ahead, config.cost_limit_usd, yes=asked.yes, ask=ask)
     folder = asked.output or default_folder(config.name)
-    return run.run(config, folder, display.choose(), resume=asked.resume, forecast=totals(ahead))
+    return run.run(config, folder, display.choose(), resume=asked.resume, forecast=ahead.totals())

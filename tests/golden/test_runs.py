@@ -90,7 +90,7 @@ def test_it_is_gone_on_with(old: Path) -> None:
     done = sum(trial.status == "done" for trial in result.trials)
     ahead = preview(config, resumed=old)
     assert ahead.before == done
-    assert len(ahead.trials) == len(trials(config)) - done
+    assert len(ahead.steps) == len(trials(config)) - done
 
 
 def test_a_later_schema_is_refused_by_its_number(old: Path) -> None:

@@ -145,15 +145,18 @@ class TestRun:
     def test_dry_run_lists_the_trials_and_touches_nothing(
         self, configs: Configs, here: Path
     ) -> None:
-        """In their order, what they will take before each, and the sums behind them."""
+        """The sums first, then a line a kind, or a line a trial in their order."""
         config = configs.write(loaders=loaders("null", "mock"), repeats=2)
         done = invoked("run", config, "--dry-run", "--output", "out")
         assert done.exit_code == 0
-        head, *trials = [line for line in done.stdout.splitlines() if " #" in line or "<=" in line]
-        assert head.split() == ["about", "<=", "time", "trial"]
-        assert [line.rpartition(" #")[2] for line in trials] == list("1122")
-        assert all(line.split()[:4] == ["0.6", "s", "10", "min"] for line in trials)
-        assert "small: 4 trials to come; about 2.2 s, at most 40 min" in done.stdout
+        sums, kind, more = done.stdout.splitlines()
+        assert sums.startswith("small: 4 trials to come, about 2.2 s (at most 40 min), no requests")
+        assert kind.split()[:4] == ["loader", "4", "null,", "mock;"]
+        assert more == "Each trial: --verbose"
+        verbose = invoked("run", config, "--dry-run", "--verbose").stdout.splitlines()
+        assert verbose[0] == sums
+        assert [line.rpartition(" #")[2] for line in verbose[1:]] == list("1122")
+        assert all(line.split()[:2] == ["0.6", "s"] for line in verbose[1:])
         assert done.stderr == ""
         assert files(here) == set()
 
@@ -196,15 +199,16 @@ class TestCost:
         """Whatever the limit."""
         done = invoked("run", dear, "--dry-run")
         assert done.exit_code == 0
-        assert "at most 100,000 PUT" in done.stdout
-        assert "$0.50 at most (example prices" in done.stdout
+        assert "requests to S3 for $0.50 at most" in done.stdout
+        assert "s3://bucket/x: at most 100,000 PUT" in done.stdout
+        assert "(example prices" in done.stdout
 
     def test_without_a_terminal_it_is_refused(self, dear: Path, here: Path) -> None:
         """Exit code 2, with what to give, and nothing is written."""
         done = invoked("run", dear)
         assert (done.exit_code, done.stdout) == (2, "")
         (line,) = done.stderr.splitlines()
-        assert "may cost $0.50 at most" in line
+        assert "requests to S3 for $0.50 at most; cost_limit_usd is 0.1" in line
         assert "--yes" in line
         assert files(here) == set()
 
@@ -213,7 +217,7 @@ class TestCost:
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
         """Asked once; what is begun ends here for want of credentials."""
-        monkeypatch.setattr("iobench.approval.on_a_terminal", lambda: True)
+        monkeypatch.setattr("iobench.preview.on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
         assert "Begin? [y/N]" in done.output
@@ -308,10 +312,10 @@ class TestDryRun:
         left = invoked("run", config, "--dry-run", "--resume", "--output", folder)
         assert "0 trials to come, 2 measured before" in left.stdout
         again = invoked("run", config, "--dry-run", "--like", folder)
-        assert "2 trials to come;" in again.stdout
-        assert "trials that were measured before take as long again" in again.stdout
+        took = sum(trial.seconds for trial in read(folder).trials)
+        assert f"2 trials to come, about {took:.1f} s" in again.stdout
 
-    @pytest.mark.parametrize("more", [("--json",), ("--like", "somewhere")])
+    @pytest.mark.parametrize("more", [("--json",), ("--verbose",), ("--like", "somewhere")])
     def test_its_options_need_it(self, configs: Configs, more: tuple[str, ...]) -> None:
         """Said, rather than passed over."""
         done = invoked("run", configs.write(loaders=NULL), *more)

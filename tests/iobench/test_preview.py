@@ -1,4 +1,4 @@
-"""A run that is predicted and then run: as many trials, and bytes within what was said."""
+"""What a run will take: time, and requests to S3 with their price; and leave to begin it."""
 
 from __future__ import annotations
 
@@ -9,121 +9,179 @@ from typing import Any
 
 import pytest
 
+import dataprep
+from dataprep.prices import Price
+from dataprep.sample import draw_tree
 from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
-from iobench.forecast import Forecast
-from iobench.forecast.content import totals
-from iobench.preview import preview
-from iobench.result import Result
+from iobench.errors import NotApproved
+from iobench.forecast import Billed, Facts, Forecast, duration, forecast, text
+from iobench.plan import trials
+from iobench.preview import preview, require_leave
 from iobench.rundir import RunDirectory, read
 from iobench.trial import Trial
 from tests.iobench.small_runs import Configs, loaders
 
 pytestmark = pytest.mark.slow
 
-
-class Compared:
-    """A forecast and what became of it."""
-
-    def __init__(self, values: dict[str, Any], folder: Path) -> None:
-        config = BenchConfig.model_validate(values)
-        self.forecast: Forecast = preview(config)
-        stream = Lines(io.StringIO())
-        self.result: Result = run.run(config, folder, stream, forecast=totals(self.forecast)).result
-        self.trials = {trial.id: trial for trial in self.result.trials}
-
-
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Compared:
-    """A little of everything that needs no framework."""
-    folder = tmp_path_factory.mktemp("compared")
-    disk = {
-        "targets": [{"label": "here", "path": str(folder)}],
-        "file_bytes": "1MiB",
-        "operations": ["read", "write"],
-        "cache": ["cold", "warm"],
-        "block_bytes": "64KiB",
-        "at_block_bytes": "64KiB",
-        "parallelism": 2,
-        "at_parallelism": 2,
-        "seconds": 0.1,
-        "layout_data": "shards@disk",
-        "layouts": ["shards", "records"],
-        "layout_parallelism": 2,
-        "layout_cache": "cold",
-    }
-    store = {
-        "operations": ["get", "put"],
-        "clients": "boto3",
-        "object_bytes": "10kB",
-        "at_object_bytes": "10kB",
-        "connections": 2,
-        "at_connections": 2,
-        "seconds": 0.2,
-        "max_requests": 30,
-    }
-    paced = {"consumer": "paced", "images_per_s": 4000, "loader": "raw", "batch_size": 4}
-    values = {
-        "name": "compared",
-        "repeats": 1,
-        "data": small_data,
-        "disk": disk,
-        "object_store": store,
-        "loaders": loaders("raw", "null", cache=["cold"], batch_size=4),
-        "training": [{**paced, "steps": 4, "workers": 0, "prefetch": 1, "inputs": ["cold"]}],
-    }
-    return Compared(values, folder / "run")
+CHEAP = Price(put_per_1000=0.005, get_per_1000=0.0004, gb_month=0.023)
+S3 = Billed("s3://bucket", CHEAP, "a file of prices")
+STORE: dict[str, Any] = {
+    "operations": "put",
+    "clients": "boto3",
+    "object_bytes": "10kB",
+    "at_object_bytes": "10kB",
+    "connections": 2,
+    "at_connections": 2,
+    "seconds": 0.2,
+    "max_requests": 30,
+}
 
 
-def test_the_trials_are_those(compared: Compared) -> None:
-    """None more, none fewer, each done within its time."""
-    assert [spec.id for spec, _ in compared.forecast.trials] == list(compared.trials)
-    for spec, found in compared.forecast.trials:
-        assert compared.trials[spec.id].status == "done", compared.trials[spec.id].reason
-        assert compared.trials[spec.id].seconds in found.seconds
+def forecast_of(facts: Facts | None = None, **values: Any) -> Forecast:
+    """Of a config whose object store, and data on one, are Amazon's."""
+    config = BenchConfig.model_validate({"name": "small", "repeats": 1, **values})
+    specs = trials(config)
+    names = ("store/s3", "shards@s3", "files@s3")
+    facts = facts or Facts(billed=dict.fromkeys(names, S3), samples=config.data.images)
+    return forecast("small", config.data, specs, facts, config.trial_timeout_s)
 
 
-def moved(trial: Trial, samples_bytes: float) -> tuple[str, float]:
-    """Which bytes a trial moved, and how many."""
-    if trial.kind in ("disk", "layout"):
-        wrote = trial.params.get("operation") == "write"
-        return ("disk_written" if wrote else "disk_read"), trial.metrics["bytes"]
-    if trial.kind == "object":
-        wrote = trial.params["operation"] == "put"
-        return ("store_written" if wrote else "store_read"), trial.metrics["bytes"]
-    return "disk_read", trial.metrics["samples"] * samples_bytes
+def test_requests_lie_within_the_bounds(configs: Configs, tmp_path: Path) -> None:
+    """Those that a run sent, whatever the operation; and it takes no more than its time."""
+    store = {**STORE, "operations": ["get", "range_get", "put"]}
+    values = configs.values(object_store=store, repeats=1)
+    found = forecast_of(**values)
+    stream = Lines(io.StringIO())
+    done = run.run(BenchConfig.model_validate(values), tmp_path, stream, forecast=found.totals())
+    assert [step.spec.id for step in found.steps] == [trial.id for trial in done.result.trials]
+    for step, trial in zip(found.steps, done.result.trials, strict=True):
+        assert trial.status == "done", trial.reason
+        assert trial.seconds < found.most_s
+        (asked,) = step.requests.values()
+        assert 0 < trial.metrics["requests"] <= asked.puts + asked.gets
+    assert done.result.forecast["trials"] == 3
 
 
-def test_bytes_lie_within_the_bounds(compared: Compared) -> None:
-    """Of every trial that no cache served."""
-    checked = 0
-    for spec, found in compared.forecast.trials:
-        trial = compared.trials[spec.id]
-        if trial.params.get("cache") == "warm":
-            continue
-        each = trial.metrics.get("mb_per_s", 0) * 1e6 / (trial.metrics.get("samples_per_s") or 1e9)
-        where, count = moved(trial, each)
-        assert count in getattr(found, where), (spec.id, count, getattr(found, where))
-        checked += 1
-    assert checked >= 9
+@pytest.mark.parametrize(
+    ("grid", "gets"),
+    [
+        ({"seconds": 10, "workers": 4}, 8 * 2_001 + 4 * 9),
+        ({"seconds": 10, "workers": 4, "processes": 2}, 16 * 2_001 + 4 * 17),
+        ({"epochs": 2, "workers": 1}, 2 * 1_000 + 4 * 3),
+    ],
+)
+def test_a_loader_on_a_store(grid: dict[str, Any], gets: int) -> None:
+    """A hundred requests a second by each of two a worker; no sample twice an epoch."""
+    given = {"loader": "torch-map", "data": ["shards@s3"], "cache": ["warm"], **grid}
+    (step,) = forecast_of(loaders=[given]).steps
+    assert step.requests[S3].gets == gets
+    assert (step.likely_s is None) == ("epochs" in grid)
 
 
-def test_requests_lie_within_the_bounds(compared: Compared) -> None:
-    """Those that were measured, with those that are sent before."""
-    tried = [(s, f) for s, f in compared.forecast.trials if s.kind == "object"]
-    assert len(tried) == 2
-    for spec, found in tried:
-        sent = compared.trials[spec.id].metrics["requests"]
-        low, high = found.requests
-        assert high is not None
-        assert low.puts <= sent <= high.puts + high.gets
+def test_copies_are_put_there_first() -> None:
+    """Each image of files, the objects of shards; what nobody could count has no bound."""
+    given = {"loader": "torch-folder", "data": ["files@s3"], "cache": ["warm"], "workers": 1}
+    found = forecast_of(loaders=[given])
+    copied = found.requests[S3]
+    assert copied is not None
+    assert copied.puts == 1_000
+    lost = forecast_of(Facts(billed={"files@s3": S3}), loaders=[given])
+    assert lost.requests == {S3: None}
+    assert lost.usd is None
+    assert "requests to S3 at an unknown price" in text(lost)
 
 
-def test_the_forecast_is_kept_with_the_result(compared: Compared) -> None:
-    """So that anybody can hold one against the other."""
-    assert compared.result.forecast["trials"] == len(compared.trials)
-    assert compared.result.forecast["stores"]["store/s3"]["server"] == "the run's own server"
+def test_a_described_device_tells_the_time() -> None:
+    """Of a real one it is not known."""
+    loop = {"loader": "raw", "batch_size": 10, "steps": 100, "workers": 0, "inputs": ["warm"]}
+    paced = forecast_of(training=[{**loop, "consumer": "paced", "images_per_s": 500}])
+    assert [step.likely_s for step in paced.steps] == [3.0]
+    torch = forecast_of(training=[{**loop, "consumer": "torch", "loader": "torch-map"}])
+    assert [step.likely_s for step in torch.steps] == [None]
+    assert "1 trial to come, 1 trial of unknown length (at most 10 min)" in text(torch)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(45.0, "45.0 s"), (700, "12 min"), (12_000, "3 h 20 min"), (3_600, "1 h"), (4e5, "5 days")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    """In the unit that fits."""
+    assert duration(seconds) == words
+
+
+class TestLeave:
+    """Nobody pays more than a limit without having agreed."""
+
+    DEAR = forecast_of(object_store={**STORE, "max_requests": 100_000, "seconds": 3600})
+
+    def test_what_is_cheap_needs_none(self) -> None:
+        """Nor does a server that is not Amazon's."""
+        for found in (self.DEAR, forecast_of(Facts(), object_store=STORE)):
+            require_leave(found, 1.0, yes=False, ask=None)
+
+    def test_it_is_refused_without_anybody_to_ask(self) -> None:
+        """What to give is said."""
+        with pytest.raises(NotApproved, match=r"for \$0\.50 at most.*--yes") as caught:
+            require_leave(self.DEAR, 0.1, yes=False, ask=None)
+        assert caught.value.exit_code == 2
+        require_leave(self.DEAR, 0.1, yes=True, ask=None)
+
+    def test_a_person_decides(self) -> None:
+        """Asked with the sum and the limit."""
+        asked: list[str] = []
+
+        def answer(question: str) -> bool:
+            asked.append(question)
+            return len(asked) == 1
+
+        require_leave(self.DEAR, 0.1, yes=False, ask=answer)
+        with pytest.raises(NotApproved, match="not begun"):
+            require_leave(self.DEAR, 0.1, yes=False, ask=answer)
+        assert asked[0].endswith("at most; cost_limit_usd is 0.1. Begin?")
+
+
+class TestLook:
+    """What is there is looked at, and nothing is written."""
+
+    @pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:1"])
+    def test_amazons_store_is_billed(
+        self, configs: Configs, monkeypatch: pytest.MonkeyPatch, endpoint: str | None
+    ) -> None:
+        """An endpoint of anybody else is not, wherever it is named."""
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+        monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+        if endpoint:
+            monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+        target = {"label": "s3", "uri": "s3://bucket/x"}
+        values = configs.values(object_store={**STORE, "targets": [target]})
+        found = preview(BenchConfig.model_validate(values))
+        assert [store.uri for store in found.requests] == ([] if endpoint else ["s3://bucket/x"])
+        assert (found.usd or 0) > 0 or endpoint
+
+    @pytest.mark.parametrize("given", ["source", "shards", "none"])
+    def test_images_are_counted(
+        self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+    ) -> None:
+        """By a listing or a manifest; what cannot be counted is a warning."""
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+        photos, shards = tmp_path / "photos", tmp_path / "shards"
+        draw_tree(photos, images=12, classes=2)
+        if given == "shards":
+            asked = {"source": str(photos), "output": str(shards)}
+            dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+        data = {"folder": str(tmp_path / "data"), "bucket": {"uri": "s3://bucket/x"}}
+        data |= {"source": str(photos)} if given == "source" else {"shards": str(shards)}
+        grid = [{"loader": "raw", "data": ["files@s3"], "cache": ["warm"], "workers": 1}]
+        found = preview(BenchConfig.model_validate(configs.values(data=data, loaders=grid)))
+        assert found.facts.samples == (None if given == "none" else 12)
+        assert ("could not be counted" in text(found)) == (given == "none")
 
 
 class TestEarlier:
@@ -133,7 +191,7 @@ class TestEarlier:
         begun = run._begun(config)
         directory = RunDirectory(folder)
         directory.open(config, begun.environment, resume=False)
-        spec = preview(config).trials[0][0]
+        spec = preview(config).steps[0].spec
         done = Trial(spec.id, spec.kind, spec.params, 0, "done", {}, seconds=seconds)
         directory.begin(begun.with_trial(done))
         return folder
@@ -143,7 +201,7 @@ class TestEarlier:
         values = configs.values(loaders=loaders("null"), repeats=3)
         folder = self.measured(tmp_path / "run", values, 40.0)
         found = preview(BenchConfig.model_validate(values), resumed=folder)
-        assert (len(found.trials), found.before) == (2, 1)
+        assert (len(found.steps), found.before) == (2, 1)
         assert found.likely_s == (80.0, 0)
 
     def test_another_run_tells_the_times(self, configs: Configs, tmp_path: Path) -> None:
@@ -152,12 +210,14 @@ class TestEarlier:
         folder = self.measured(tmp_path / "run", values, 40.0)
         config = BenchConfig.model_validate(values)
         found = preview(config, like=folder)
-        assert (len(found.trials), found.before, found.likely_s) == (3, 0, (120.0, 0))
-        assert found.problems == ()
+        assert (len(found.steps), found.before, found.likely_s) == (3, 0, (120.0, 0))
+        assert found.facts.problems == []
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
         RunDirectory(folder).begin(moved)
-        assert "another machine (processor differ)" in preview(config, like=folder).problems[0]
+        assert (
+            "another machine (processor differ)" in preview(config, like=folder).facts.problems[0]
+        )
 
     def test_a_folder_without_a_run_begins_anew(self, configs: Configs, tmp_path: Path) -> None:
         """As --resume does."""
