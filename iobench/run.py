@@ -137,7 +137,7 @@ def _tell_again(result: Result, display: Display) -> None:
         display.note(f"tried again: {', '.join(told)}")
 
 
-def _begun(config: BenchConfig, specs: Sequence[TrialSpec] = ()) -> Result:
+def _begun(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
     disks = config.disk.targets if config.disk else ()
     targets = local_folders(config.data)
     brought = others(specs)
@@ -145,16 +145,16 @@ def _begun(config: BenchConfig, specs: Sequence[TrialSpec] = ()) -> Result:
     return Result(
         name=config.name,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        environment=describe(targets, _stores(config))
+        environment=describe(targets, _stores(config, specs))
         | ({"from other packages": brought} if brought else {}),
         config=config.model_dump(mode="json"),
     )
 
 
-def _stores(config: BenchConfig) -> dict[str, dict[str, Any]]:
+def _stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, dict[str, Any]]:
     """What is known of each object store that trials use, by label; ``data``: of copies."""
     named: dict[str, BucketSettings] = {}
-    if any("@s3" in name for spec in trials(config) for name in places_of(spec)):
+    if any("@s3" in name for spec in specs for name in places_of(spec)):
         named["data"] = _read_straight(config.data) or config.data.bucket
     if config.object_store is not None:
         named |= {target.label: target for target in config.object_store.targets}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,6 +31,17 @@ class Batch(NamedTuple):
     images: Any
     labels: Any
     samples: int
+
+
+class Readable(NamedTuple):
+    """A torch data set, its sampler where it is of the map style, and how it learns the epoch.
+
+    ``dataset.items`` is what its samples are made of, ``dataset.records`` what is read.
+    """
+
+    dataset: Any
+    sampler: Any
+    set_epoch: Callable[[int], None]
 
 
 class LoaderSettings(BaseModel):

@@ -12,7 +12,8 @@ from dataprep.formats.protocol import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
 from iobench.image_files import ImageFiles, image_files
-from iobench.loaders.torch_loader import Readable, TorchLoader
+from iobench.loaders.protocol import Readable
+from iobench.loaders.torch_loader import TorchLoader
 
 
 class TorchFolderLoader(TorchLoader):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
 from dataprep.dataset import Dataset
-from iobench.loaders.torch_loader import Readable, TorchLoader
+from iobench.loaders.protocol import Readable
+from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
 if TYPE_CHECKING:

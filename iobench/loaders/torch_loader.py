@@ -8,14 +8,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, MemoryRung
+from iobench.loaders.protocol import (
+    Batch,
+    FirstBatch,
+    Framework,
+    LoaderSettings,
+    MemoryRung,
+    Readable,
+)
 from iobench.loaders.sources import need_framework, need_place
 from iobench.trial import Place
 
@@ -24,17 +31,6 @@ if TYPE_CHECKING:
 
     from iobench.loaders.rungs.held import Held
     from iobench.loaders.torch_first import FirstBatchWatch
-
-
-class Readable(NamedTuple):
-    """A torch data set, its sampler where it is of the map style, and how it learns the epoch.
-
-    ``dataset.items`` is what its samples are made of, ``dataset.records`` what is read.
-    """
-
-    dataset: Any
-    sampler: Any
-    set_epoch: Callable[[int], None]
 
 
 class TorchLoader(ABC):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
-from iobench.loaders.torch_loader import Readable, TorchLoader
+from iobench.loaders.protocol import Readable
+from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
 

@@ -188,7 +188,7 @@ class TestEarlier:
     def measured(self, folder: Path, values: dict[str, Any], seconds: float) -> Path:
         """A run of which the first trial is done."""
         config = BenchConfig.model_validate(values)
-        begun = run._begun(config)
+        begun = run._begun(config, trials(config))
         directory = RunDirectory(folder)
         directory.open(config, begun.environment, resume=False)
         spec = preview(config).steps[0].spec

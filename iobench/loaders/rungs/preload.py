@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,10 @@ from dataprep.adapters.augment import Augmentation, Transform
 from dataprep.image.rgb import decode_whole
 from iobench.errors import TrialFailed
 from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import LoaderSettings, MemoryRung
+from iobench.loaders.protocol import LoaderSettings, MemoryRung, Readable
 from iobench.loaders.rungs import MOST_THREADS
 from iobench.loaders.rungs.held import Held
 from iobench.pixels import packed
-
-if TYPE_CHECKING:
-    from iobench.loaders.torch_loader import Readable
 
 
 def preloaded(

@@ -13,7 +13,8 @@ import pytest
 
 from dataprep.adapters.augment import Augmentation
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, torch_loader
-from iobench.loaders.torch_loader import Readable, TorchLoader
+from iobench.loaders.protocol import Readable
+from iobench.loaders.torch_loader import TorchLoader
 from iobench.trial import Place
 
 torch_dataset: Any = pytest.importorskip("torch").utils.data.IterableDataset

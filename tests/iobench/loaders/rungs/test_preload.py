@@ -13,8 +13,8 @@ from iobench.errors import TrialFailed
 from iobench.loaders import LoaderSettings
 
 pytest.importorskip("torch")
+from iobench.loaders.protocol import Readable
 from iobench.loaders.rungs.preload import first_numbers, preloaded
-from iobench.loaders.torch_loader import Readable
 
 
 class Images:
