@@ -134,8 +134,8 @@ class TestMixed:
         """The result, its config, a row a trial, and the report."""
         folder = mixed.run.folder
         assert read(folder) == mixed.run.result
+        assert {path.name for path in folder.iterdir()} == {
             *("config.yaml", "trials.jsonl", "result.json", "report.html"),
-            *("config.yaml", "result.json", "report.html"),
             *("trials.parquet", "series.parquet", "samples.parquet"),
         }
         rows = pd.read_parquet(folder / "trials.parquet")
