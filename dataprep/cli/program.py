@@ -119,7 +119,10 @@ def start(app: typer.Typer) -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     if len(arguments) < len(sys.argv) - 1:
         arguments.insert(0, "--debug")
-    app(arguments)
+    try:
+        app(arguments)
+    finally:
+        gc.freeze()  # or the interpreter looks through all modules once more before it ends
 
 
 def printable(text: str) -> str:
