@@ -26,7 +26,7 @@ from iobench.requests import STORED, Requests, listing
 from iobench.trial import Params, TrialSpec
 from iobench.words import point_words
 
-START_S = {"disk": 0.5, "layout": 1.0, "object": 1.0}
+_START_S = {"disk": 0.5, "layout": 1.0, "object": 1.0}
 _LOADER_START_S = {"null": 0.5, "mock": 0.5, "raw": 1.0, "tf-data": 5.0, "mxnet-record": 4.0}
 _OTHER_START_S = 3.0
 _REQUESTS_PER_S = 100.0
@@ -157,8 +157,10 @@ def forecast(
     before: int = 0,
 ) -> Forecast:
     """Predict ``specs``, the trials that are to come."""
-    steps = [Step(spec, _likely_s(spec, facts, timeout_s), {}) for spec in specs]
-    steps = [Step(one.spec, one.likely_s, _requests(one.spec, facts, timeout_s)) for one in steps]
+    steps = [
+        Step(spec, _likely_s(spec, facts, timeout_s), _requests(spec, facts, timeout_s))
+        for spec in specs
+    ]
     first = [*_copies(data, specs, facts), *_pools(specs, facts)]
     return Forecast(name, steps, first, before, timeout_s * len(specs), facts)
 
@@ -169,7 +171,7 @@ def _likely_s(spec: TrialSpec, facts: Facts, timeout_s: float) -> float | None:
     before = facts.seconds.get(point_of(spec.kind, params))
     if before is not None:
         return min(before, timeout_s)
-    start_s = START_S.get(spec.kind)
+    start_s = _START_S.get(spec.kind)
     if start_s is None:
         start_s = _LOADER_START_S.get(str(params.get("loader")), _OTHER_START_S)
     if "seconds" in params and not params.get("epochs"):
@@ -245,11 +247,8 @@ def _copies(
 
 def lies_on_a_store(name: str, data: DataSettings) -> str | None:
     """The address of data on a store that are read as they lie; None where a copy is read."""
-    form, size, remote = split_name(name)
-    given = data.shards if form == "shards" and name in ("shards@s3",) and size is None else None
-    if form == "photos":
-        given = data.source
-    return given if remote and "://" in (given or "") else None
+    given = {"shards@s3": data.shards, "photos@s3": data.source}.get(name) or ""
+    return given if "://" in given else None
 
 
 def _pools(specs: Sequence[TrialSpec], facts: Facts) -> Iterator[tuple[Billed, Requests]]:

@@ -27,6 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "repeats": 4,
         "data": {"folder": str(folder / "data")},
         "loaders": [{**grid, "item_s": 0.001}],
+        "sampling": {"samplers": []},  # memory is a figure of trials that last until a reading
     }
     config.write_text(yaml.safe_dump(values))
     done = iobench("run", config, "--output", folder / "run")
