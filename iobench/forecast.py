@@ -36,7 +36,8 @@ _OPENING = Requests(gets=4)  # manifest, labels, table of samples
 _COPYING = frozenset({"s5cmd", "awscli"})  # clients that copy all objects, large ones in parts
 _PART_BYTES = 5 * 2**20
 _OBJECTS_A_SHARD, _OBJECTS_BESIDE = 6, 5
-_IMAGE_BYTES = 400_000  # no more for a mean image, drawn or as pixels of 256 px
+_IMAGE_BYTES = 1_000_000  # of an image in shards; pixels of 512 px have as many
+_MOST_DEVICES = 16  # of one machine
 _MANY = 10_000_000
 _SHOWN = ("group", "loader", "client", "operation", "consumer", "target", "store", "data", "access")
 _VARIED = ("cache", "input", "workers", "connections", "devices")
@@ -213,7 +214,12 @@ def _reading(name: str, spec: TrialSpec, facts: Facts, timeout_s: float) -> Requ
     processes = int(params.get("processes", 1))
     devices = params.get("devices", 1)
     workers = max(1, int(params.get("workers", params.get("parallelism", 1))))
-    streams = _STREAMS_A_WORKER * workers * processes * (8 if devices == "all" else int(devices))
+    streams = (
+        _STREAMS_A_WORKER
+        * workers
+        * processes
+        * (_MOST_DEVICES if devices == "all" else int(devices))
+    )
     if params.get("input") in HELD_RUNGS or params.get("access") == "file":
         streams = max(streams, MOST_THREADS)
     epochs = params.get("epochs") or (1 if spec.kind == "train" else None)
@@ -284,7 +290,7 @@ def text(found: Forecast, *, verbose: bool = False) -> str:
     kinds = Counter(step.spec.kind for step in found.steps)
     if verbose:
         lines += [
-            f"  {UNKNOWN if step.likely_s is None else duration(step.likely_s):>8}  "
+            f"  {'unknown' if step.likely_s is None else duration(step.likely_s):>8}  "
             f"{escape(point_words(step.spec))}"
             for step in found.steps
         ]
@@ -311,9 +317,6 @@ def cost(found: Forecast) -> str:
     if usd is None:
         return "requests to S3 at an unknown price"
     return f"requests to S3 for {f'${usd:,.2f}' if usd >= 0.1 else f'${usd:.2g}'} at most"
-
-
-UNKNOWN = "unknown"
 
 
 def _kind(kind: str, found: Forecast) -> str:

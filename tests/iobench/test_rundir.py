@@ -309,7 +309,7 @@ class TestFinish:
         assert "no verdict" not in opened.report.read_text()
 
     def test_half_a_table(self, opened: RunDirectory) -> None:
-        """Of a run of an earlier version; it is told by its name, in one line."""
+        """A damaged table of a run without a log is an error that names the file."""
         opened.finish(begun())
         (opened.folder / "series.parquet").write_bytes(b"PAR1 half")
         with pytest.raises(ResultError, match=r"series\.parquet cannot be read"):
