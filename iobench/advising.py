@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from dataprep.errors import ConfigError
-from iobench.advice import Advice, advise, emitted, words
+from dataprep.names import escape
+from iobench.analysis.analyse import Analysis, analyse, checked_words, how_words
+from iobench.analysis.points import processors_of
+from iobench.analysis.recommend import Recommendation, times_words
 from iobench.data.given import expanded
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
-from iobench.result import Result
+from iobench.loaders.own import READ_RECORDIO
+from iobench.report.front import settings_words
 from iobench.rundir import CONFIG, read
-from iobench.whatif import whatif
+
+_SHARDS = ("sharding", "resize", "shard_size")
+_MEASURE = "iobench run configs/bench/advise.yaml"
+_NO_STORE_KEYS = {"storage_class", "sse", "sse_kms_key_id"}  # of objects that are written
+_LIMITS = {"decode": "decoding", "disk": "the disk", "store": "the store", "device": "the device"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +36,90 @@ class Advised:
     """A run and what it says. ``folder`` is the run's."""
 
     folder: Path
-    result: Result
-    entries: Sequence[Advice]
-    model: Mapping[str, Any]
+    found: Analysis
 
     @property
     def text(self) -> str:
         """For a terminal.
 
         Raises:
-            NoAdvice: nothing in the run says what is used now.
+            NoAdvice: the run has no loop and no loader whose settings could change.
         """
-        return words.text(self.entries, self.model)
+        found = self.found
+        if found.now is None:
+            raise NoAdvice(
+                "this run has no training loop over data and no loader that decodes: "
+                f"{_MEASURE} measures both"
+            )
+        lines = [found.verdict, ""]
+        for place, change in enumerate(found.advice.changes, start=1):
+            lines += [*_change(place, change), ""]
+        if not found.advice.changes:
+            lines += ["Nothing that was measured would make it faster.", ""]
+        if found.advice.without_effect:
+            lines.append(f"No effect expected: {settings_words(found.advice.without_effect)}.")
+        if found.advice.not_measured:
+            names = settings_words(found.advice.not_measured)
+            lines.append(f"Not measured: {names}. To measure: {_MEASURE}")
+        if found.loop is not None:
+            checked = checked_words(found.checks, found.loop.group)
+            lines += _wrapped(f"Confidence: {found.confidence}. {checked}")
+        return "\n".join(map(escape, lines))
 
     @property
     def json(self) -> str:
         """One object."""
-        return json.dumps(words.as_object(self.entries, self.model), allow_nan=False)
+        keys = ("verdict", "confidence", "recommendations", "without_effect", "not_measured")
+        told = {key: self.found.summary[key] for key in (*keys, "predictions")}
+        return json.dumps(told, allow_nan=False)
 
     def write_config(self, file: Path) -> str:
         """Write a config of shards, and say what to do with it.
 
         Raises:
-            NoAdvice: no other shards are advised, or their source is not known or not there.
+            NoAdvice: no other shards are recommended, or their source is not known or not there.
             ConfigError: something else is at ``file`` or where the shards are to go, or it cannot
                 be written.
         """
-        emitted.require_change(self.entries)
+        changes = [c for c in self.found.advice.changes if c.setting in _SHARDS]
+        if not changes:
+            names = settings_words(_SHARDS)
+            raise NoAdvice(f"no other shards are recommended ({names}): {_MEASURE} measures them")
         output = Path.cwd() / file.parent / f"{file.stem}-shards"
-        text = emitted.shard_config(self.result, self.entries, self._source(), str(output))
+        text = self._shard_config(changes, self._source(), str(output))
         _write(file, text, output)
         return f"dataprep shard {shlex.quote(str(file))}\n{self._again(output)}"
+
+    def _shard_config(self, changes: list[Recommendation], source: str, output: str) -> str:
+        result = self.found.result
+        data: Mapping[str, Any] = result.config.get("data") or {}
+        values: dict[str, Any] = {
+            "source": source,
+            "kind": "records" if data.get("shards") else "imagefolder",
+            "split": data.get("split", "train"),
+            "output": output,
+            "format": ["tfrecord"],
+        }
+        lines = [f"Written by `iobench advise` from the run {result.name!r} of {result.started}."]
+        for change in changes:
+            gain = "gain not predicted" if change.gain is None else times_words(change.gain)
+            lines.append(f"{change.action}: {gain}, {change.basis}.")
+            if change.setting == "resize":
+                values["image"] = {"size": change.value, "quality": data.get("quality", 95)}
+            if change.setting == "shard_size":
+                values["shard_size"] = change.value
+            if any(loader in READ_RECORDIO for loader in change.config.values()):
+                values["format"] = ["recordio"]
+        values["seed"] = data.get("seed", 0)
+        if (number := processors_of(result.environment)) is not None:
+            values["dask"] = {"workers": max(1, int(number))}
+        store = data.get("store") or {}
+        told = {k: v for k, v in store.items() if v is not None and k not in _NO_STORE_KEYS}
+        if "://" in source and told:
+            values["source_store"] = told
+        comments = [f"# {line}" for said in lines for line in _wrapped(_plain(said))]
+        body = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=96)
+        return "\n".join(comments) + f"\n{body}"
 
     def _source(self) -> str:
         """What the run read, from here.
@@ -65,7 +128,7 @@ class Advised:
             NoAdvice: it is not known, or not there.
         """
         try:
-            data = DataSettings.model_validate(self.result.config.get("data") or {})
+            data = DataSettings.model_validate(self.found.result.config.get("data") or {})
         except ValidationError:
             raise NoAdvice("the run does not tell what its images are made of") from None
         told = data.shards or data.source
@@ -81,17 +144,19 @@ class Advised:
         return str(path)
 
     def _again(self, output: Path) -> str:
-        """How to measure once more, with everything that is advised."""
-        changes = next((e.config for e in self.entries if e.setting == "together"), {})
-        loop = any(key.startswith("training.") for key in changes)
+        """How to measure once more, with everything that is recommended."""
         pairs: dict[str, Any] = {"data.shards": str(output)}
         pairs |= {"disk": "null", "object_store": "null"}
-        if loop:
+        if self.found.loop is not None:
             pairs["loaders"] = "[]"
-        pairs |= {key: _plain(value) for key, value in changes.items() if not key.endswith(".data")}
-        pairs |= {key: _form(value) for key, value in changes.items() if key.endswith(".data")}
-        told = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in pairs.items())
-        return f"iobench run {shlex.quote(str(self.folder / CONFIG))} {told}"
+        for change in self.found.advice.changes:
+            pairs |= {key: value for key, value in change.config.items() if key != "data.shards"}
+        told = []
+        for key, value in pairs.items():
+            # Shards that are given are called ``shards``, whatever they were called when made.
+            text = "shards" if key.endswith(".data") else str(value)
+            told.append(f"--set {shlex.quote(f'{key}={text}')}")
+        return f"iobench run {shlex.quote(str(self.folder / CONFIG))} {' '.join(told)}"
 
 
 def advise_saved(folder: Path, group: str | None = None) -> Advised:
@@ -102,37 +167,44 @@ def advise_saved(folder: Path, group: str | None = None) -> Advised:
         NoAdvice: no training loop over data is called so.
     """
     result = read(folder)
-    model = whatif(result.trials, result.environment)
-    entries = advise(result, model, group)
-    if group is not None and not entries:
-        named = dict.fromkeys(
-            str(t.params.get("group")) for t in result.trials if t.kind == "train"
-        )
+    found = analyse(result, group)
+    if group is not None and found.loop is None:
+        named = dict.fromkeys(loop.group for loop in analyse(result).loops)
         there = f"; there are {', '.join(named)}" if named else ""
         raise NoAdvice(f"no training loop over data is called {group!r}{there}")
-    return Advised(folder, result, entries, model)
+    return Advised(folder, found)
 
 
-def _plain(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, bool) else str(value)
+def _change(place: int, change: Recommendation) -> list[str]:
+    gain = "gain not predicted"
+    if change.gain is not None:
+        gain = f"{times_words(change.gain)}, {change.basis}"
+    lines = [f"{place}. {change.action:<46}  {gain}"]
+    if change.limit:
+        rate = f"{change.rate:,.0f} samples/s, " if change.rate is not None else ""
+        lines.append(f"   then {rate}limited by {_LIMITS.get(change.limit, change.limit)}")
+    if how := how_words(change):
+        lines.append(f"   {'     '.join(how)}")
+    return lines
 
 
-def _form(value: Any) -> str:
-    """Shards that are given are called ``shards``, whatever they were called when made."""
-    form, at, place = str(value).partition("@")
-    return f"{form.partition('-')[0].replace('originals', 'shards')}{at}{place}"
+def _wrapped(said: str) -> list[str]:
+    return textwrap.wrap(said, 96, break_long_words=False, break_on_hyphens=False)
+
+
+def _plain(text: str) -> str:
+    """Names of data may hold line feeds, which would end a comment."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _write(file: Path, text: str, output: Path) -> None:
     try:
         if file.exists():
             if file.read_text(errors="replace") != text:
-                raise ConfigError(f"{file} is there already, with another content: name a new file")
+                raise ConfigError(f"{file} exists with another content: name a new file")
             return
         if output.exists():
-            raise ConfigError(
-                f"{output} is there already, where the shards were to go: name another file"
-            )
+            raise ConfigError(f"{output} exists, where the shards would go: name another file")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     except OSError as error:

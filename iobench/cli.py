@@ -12,7 +12,6 @@ import typer
 from dataprep.cli.program import Commands, application, start
 from dataprep.names import escape
 from iobench.commands import options
-from iobench.commands.cost import cost
 from iobench.commands.scale import scale
 
 
@@ -46,12 +45,12 @@ def run(
     print_config: options.PrintConfig = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run every trial of a config, save each, and write a report."""
+    """Run the trials of a config and write a report."""
     from dataprep.config_file import parse_settings
     from dataprep.errors import ConfigError
+    from iobench.analysis.analyse import result_lines
     from iobench.commands.running import Asked, measured
     from iobench.config import load
-    from iobench.summary.verdict import sentence
 
     if (like is not None or as_json or verbose) and not (dry_run or print_config):
         raise ConfigError("--like, --json and --verbose go with --dry-run")
@@ -60,7 +59,8 @@ def run(
     done = measured(loaded, asked)
     if done is None:
         return
-    typer.echo(escape(sentence(done.result.summary)))
+    for line in result_lines(done.result.summary):
+        typer.echo(escape(line))
     typer.echo(escape(str(done.folder / "report.html")))
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
@@ -79,17 +79,17 @@ def ladder(
     print_config: options.PrintConfig = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run a config's training loops on every rung of the ladder, and nothing else of it.
+    """Measure what each part between storage and device adds to a training step.
 
-    From data on the device over copying, collating, augmenting and decoding to reading: what each
-    part adds, with its interval. A question mark: it cannot be told from none.
+    The config's training loops run again with one real part more each time. A question mark: not
+    distinguishable from zero.
     """
     from dataprep.config_file import parse_settings
+    from iobench.analysis.analyse import result_lines
     from iobench.commands.climbing import climbing
     from iobench.commands.ladder_text import text
     from iobench.commands.running import Asked, measured
     from iobench.config import load
-    from iobench.summary.verdict import sentence
 
     loaded = climbing(load(config, parse_settings(set_ or [])))
     asked = Asked(output, resume, dry_run, like, as_json, yes, print_config, verbose)
@@ -101,15 +101,16 @@ def ladder(
         found = {"verdict": summary["verdict"], "ladder": summary["ladder"], "report": page}
         typer.echo(json.dumps(found))
     else:
-        for part in (text(summary["ladder"]), escape(sentence(summary)), page):
-            typer.echo(part)
+        typer.echo(text(summary["ladder"]))
+        for line in (*result_lines(summary), page):
+            typer.echo(escape(line))
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
 
 
 @app.command()
 def report(run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")]) -> None:
-    """Draw the report again from the saved result, without measuring."""
+    """Draw the report again from a saved result."""
     from iobench.result import usable
     from iobench.rundir import redraw
 
@@ -131,7 +132,7 @@ def export(
         Path | None, typer.Option(help="A file, which is written anew. (default: stdout)")
     ] = None,
 ) -> None:
-    """Print a run's trials as CSV, a row a trial."""
+    """Print a run's trials as CSV."""
     from dataprep.errors import ConfigError
     from iobench import export
     from iobench.result import usable
@@ -164,11 +165,7 @@ def targets(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say what each path lies on.
-
-    EBS, instance store, NVMe, SATA, tmpfs, overlay, NFS, Lustre, FUSE and others, with the
-    evidence; what cannot be told is unknown.
-    """
+    """Identify the storage behind each path: EBS, NVMe, NFS, FUSE and others, with evidence."""
     from iobench.mounts import mounts
     from iobench.targets import describe_target
     from iobench.targets.listing import data_mounts
@@ -211,12 +208,10 @@ def compare(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page of it as well.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Hold saved runs against each other.
+    """Compare saved runs: did a change help?
 
-    Exit code 1 on a regression, 2 where they cannot be compared.
-
-    Ratios are new / base with an interval. Of more than two runs a trend is shown, in order of
-    time, and the exit code is that of the newest against the base.
+    Loops are paired by their group, everything else by its settings. Exit code 1 on a regression, 2
+    where runs cannot be compared. Of several runs the newest decides.
     """
     from iobench.comparing import compare_saved, page_name, threshold_share
     from iobench.result import usable
@@ -245,10 +240,9 @@ def advise(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say what to change, with the evidence: workers, shards, resizing, access and more.
+    """Recommend what to change, with the predicted gain.
 
-    Nothing is measured. --emit-config writes what is advised of the data as a config for
-    dataprep shard, and says how to measure again.
+    --emit-config writes a config for dataprep shard and prints how to measure again.
     """
     from iobench.advising import advise_saved
     from iobench.result import usable
@@ -270,10 +264,10 @@ def selftest(
     ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Measure what is known beforehand, on a real clock: three to four minutes.
+    """Check the benchmark against known delays: three to four minutes.
 
-    Delays at fetch, decode, augmentation and copy must be found on their rungs of the ladder, and
-    named by the diagnosis. Exit code 1 where the harness does not find what is known.
+    Injected delays at fetch, decode, augmentation and copy must be found on their rungs of the
+    ladder and named by a finding, else the exit code is 1.
     """
     from iobench import selftest as known
 
@@ -285,8 +279,8 @@ def selftest(
     raise typer.Exit(int(not ok))
 
 
-app.command()(cost)
 app.command()(scale)
+app.command("cost", hidden=True)(scale)
 
 
 def main() -> None:

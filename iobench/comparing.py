@@ -5,35 +5,65 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from dataprep.config import parse_share
 from dataprep.errors import ConfigError
-from iobench.compare import Comparison, Saved, Trend, compare, trend
-from iobench.compare.exported import comparison_object, trend_object
-from iobench.compare.text import comparison_text, trend_text
+from dataprep.names import escape
+from iobench.analysis.comparison import (
+    VERDICTS,
+    Change,
+    Comparison,
+    LoopChange,
+    Saved,
+    compare,
+    in_order,
+)
 from iobench.result import RESULT, Result, read_result
 from iobench.rundir import read
+
+SCHEMA = 2
+"""Of the JSON: 2 pairs loops by their group."""
+
+DRIFT = "The runs were not interleaved: drift between them is not excluded."
+_TITLES = {
+    "regression": "Worse",
+    "improvement": "Better",
+    "underpowered": "Underpowered: more repeats would tell",
+    "no evidence": "No evidence of a change",
+}
+_SORTS = {
+    "machine": "Machines differ",
+    "untold": "Only one run tells",
+    "software": "Software differs",
+    "config": "Configs differ",
+}
+_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two runs, or several. ``exit_code``: 1 on a regression."""
+    """Runs against a base, the newest last. ``exit_code``: 1 where the newest has a regression."""
 
-    found: Comparison | Trend
+    found: Sequence[Comparison]
+
+    @property
+    def newest(self) -> Comparison:
+        """The last in order of time."""
+        return self.found[-1]
 
     @property
     def exit_code(self) -> int:
         """What the command line ends with."""
-        return self.found.exit_code
+        return self.newest.exit_code
 
     @property
     def text(self) -> str:
         """For a terminal."""
-        found = self.found
-        return comparison_text(found) if isinstance(found, Comparison) else trend_text(found)
+        return "\n".join(self._lines())
 
     @property
     def json(self) -> str:
@@ -44,26 +74,77 @@ class Compared:
         """As one HTML file.
 
         Raises:
-            ConfigError: it is not called so, or cannot be written.
+            ConfigError: its name does not end in .html, or it cannot be written.
         """
-        from iobench.compare.page import comparison_page, trend_page
-        from iobench.report import render_page
+        from iobench.report.page import from_template, packed
 
         page_name(path)
-        found = self.found
-        model = comparison_page(found) if isinstance(found, Comparison) else trend_page(found)
+        page = from_template(
+            "compare.html.j2",
+            found=self.newest,
+            lines=list(self._lines()),
+            tables=[self._table(one) for one in self.found],
+            raw=packed(self._object()),
+        )
         partial = path.with_name(f"{path.name}.partial")
         try:
-            partial.write_bytes(render_page(model, self._object()))
+            partial.write_bytes(page)
             partial.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise ConfigError(f"cannot write {path}: {error.strerror}") from None
 
-    def _object(self) -> dict[str, object]:
-        found = self.found
-        return comparison_object(found) if isinstance(found, Comparison) else trend_object(found)
+    def _object(self) -> dict[str, Any]:
+        newest = comparison_object(self.newest)
+        if len(self.found) == 1:
+            return newest
+        return {**newest, "comparisons": [comparison_object(each) for each in self.found]}
+
+    def _lines(self) -> Iterator[str]:
+        newest = self.newest
+        yield newest.sentence
+        yield ""
+        yield f"base  {_run(newest.base)}"
+        for one in self.found:
+            yield f"new   {_run(one.new)}"
+        for loop in newest.loops:
+            yield f"device of {escape(loop.group)}: {loop.device}"
+        yield ""
+        for loop in newest.loops:
+            yield from _loop_lines(loop)
+        yield from _differences(newest)
+        for verdict in VERDICTS:
+            yield from _changes(newest, verdict)
+        if len(self.found) > 1:
+            yield from self._trend()
+        yield from newest.alone[:_MOST]
+        if len(newest.alone) > _MOST:
+            yield f"and {len(newest.alone) - _MOST} more: --json has all"
+        yield DRIFT
+
+    def _trend(self) -> Iterator[str]:
+        """Medians of every figure through the runs."""
+        yield f"Medians: base, then {len(self.found)} runs in order of time"
+        steps = [{(c.name, c.figure.metric): c for c in one.changes} for one in self.found]
+        for key, last in steps[-1].items():
+            medians = [last.figure.say(last.base.median)]
+            for step in steps:
+                change = step.get(key)
+                medians.append("none" if change is None else change.figure.say(change.new.median))
+            yield f"  {last.name}, {last.figure.name}: {' -> '.join(medians)}"
+        yield ""
+
+    def _table(self, one: Comparison) -> dict[str, Any]:
+        ordered = [change for verdict in VERDICTS for change in one.of(verdict)]
+        rows = [[c.name, c.figure.name, c.verdict_words, c.words, *_medians(c)] for c in ordered]
+        columns = ("point", "figure", "verdict", "change: ratio and interval", "base", "new")
+        return {
+            "title": f"{one.new.where} / {one.base.where}",
+            "columns": columns,
+            "rows": rows,
+            "note": "",
+        }
 
 
 def compare_saved(
@@ -74,15 +155,43 @@ def compare_saved(
     Raises:
         ConfigError: nothing to compare with.
         ResultError, SchemaTooNew: a run cannot be read.
-        NotComparable: they have nothing in common, or are of unlike machines.
+        NotComparable: they have nothing in common, or differ in what must be the same.
     """
     paths = [against, *runs] if against else list(runs)
     if len(paths) < 2:
         raise ConfigError("compare takes two runs: BASE_DIR NEW_DIR, or NEW_DIR --against BASELINE")
     base, *others = (Saved(label(path), read_saved(path)) for path in paths)
-    if len(others) == 1:
-        return Compared(compare(base, others[0], threshold, force=force))
-    return Compared(trend(base, others, threshold, force=force))
+    ordered = [saved for saved in in_order(base, others) if saved is not base]
+    return Compared([compare(base, other, threshold, force=force) for other in ordered])
+
+
+def comparison_object(found: Comparison) -> dict[str, Any]:
+    """As JSON; ``changes`` has an object a figure."""
+    return {
+        "schema": SCHEMA,
+        "verdict": found.sentence,
+        "exit_code": found.exit_code,
+        "threshold": found.threshold,
+        "base": _run_object(found.base),
+        "new": _run_object(found.new),
+        "unlike_machines": bool(found.unlike),
+        "environment": [asdict(each) for each in found.environment],
+        "config": [asdict(each) for each in found.config],
+        "loops": [
+            {
+                "group": one.group,
+                "device": one.device,
+                "changed": list(one.changed),
+                "applied": list(one.applied),
+                "predicted": asdict(one.predicted) if one.predicted else None,
+                "found": asdict(one.found.ratio) if one.found else None,
+            }
+            for one in found.loops
+        ],
+        "changes": [_change_object(change) for change in found.changes],
+        "alone": list(found.alone),
+        "notes": [DRIFT],
+    }
 
 
 def read_saved(path: Path) -> Result:
@@ -124,3 +233,87 @@ def label(path: Path) -> str:
     """What people call it: a run's folder, or the name of a file; no path of this machine."""
     named = Path(os.path.abspath(path))  # noqa: PTH100  a link keeps the name that it was given
     return named.parent.name if named.name == RESULT else named.name
+
+
+def _run(run: Saved) -> str:
+    result = run.result
+    environment = result.environment
+    machine = [
+        str(environment.get("processor") or ""),
+        f"{environment.get('processors', '?')} CPUs",
+    ]
+    names = dict.fromkeys((escape(run.where), escape(result.name)))
+    started = escape(result.started.replace("+00:00", "Z"))
+    done = sum(trial.status == "done" for trial in result.trials)
+    others = len(result.trials) - done
+    counts = f"{done} trials done" + (f", {others} not" if others else "")
+    return ", ".join(filter(None, [*names, started, *map(escape, machine), counts]))
+
+
+def _run_object(run: Saved) -> dict[str, Any]:
+    result = run.result
+    done = sum(trial.status == "done" for trial in result.trials)
+    told = {"where": run.where, "name": result.name, "started": result.started}
+    return {**told, "trials": f"{done} of {len(result.trials)} done"}
+
+
+def _loop_lines(loop: LoopChange) -> Iterator[str]:
+    """Whether what was changed did what was predicted."""
+    if not loop.changed and loop.predicted is None:
+        return
+    yield f"Loop {escape(loop.group)}"
+    yield from (f"  changed  {said}" for said in loop.changed)
+    if loop.predicted is not None:
+        gain = loop.predicted
+        yield f"  predicted  {gain.median:.2f} times ({gain.low:.2f} to {gain.high:.2f})"
+    if loop.found is not None:
+        ratio = loop.found.ratio
+        yield f"  found      {ratio.ratio:.2f} times ({ratio.low:.2f} to {ratio.high:.2f})"
+    yield ""
+
+
+def _differences(found: Comparison) -> Iterator[str]:
+    if not found.unlike:
+        yield "The same machine, as far as both runs tell."
+    every = (*found.environment, *found.config)
+    for sort, title in _SORTS.items():
+        some = [each for each in every if each.sort == sort]
+        if some:
+            yield f"{title}:"
+            yield from (f"  {each}" for each in some[:_MOST])
+            if len(some) > _MOST:
+                yield f"  and {len(some) - _MOST} more: --json has all"
+    yield ""
+
+
+def _changes(found: Comparison, verdict: Any) -> Iterator[str]:
+    changes = found.of(verdict)
+    if not changes:
+        return
+    yield f"{_TITLES[verdict]}: {len(changes)}"
+    for change in changes:
+        before, after = _medians(change)
+        more = f"  {change.verdict_words}" if change.more else ""
+        yield f"  {change.name}, {change.figure.name}: {before} -> {after}  {change.words}{more}"
+    yield ""
+
+
+def _medians(change: Change) -> tuple[str, str]:
+    return change.figure.say(change.base.median), change.figure.say(change.new.median)
+
+
+def _change_object(change: Change) -> dict[str, Any]:
+    more = change.more
+    return {
+        "kind": change.kind,
+        "name": change.name,
+        "figure": change.figure.metric,
+        "higher_is_better": change.figure.higher_is_better,
+        "base": asdict(change.base),
+        "new": asdict(change.new),
+        **asdict(change.ratio),
+        "verdict": change.verdict,
+        "why": change.why,
+        "more_repeats": more.repeats if more else None,
+        "more_repeats_at_least": more.at_least if more else None,
+    }

@@ -36,11 +36,14 @@ class Finding:
     """Something worth saying. ``severity``: ``info``, ``warning`` or ``problem``.
 
     Attributes:
-        primary: whether it is the one to begin with; of one result one is, or none.
+        evidence: the figures behind it, with their intervals.
+        advice: what to do about it, in a sentence.
+        primary: whether it is the one to begin with; at most one of a result is.
         title: what its rule says, in a few words; empty in older results.
-        threshold: when its rule fires.
+        of: the training loop that it is about; empty where it is about the run.
         share: the part of a loop's time that it explains, 0 to 1; None where that has no meaning.
-        share_low: where the interval of that begins; None where repeats tell none.
+        share_low, share_high: its interval; None without repeats.
+        recommendation: the change to make, as under ``recommendations`` of the summary.
     """
 
     code: str
@@ -49,9 +52,11 @@ class Finding:
     advice: str
     primary: bool = False
     title: str = ""
-    threshold: str = ""
+    of: str = ""
     share: float | None = None
     share_low: float | None = None
+    share_high: float | None = None
+    recommendation: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

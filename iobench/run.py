@@ -16,6 +16,7 @@ from dataprep.credentials import without_credentials
 from dataprep.errors import DataprepError
 from dataprep.names import escape
 from iobench.alone import alone
+from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
 from iobench.data.given import local_folders, require_given
 from iobench.data.made import making
@@ -31,7 +32,7 @@ from iobench.places import Places
 from iobench.plan import places_of, trials
 from iobench.references import references
 from iobench.result import Result, usable
-from iobench.rundir import RunDirectory, summarised
+from iobench.rundir import RunDirectory
 from iobench.targets import describe_store
 from iobench.targets.endpoints import endpoint_of
 from iobench.trial import Outcome, Place, Status, Trial, TrialSpec

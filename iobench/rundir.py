@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dataprep.errors import ConfigError, StoreError
-from iobench.advice import advise
+from iobench.analysis.analyse import summarised
 from iobench.config import BOUNDS, BenchConfig, dump
-from iobench.diagnosis import diagnose
 from iobench.environment import describe
 from iobench.errors import ResultError, RunConflict
-from iobench.held import held
 from iobench.result import RESULT, Result, read_result, usable
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
@@ -30,9 +28,7 @@ from iobench.run_tables import (
     series_table,
     trials_table,
 )
-from iobench.summary import summarise
 from iobench.trial_log import LOG, Columns, Logged, read_log
-from iobench.whatif import whatif
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,19 +243,9 @@ def redraw(folder: Path) -> Path:
     """
     from iobench.report import render
 
-    result = summarised(read(folder))
     directory = RunDirectory(folder)
-    directory._write(REPORT, render(result, *read_tables(folder)))
+    directory._write(REPORT, render(summarised(read(folder)), *read_tables(folder)))
     return directory.report
-
-
-def summarised(result: Result) -> Result:
-    """With summary and findings of all its trials: a run that was killed has none, or old ones."""
-    model = whatif(result.trials, result.environment)
-    advice = [entry.as_dict() for entry in advise(result, model)]
-    summary = {**summarise(result), "whatif": model, "advice": advice}
-    told = held(replace(result, summary=summary))
-    return replace(told, findings=diagnose(told))
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:

@@ -38,17 +38,8 @@ ORDER = {
         *("access", "consumers"),
         *("probes", "loops", "limits", "planning", "config"),
         *("requests", "others", "plan", "result", "references", "forecast"),
-        *("summary", "roofline", "cost", "scale", "held", "diagnosis", "whatif", "advice"),
-        *(
-            "report",
-            "run_tables",
-            "trial_log",
-            "rundir",
-            "export",
-            "compare",
-            "comparing",
-            "advising",
-        ),
+        *("analysis", "report", "run_tables", "trial_log", "rundir", "export"),
+        *("comparing", "advising"),
         *("child", "standstill", "isolation", "s3_server", "places"),
         *(
             "preview",
@@ -65,10 +56,9 @@ ORDER = {
 }
 PURE = {"image", "assign", "formats", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
-PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "summary", "report"}
-PURE_BENCH |= {"compare", "plan", "diagnosis", "forecast", "process_use", "machine_use", "sampled"}
-PURE_BENCH |= {"pixels", "badges", "epoch_coldness", "whatif", "advice"}
-PURE_BENCH |= {"roofline", "cost", "scale", "held"}
+PURE_BENCH = {"stats", "two_samples", "ladder", "words", "coldness", "analysis", "report"}
+PURE_BENCH |= {"plan", "forecast", "process_use", "machine_use", "sampled"}
+PURE_BENCH |= {"pixels", "badges", "epoch_coldness"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, SystemClock
-from iobench.diagnosis import diagnose
-from iobench.diagnosis.preparation import SLOW_AUGMENT, SLOW_COPY, SLOW_DECODE
-from iobench.diagnosis.storage import LATENCY_BOUND
 from iobench.errors import Unavailable
 from iobench.loaders.sources import need_framework
 from iobench.result import Result
@@ -21,14 +19,13 @@ from iobench.selftest.others import Others
 from iobench.selftest.prefetched import Prefetched, expected
 from iobench.selftest.recovered import Recovered, recovered
 from iobench.stats import median
-from iobench.summary import summarise
 from iobench.trial import Trial
 
 CODES: Mapping[Stage, str] = {
-    "copy": SLOW_COPY.code,
-    "augment": SLOW_AUGMENT.code,
-    "decode": SLOW_DECODE.code,
-    "fetch": LATENCY_BOUND.code,
+    "copy": "slow-copy",
+    "augment": "slow-augmentation",
+    "decode": "slow-decode",
+    "fetch": "slow-store-latency",
 }
 """The finding that names each stage."""
 
@@ -186,7 +183,7 @@ def _step_s(trial: Trial) -> float:
 
 def _rows(case: Case, trials: Mapping[str, Sequence[Trial]]) -> Iterator[Recovered]:
     result = _result(trials[case.name])
-    found = sorted(diagnose(result), key=lambda finding: not finding.primary)
+    found = sorted(result.findings, key=lambda finding: not finding.primary)
     without = _parts(_result(trials[_WITHOUT]))
     codes = [finding.code for finding in found] if any(one.primary for one in found) else []
     yield from recovered(case, _parts(result), without, codes, CODES)
@@ -198,8 +195,7 @@ def _result(trials: Sequence[Trial]) -> Result:
     A loop without workers has too few of them where processors are idle, which is what would be
     said first: here it is asked for the stage.
     """
-    result = Result(name="selftest", started="", environment={}, config={}, trials=trials)
-    return replace(result, summary=summarise(result))
+    return summarised(Result(name="selftest", started="", environment={}, config={}, trials=trials))
 
 
 def _parts(result: Result) -> dict[str, float]:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from iobench.analysis.analyse import summarised
 from iobench.environment import describe
 from iobench.result import Result
-from iobench.rundir import RunDirectory, summarised
+from iobench.rundir import RunDirectory
 from iobench.samplers.recorder import Samples
 from iobench.trial import Outcome, Trial, TrialSpec
 from iobench.trial_log import trial_line

@@ -10,7 +10,8 @@ import pytest
 from dataprep.errors import ConfigError, SchemaTooNew
 from iobench.comparing import compare_saved, label, page_name, threshold_share
 from iobench.errors import ResultError
-from tests.iobench.compare.saved_runs import STEADY, repeats, saved, scaled
+from iobench.result import Result
+from tests.iobench.analysis.made import loader, run
 
 pytestmark = pytest.mark.slow
 
@@ -18,9 +19,13 @@ pytestmark = pytest.mark.slow
 def stored(folder: Path, factor: float = 1.0) -> Path:
     """A run's folder."""
     folder.mkdir()
-    result = saved(*repeats(scaled(STEADY, factor))).result
-    (folder / "result.json").write_bytes(result.to_json())
+    (folder / "result.json").write_bytes(made(factor).to_json())
     return folder
+
+
+def made(factor: float = 1.0) -> Result:
+    """Six repeats of a loader."""
+    return run(loader(100 * factor, 1))
 
 
 def test_folders_and_files_are_the_same(tmp_path: Path) -> None:
@@ -41,7 +46,7 @@ def test_the_base_is_the_first_or_the_baseline(tmp_path: Path) -> None:
     assert compare_saved([slow], fast, 0.05).exit_code == 1
     several = compare_saved([slow, slow], fast, 0.05)
     assert several.exit_code == 1
-    assert len(json.loads(several.json)["runs"]) == 3
+    assert len(json.loads(several.json)["comparisons"]) == 2
 
 
 def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
@@ -65,7 +70,7 @@ BROKEN = {
 
 def with_changes(**changes: object) -> bytes:
     """A result in which a trial is odd."""
-    content = json.loads(saved(*repeats(STEADY)).result.to_json())
+    content = json.loads(made().to_json())
     content["trials"][2] |= changes
     return json.dumps(content).encode()
 
@@ -96,7 +101,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("part", ["environment", "config", "name", "started"])
 def test_parts_of_another_shape_are_refused(tmp_path: Path, part: str) -> None:
     """Whatever reads a result relies on them."""
-    content = json.loads(saved(*repeats(STEADY)).result.to_json())
+    content = json.loads(made().to_json())
     content[part] = 7
     odd = tmp_path / "odd.json"
     odd.write_text(json.dumps(content))
@@ -126,7 +131,7 @@ def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for _ in range(2):
         done.write_page(page)
-    assert b"iobench comparison" in page.read_bytes()
+    assert b"iobench compare" in page.read_bytes()
     with pytest.raises(ConfigError, match=r"ends in \.html"):
         done.write_page(tmp_path / "a" / "result.json")
     with pytest.raises(ConfigError, match="cannot write"):

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError, StoreError
+from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
 from iobench.result import Result
@@ -26,7 +27,6 @@ from iobench.rundir import (
     read,
     read_tables,
     redraw,
-    summarised,
 )
 from iobench.trial import Trial
 from iobench.trial_log import LOG, run_line, trial_line

@@ -1,4 +1,4 @@
-"""The page as text: embedded data, escaping, size, and that it depends on the result alone."""
+"""The page of a run: complete, escaped, without script, the same every time."""
 
 from __future__ import annotations
 
@@ -6,135 +6,144 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from iobench.analysis.analyse import summarised
 from iobench.report import render
-from iobench.report.page import embedded_json
 from iobench.result import Result
-from tests.iobench.report import machines, results
-from tests.iobench.report.results import Run
+from iobench.rundir import read, read_tables
+from iobench.trial import Trial
+from tests.iobench.analysis.made import loader, loop, run
+from tests.iobench.analysis.test_recommend import DECODE_BOUND, FAR_STORE, ONE_WORKER, SLOW_DEVICE
 
-pytestmark = pytest.mark.slow
-
-SHAPES = dict(results.shapes())
-
-
-def embedded(page: str, name: str) -> Any:
-    """The JSON of one of the page's data elements, as a browser would find its end."""
-    match = re.search(rf'<script type="application/(\w+)" id="{name}">(.*?)</script', page, re.S)
-    assert match
-    packed = match[1] == "gzip"
-    return json.loads(gzip.decompress(base64.b64decode(match[2])) if packed else match[2])
+OLD = Path(__file__).parents[2] / "golden" / "run-schema-1"
+HOSTILE = "<img src=x onerror=alert(1)> & 'quoted' {{ 7 * 7 }}"
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_any_run_gives_a_page_below_6_mb(name: str) -> None:
-    """Whatever was measured or not, a page comes out, with the raw result in it."""
-    run = SHAPES[name]
-    page = render(run.result(), run.table())
-    assert len(page) < 6e6
-    text = page.decode()
-    assert embedded(text, "result") == json.loads(run.result().to_json())
+def page(result: Result) -> str:
+    """As text."""
+    return render(result).decode()
 
 
-def test_1344_trials_of_every_kind_stay_below_6_mb_with_findings() -> None:
-    """The largest run that is foreseen fits."""
-    run = results.full()
-    assert len(render(run.result(findings=results.FINDINGS), run.table())) < 6e6
+def front(text: str) -> str:
+    """What stands before the appendix, without markup."""
+    body = text[text.index("<main>") : text.index('id="appendix"')]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
 
 
-def test_thousands_of_trials_stay_below_6_mb() -> None:
-    """Long tables are cut and say so, result and charts are packed; nothing of them is lost."""
-    run = Run()
-    for target in range(12):
-        run.disks(targets=((f"disk-{target}", 1000.0),))
-    for group in range(9):
-        run.training(f"loop-{group}", steps=600)
-    while len(run.trials) < 5_000:
-        run.loaders()
-    result, table, readings = machines.timed(run, rows=3_000)
-    page = render(result, table, readings)
-    assert len(page) < 5e6  # room for sections to come, below the 6 MB of every page
-    text = page.decode()
-    assert embedded(text, "result") == json.loads(result.to_json())
-    assert text.count('class="chart') == len(embedded(text, "charts")) > 10
-    assert "The machine meanwhile" in text
-    assert "rows; the raw result has all" in text
+def test_the_first_screen_answers_the_four_questions() -> None:
+    """What is slow, what to change, what that gains, how many accelerators are fed."""
+    said = front(page(run(ONE_WORKER)))
+    assert "The loop gets 44 % of what the emulated device can consume." in said
+    assert "bottleneck" in said
+    assert "Use 2 loader workers instead of 1" in said
+    assert "1.60 times" in said
+    assert "training.0.workers=2" in said
+    assert "DataLoader(num_workers=2)" in said
+    assert "this loop, now" in said
+    assert "A100" in said
+    assert "confidence: high" in said
 
 
-def test_a_watched_loop_is_a_page_below_6_mb() -> None:
-    """The steps of its loaders, and the machine beneath them."""
-    run = machines.watched([f"loader {n}" for n in range(8)], steps=4_000)
-    result = machines.watched_result(run)
-    page = render(result, run.table(), machines.readings(result.trials, rows=20_000))
-    assert len(page) < 6e6
-    text = page.decode()
-    assert "Your loop over loader" in text
-    charts = text.count('class="chart"')
-    assert charts == text.count("<h3>Steps: ") * 8 <= 16
-    assert "more charts" not in text
+def test_nothing_to_change_is_said_in_words() -> None:
+    """Where the device is the limit."""
+    said = front(page(run(SLOW_DEVICE)))
+    assert "The device is the limit" in said
+    assert "Nothing that was measured would make it faster." in said
+    assert "No effect expected: workers" in said
 
 
-def test_a_run_with_readings_shows_the_machine_once_a_loop() -> None:
-    """Names of samplers are text; charts are drawn of what is known."""
-    page = render(*machines.timed(SHAPES["hostile"])).decode()
-    assert len(re.findall(r"<script\b", page)) == 4
-    assert "The machine meanwhile" in page
-    assert page.count("<h3>Processors: ") == 1
+def test_qualifications_are_those_of_the_loop() -> None:
+    """Its store runs on this machine; another loop's store does not matter."""
+    stores: dict[str, Any] = {"environment": {"stores": {"data": {"kind": "own-server"}}}}
+    assert "the store runs on this machine" in front(page(run(FAR_STORE, **stores)))
+    assert "the store runs on this machine" not in front(page(run(ONE_WORKER, **stores)))
+    assert "smoke run" in front(page(run(ONE_WORKER, repeats=2)))
+
+
+@pytest.mark.parametrize("trials", [ONE_WORKER, FAR_STORE, DECODE_BOUND, SLOW_DEVICE])
+def test_the_page_before_the_appendix_is_short(trials: list[Trial]) -> None:
+    """At most 2,500 words."""
+    assert len(front(page(run(trials))).split()) < 2500
+
+
+def test_every_kind_of_trial_has_its_place() -> None:
+    """An old run with disks, layouts, stores, loaders and loops, its series included."""
+    result = summarised(read(OLD))
+    text = render(result, *read_tables(OLD)).decode()
+    for part in ("findings", "loops", "predictions", "cold", "trials", "machine", "config"):
+        assert f'id="{part}"' in text, part
+    for title in ("Disk", "Object store", "One real part more at a time"):
+        assert f"<h2>{title}</h2>" in text, title
+    assert "SIGKILL" in text
+
+
+def test_no_script_and_no_address() -> None:
+    """Nothing is loaded, nothing runs."""
+    text = page(run(ONE_WORKER))
+    assert "<script" not in text
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
+    assert "default-src 'none'" in text
+
+
+def test_names_are_text() -> None:
+    """In headings, charts and tables."""
+    trials = [*loop("synthetic", 2000, group=HOSTILE), *loop("warm", 900, group=HOSTILE)]
+    result = replace(run(trials, loader(900, 1, loader=HOSTILE)), name=HOSTILE)
+    text = page(result)
+    assert "<img" not in text
+    assert "49" not in re.findall(r"onerror=alert.{0,80}", text)[0]
+    assert "&lt;img src=x" in text
+
+
+def test_names_that_are_no_utf8_do_not_stop_a_page() -> None:
+    """Lone surrogates, as Linux gives them."""
+    assert render(replace(run(ONE_WORKER), name="bad \udcff"))
+
+
+def test_the_raw_result_is_in_the_page() -> None:
+    """As it was saved, for whoever gets the file."""
+    result = summarised(run(ONE_WORKER))
+    (packed,) = re.findall(r"data:application/gzip;base64,([^\"]+)", page(result))
+    found = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert found == json.loads(result.to_json())
 
 
 def test_one_result_gives_one_page() -> None:
-    """The same bytes whenever it is drawn, whatever was drawn before."""
-    run = SHAPES["one-repeat"]
-    first = render(run.result(), run.table())
-    render(SHAPES["disks"].result(), None)
-    assert render(run.result(), run.table()) == first
+    """Byte by byte."""
+    result = run(FAR_STORE)
+    assert render(result) == render(result)
 
 
-def test_a_saved_result_gives_the_page_of_the_run() -> None:
-    """Nothing is in the page that is not in result.json."""
-    run = SHAPES["one-repeat"]
-    saved = Result.from_json(run.result().to_json(), "result.json")
-    assert render(saved, run.table()) == render(run.result(), run.table())
+def test_charts_have_text_alternatives() -> None:
+    """Each drawing a label, each bar a row of a table."""
+    text = render(summarised(read(OLD)), *read_tables(OLD)).decode()
+    drawings = re.findall(r"<svg[^>]*>", text)
+    assert drawings
+    assert all('role="img"' in one and re.search(r'aria-label="[^"]+"', one) for one in drawings)
+    assert '<th scope="row">' in text
 
 
-def test_names_are_text_wherever_they_stand() -> None:
-    """Markup in a name never opens an element: the page has its own scripts and no more."""
-    run = SHAPES["hostile"]
-    page = render(run.result(), run.table()).decode()
-    assert len(re.findall(r"<script\b", page)) == 4
-    assert "<img" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
+    """On one axis of time; a long series is thinned, its outliers kept."""
+    trials = [*loop("synthetic", 2000), *loop("warm", 900)]
+    shown = trials[6].id
+    rows = 5000
+    times = [i / 100 for i in range(rows)]
+    steps = {"time_s": times, "step_end_s": times, "wait_s": [0.001] * (rows - 1) + [9.0]}
+    series = pd.DataFrame({"trial": shown, **steps})
+    samples = pd.DataFrame({"trial": shown, "time_s": times, "cpu.user_share": 0.5})
+    text = render(run(trials), series, samples).decode()
+    assert "<h2>During the run</h2>" in text
+    assert text.count("<polyline") >= 3
+    assert len(text) < 300_000
 
 
-def test_nothing_is_asked_of_a_network() -> None:
-    """No element of the page names another address, and its policy forbids asking."""
-    run = SHAPES["one-repeat"]
-    page = render(run.result(), run.table()).decode()
-    markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
-    assert not re.search(r"https?://", markup)
-    assert "default-src 'none'" in markup
-
-
-def test_without_series_there_are_no_step_charts() -> None:
-    """A run whose series are lost still has a page."""
-    run = SHAPES["one-repeat"]
-    assert b"Step time" in render(run.result(), run.table())
-    assert b"Step time:" not in render(run.result(), None)
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda below: st.lists(below) | st.dictionaries(st.text(), below),
-    )
-)
-def test_embedded_json_cannot_be_ended(value: object) -> None:
-    """It reads back as it was, and holds no character that HTML would act upon."""
-    text = str(embedded_json(value))
-    assert json.loads(text) == value
-    assert not re.search("[<>&\u2028\u2029]", text)
+def test_a_run_without_trials_has_a_page() -> None:
+    """And says that nothing was measured."""
+    assert "Nothing could be measured." in page(run())

@@ -1,0 +1,1 @@
+"""PURE. From trials to summary, findings, recommendations and sizing."""

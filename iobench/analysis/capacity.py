@@ -1,0 +1,470 @@
+"""PURE. What each part of a loop can supply, and what that predicts of other settings.
+
+With workers, device and loader run side by side and the slower decides. Without workers the process
+that trains also loads, so that seconds add. A loader's rate at another number of workers comes from
+the numbers that were measured: between two of them by a straight line, beyond them by growth up to
+the CPUs. Predictions are checked against loops that were measured (``iobench.analysis.recommend``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from iobench.analysis.loops import Loop
+from iobench.analysis.points import (
+    Repeats,
+    by_point,
+    cold_label,
+    middle,
+    processors_of,
+    rate_of,
+)
+from iobench.loaders.own import BY_SAMPLE, UNDECODED
+from iobench.result import Result
+from iobench.stats import Estimate, median
+from iobench.trial import Params, Trial
+
+Source = Literal["warm", "cold", "store"]
+
+LEAST_GROWTH = 0.3
+"""Of a second hardware thread on a core: two of them give 1.3 to 2 times what one gives."""
+
+_LIMITED = 0.9
+"""A loop that gets less of its device's rate shows what its loader supplies."""
+_WORK: Mapping[str, Any] = {
+    "decode": True,
+    "augment": True,
+    "normalise": True,
+    "image_size": 224,
+    "colour_jitter": False,
+    "pca_noise": False,
+    "item_s": 0.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One configuration of a loader.
+
+    ``form`` is the data by name without its place, ``work`` what is done to each image; each of
+    ``devices`` has ``workers``.
+    """
+
+    loader: str
+    form: str
+    source: Source
+    work: tuple[tuple[str, Any], ...]
+    workers: int
+    batch_size: int
+    prefetch: int
+    pin_memory: bool = False
+    devices: int = 1
+
+    def changed(self, **changes: Any) -> Setting:
+        """The same but for some parts."""
+        return replace(self, **changes)
+
+    @property
+    def kind(self) -> str:
+        """``shards`` of ``shards-16MB``: the same images; ``shards-320px`` itself."""
+        return self.form if self.form.endswith("px") else self.packing
+
+    @property
+    def packing(self) -> str:
+        """``shards`` of ``shards-16MB`` and of ``shards-320px``."""
+        return self.form.partition("-")[0]
+
+    @property
+    def side(self) -> int | None:
+        """320 of ``shards-320px``."""
+        size = self.form.partition("-")[2]
+        return int(size.removesuffix("px")) if size.endswith("px") else None
+
+    @property
+    def all_workers(self) -> int:
+        """Of all devices."""
+        return self.workers * self.devices
+
+    @property
+    def image_size(self) -> int:
+        """Pixels of the square that the model takes."""
+        return int(dict(self.work).get("image_size", 224))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` stores it."""
+        return {
+            "loader": self.loader,
+            "data": self.form,
+            "input": self.source,
+            **{key: getattr(self, key) for key in ("workers", "batch_size", "prefetch")},
+            **{key: getattr(self, key) for key in ("pin_memory", "devices")},
+        }
+
+
+def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
+    """The setting of a trial of a loader or of a loop."""
+    work = {name: params.get(name, usual) for name, usual in _WORK.items()}
+    if not work["augment"]:
+        work |= {"colour_jitter": False, "pca_noise": False}
+    return Setting(
+        loader=str(params.get("loader", "")),
+        form=str(params.get("data", "")).partition("@")[0],
+        source=source,
+        work=tuple(work.items()),
+        workers=int(params.get("workers", 0)),
+        batch_size=int(params.get("batch_size", 64)),
+        prefetch=int(params.get("prefetch", 2)),
+        pin_memory=bool(params.get("pin_memory", False)),
+        devices=devices,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What is predicted of a setting; ``rate`` is None where a part was not measured.
+
+    ``limit``: ``device``, ``decode``, ``disk`` or ``store``. ``missing`` names parts that were not
+    measured. ``basis``: what the deciding rate was taken from.
+    """
+
+    rate: Estimate | None
+    limit: str = ""
+    basis: str = ""
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """Everything that was measured of one loop's parts.
+
+    Attributes:
+        takes: what the loop takes without reading: the least of device, copy and collate.
+        alone: loaders that decode, alone, by setting.
+        loops: loops of the same device and model, by setting.
+        reading: samples/s of reading without decoding by setting (loader ``raw``).
+        laid: the same of whole shards or files without a loader, by form, from a cold disk.
+        disk_bytes_per_s: the fastest disk.
+        store_points: connections and bytes/s of whole reads from a store.
+        sample_bytes: stored bytes of a sample by form.
+        processors: CPUs that may be used.
+    """
+
+    takes: Estimate | None
+    alone: Mapping[Setting, Repeats]
+    loops: Mapping[Setting, Repeats]
+    reading: Mapping[Setting, Estimate]
+    laid: Mapping[str, Estimate] = field(default_factory=dict)
+    disk_bytes_per_s: float | None = None
+    store_points: Mapping[int, float] = field(default_factory=dict)
+    sample_bytes: Mapping[str, float] = field(default_factory=dict)
+    processors: float | None = None
+
+    def predict(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
+        """The rate of a loop with this setting, or of a loader alone where no loop was measured.
+
+        ``from_loops`` false leaves out what loops themselves show of their loader: what a loop is
+        then predicted to get was not taken from it.
+        """
+        found = self.supply(setting, from_loops=from_loops)
+        takes = self.takes
+        if found.rate is None or takes is None:
+            return found
+        if setting.workers == 0:
+            return replace(found, rate=_in_turn(takes, found.rate))
+        if takes.median <= found.rate.median:
+            return Prediction(_least(takes, found.rate), "device", "data on the device")
+        return replace(found, rate=_least(takes, found.rate))
+
+    def supply(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
+        """What the loader gives by itself with this setting."""
+        decoding = self._decoding(setting, from_loops=from_loops)
+        if setting.source == "warm":
+            return decoding
+        limit = "disk" if setting.source == "cold" else "store"
+        own = self._own(setting, setting.source, from_loops=from_loops)
+        if own is not None:
+            rate, basis = own
+            if decoding.rate is None or rate.median < 0.9 * decoding.rate.median:
+                return Prediction(rate, limit, basis)
+            return Prediction(_least(rate, decoding.rate), "decode", decoding.basis)
+        reading = None if setting.loader in BY_SAMPLE else self._reading(setting)
+        missing = [*decoding.missing, *([limit] if reading is None else [])]
+        if missing or reading is None or decoding.rate is None:
+            return Prediction(None, missing=tuple(missing))
+        if reading.median < decoding.rate.median:
+            return Prediction(_least(reading, decoding.rate), limit, f"reading {setting.form}")
+        return replace(decoding, rate=_least(reading, decoding.rate))
+
+    def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
+        """From memory, with the same loader and work, on the same images packed in any way."""
+        own = self._own(setting, "warm", from_loops=from_loops)
+        if own is None:
+            return Prediction(None, missing=("decode",))
+        return Prediction(own[0], "decode", own[1])
+
+    def _own(
+        self, setting: Setting, source: Source, *, from_loops: bool
+    ) -> tuple[Estimate, str] | None:
+        """The loader itself from one place, at this number of workers; nearest in all else."""
+        groups = _alike(self.alone, setting, source, math.inf)
+        if not groups and from_loops:
+            most = _LIMITED * self.takes.median if self.takes else math.inf
+            groups = _alike(self.loops, setting, source, most)
+            for points in groups.values():
+                if 0 in points and self.takes is not None:
+                    points[0] = _without(points[0], self.takes)
+        if not groups:
+            return None
+        nearest = min(groups, key=lambda found: _distance(found, setting, groups[found]))
+        points = groups[nearest]
+        side_by_side = None if source == "store" else self.processors
+        rate = at_workers(points, setting.all_workers, side_by_side)
+        if rate is None:
+            return None
+        seen = ", ".join(str(count) for count in sorted(points))
+        return rate, f"{setting.loader} over {nearest.form or 'no data'}, workers {seen}"
+
+    def _reading(self, setting: Setting) -> Estimate | None:
+        """Reading without decoding: by loader ``raw``, else by a probe."""
+        alike = {
+            found.changed(workers=0): found.form
+            for found in self.reading
+            if (found.kind, found.source) == (setting.kind, setting.source)
+        }
+        if alike:
+            nearest = min(alike, key=lambda found: alike[found] != setting.form)
+            points = {
+                found.all_workers: rate
+                for found, rate in self.reading.items()
+                if found.changed(workers=0) == nearest
+            }
+            return at_workers(points, setting.all_workers, None)
+        each = self.sample_bytes.get(setting.form)
+        if setting.source == "cold" and setting.form in self.laid:
+            return self.laid[setting.form]
+        if setting.source == "cold" and self.disk_bytes_per_s and each:
+            return _exactly(self.disk_bytes_per_s / each)
+        if setting.source == "store" and self.store_points and each:
+            points = {count: _exactly(rate / each) for count, rate in self.store_points.items()}
+            return at_workers(points, setting.all_workers, None)
+        return None
+
+
+def at_workers(points: Mapping[int, Estimate], workers: int, most: float | None) -> Estimate | None:
+    """The rate with ``workers``, from the numbers that were measured.
+
+    ``most``: the number from which on more bring nothing; None where waiting, not computing, is
+    what workers do side by side. Of a single number the growth is not known: from
+    ``LEAST_GROWTH`` of a worker to a whole one each. None where no number above 0 was measured.
+    """
+    if workers not in points and set(points) == {0}:
+        points = {1: points[0]}  # the same work in a process of its own
+    seen = sorted(count for count in points if count > 0)
+    if not seen and workers not in points:
+        return None
+    workers = workers if workers in points else max(workers, 1)
+    if workers in points:
+        return points[workers]
+    lower = [count for count in seen if count < workers]
+    upper = [count for count in seen if count > workers]
+    if not lower:
+        first = points[upper[0]]
+        rate = first.median * workers / upper[0]
+        return Estimate(rate, rate, first.high, 0.0, first.repeats)
+    last = points[lower[-1]]
+    if upper:
+        share = (workers - lower[-1]) / (upper[0] - lower[-1])
+        return _between(last, points[upper[0]], share)
+    grown = max(lower[-1], min(workers, most) if most else workers)
+    growth = (grown - lower[-1]) / lower[-1]
+    if len(lower) == 1:
+        low, high = last.median * (1 + LEAST_GROWTH * growth), last.median * (1 + growth)
+        return Estimate(math.sqrt(low * high), low, high, 0.0, last.repeats)
+    before = points[lower[-2]]
+    brought = (last.median / before.median - 1) / (lower[-1] / lower[-2] - 1)
+    efficiency = min(1.0, max(0.0, brought))
+    rate = last.median * (1 + efficiency * growth)
+    return Estimate(rate, last.median, last.median * (1 + growth), 0.0, last.repeats)
+
+
+def capacities(result: Result, loop: Loop | None, every: Sequence[Loop]) -> Capacities:
+    """What a run measured of ``loop``'s parts, or of loaders alone where it is None."""
+    trials = result.trials
+    return Capacities(
+        takes=_takes(loop) if loop is not None else None,
+        alone=dict(_alone(trials)),
+        loops=dict(_loops(loop, every)) if loop is not None else {},
+        reading=dict(_read(trials)),
+        laid=_laid(trials),
+        disk_bytes_per_s=_fastest_disk(trials),
+        store_points=_store_points(trials),
+        sample_bytes=_sample_bytes(trials),
+        processors=processors_of(result.environment),
+    )
+
+
+def source_of(params: Params, label: str) -> Source | None:
+    """Where a loader's samples came from; None where cold was asked for and not shown."""
+    if str(params.get("data", "")).endswith("@s3"):
+        return "store"
+    if params.get("cache", "warm") == "cold":
+        return "cold" if label == "cold" else None
+    return "warm"
+
+
+def is_direct(params: Params) -> bool:
+    """Whether data are reached as the loader reads by itself; access modes are not predicted."""
+    return str(params.get("access", "direct")) == "direct"
+
+
+def _takes(loop: Loop) -> Estimate | None:
+    rates = [rate for rung in ("synthetic", "copy", "collate") if (rate := loop.rate(rung))]
+    if loop.consumes is None:
+        return None
+    return min(rates, key=lambda rate: rate.median)
+
+
+def _alone(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
+    for params, repeats in by_point(trials, "loader"):
+        source = source_of(params, cold_label(repeats))
+        decodes = params.get("loader") not in UNDECODED - {"mock"} and params.get("decode", True)
+        is_one = decodes and is_direct(params) and params.get("processes", 1) == 1
+        if is_one and source is not None and rate_of(repeats) is not None:
+            yield setting_of(params, source), repeats
+
+
+def _loops(loop: Loop, every: Sequence[Loop]) -> Iterable[tuple[Setting, Repeats]]:
+    """Loops of the same device and model; the rung ``decode`` is reading from memory."""
+    for other in every:
+        if _consumer(other) != _consumer(loop):
+            continue
+        for source, repeats in other.inputs.items():
+            params = repeats[0].params
+            is_read = source in ("warm", "cold", "store") and is_direct(params)
+            is_cold = source != "cold" or cold_label(repeats) in ("cold", "")
+            if is_read and is_cold and rate_of(repeats) is not None:
+                yield setting_of(params, source, other.devices), repeats  # type: ignore[arg-type]
+
+
+def _consumer(loop: Loop) -> tuple[Any, ...]:
+    keys = ("consumer", "model", "precision", "preset", "images_per_s")
+    return (loop.told.get("device"), *(loop.params.get(key) for key in keys))
+
+
+def _read(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
+    for params, repeats in by_point(trials, "loader"):
+        source, rate = source_of(params, cold_label(repeats)), rate_of(repeats)
+        if params.get("loader") == "raw" and source in ("cold", "store") and rate is not None:
+            yield setting_of(params, source), rate
+
+
+def _laid(trials: Sequence[Trial]) -> dict[str, Estimate]:
+    best: dict[str, Estimate] = {}
+    for params, repeats in by_point(trials, "layout"):
+        form, rate = str(params.get("data", "")).partition("@")[0], rate_of(repeats)
+        if rate is None or cold_label(repeats) != "cold" or params.get("access") == "records":
+            continue
+        if form not in best or rate.median > best[form].median:
+            best[form] = rate
+    return best
+
+
+def _fastest_disk(trials: Sequence[Trial]) -> float | None:
+    best = 0.0
+    for params, repeats in by_point(trials, "disk"):
+        if params.get("operation") == "read" and cold_label(repeats) in ("cold", "direct"):
+            best = max(best, (middle(repeats, "mb_per_s") or 0.0) * 1e6)
+    return best or None
+
+
+def _store_points(trials: Sequence[Trial]) -> dict[int, float]:
+    """The best bytes/s of whole reads at each number of connections."""
+    best: dict[int, float] = {}
+    for params, repeats in by_point(trials, "object"):
+        rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6
+        count = int(params["connections"])
+        if params.get("operation") == "get" and rate > best.get(count, 0.0):
+            best[count] = rate
+    return best
+
+
+def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        rate, moved = trial.metrics.get("samples_per_s"), trial.metrics.get("mb_per_s")
+        form = str(trial.params.get("data", "")).partition("@")[0]
+        if trial.status == "done" and rate and moved and form:
+            found.setdefault(form, []).append(float(moved) * 1e6 / float(rate))
+    return {form: median(each) for form, each in found.items()}
+
+
+def _alike(
+    measured: Mapping[Setting, Repeats], setting: Setting, source: Source, most: float
+) -> dict[Setting, dict[int, Estimate]]:
+    """Rates below ``most`` by number of workers, of each setting that differs in little else."""
+    groups: dict[Setting, dict[int, Estimate]] = {}
+    for found, repeats in measured.items():
+        same = (found.loader, found.kind, found.work, found.source)
+        rate = rate_of(repeats)
+        wanted = (setting.loader, setting.kind, setting.work, source)
+        if same == wanted and rate is not None and rate.median < most:
+            points = groups.setdefault(found.changed(workers=0, devices=1), {})
+            points[found.all_workers] = rate
+    return groups
+
+
+def _distance(found: Setting, wanted: Setting, points: Mapping[int, Estimate]) -> tuple[float, ...]:
+    return (
+        found.form != wanted.form,
+        wanted.all_workers not in points and len(points) < 2,
+        abs(math.log(max(found.batch_size, 1) / max(wanted.batch_size, 1))),
+        abs(found.prefetch - wanted.prefetch),
+        found.pin_memory != wanted.pin_memory,
+    )
+
+
+def _between(one: Estimate, other: Estimate, share: float) -> Estimate:
+    """On the straight line from one to the other."""
+    return Estimate(
+        one.median + (other.median - one.median) * share,
+        one.low + (other.low - one.low) * share,
+        one.high + (other.high - one.high) * share,
+        coverage=0.0,
+        repeats=min(one.repeats, other.repeats),
+    )
+
+
+def _exactly(rate: float) -> Estimate:
+    return Estimate(rate, rate, rate, 0.0, 1)
+
+
+def _least(one: Estimate, other: Estimate) -> Estimate:
+    """Of two that run side by side."""
+    return Estimate(
+        min(one.median, other.median),
+        min(one.low, other.low),
+        min(one.high, other.high),
+        min(one.coverage, other.coverage),
+        min(one.repeats, other.repeats),
+    )
+
+
+def _in_turn(one: Estimate, other: Estimate) -> Estimate:
+    """Of two that run one after the other: seconds add."""
+    return Estimate(
+        1 / (1 / one.median + 1 / other.median),
+        1 / (1 / one.low + 1 / other.low),
+        1 / (1 / one.high + 1 / other.high),
+        min(one.coverage, other.coverage),
+        min(one.repeats, other.repeats),
+    )
+
+
+def _without(whole: Estimate, part: Estimate) -> Estimate:
+    """What remains of seconds that are added: a loop's without its device's."""
+    device_s = 1 / part.median
+    ends = [1 / max(1 / rate - device_s, 1e-9) for rate in (whole.median, whole.low, whole.high)]
+    return Estimate(ends[0], ends[1], ends[2], whole.coverage, whole.repeats)

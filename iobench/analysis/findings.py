@@ -1,0 +1,458 @@
+"""PURE. What takes a loop's time, and why, each with its evidence.
+
+Shares come from differences of wall times where the inputs for them were measured: a ladder, or
+synthetic, warm and the farthest. Where they were not, the whole loss is given to reading or to
+preparing by what the loader gives alone, else by how busy the CPUs were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iobench.analysis.capacity import Capacities, setting_of
+from iobench.analysis.loops import Loop, by_rank
+from iobench.analysis.points import by_point, cold_label, middle, rate_of
+from iobench.analysis.recommend import Recommendation
+from iobench.analysis.rules import (
+    BUSY,
+    CROWDED,
+    FINE,
+    HIGH,
+    IDLE,
+    LATE_S,
+    OUTLIER,
+    REFUSED,
+    SMALL_BYTES,
+    found,
+    percent,
+    share_words,
+)
+from iobench.ladder import within
+from iobench.result import Finding, Result
+from iobench.stats import Estimate
+from iobench.trial import Trial
+from iobench.words import params_words
+
+_RUNGS = {
+    "copy": ("slow-copy", "copying to the device"),
+    "collate": ("slow-collate", "collating and handing over batches"),
+    "augment": ("slow-augmentation", "augmenting"),
+    "decode": ("slow-decode", "decoding"),
+    "warm": ("slow-read-path", "reading from the page cache"),
+}
+_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
+_FIRST_BATCH = {
+    "listing": "listing what there is to read",
+    "worker_start": "starting workers",
+    "fetch": "reading its samples",
+    "decode": "decoding and augmenting its samples",
+}
+_ALIKE = ("consumer", "model", "device", "devices", "precision", "image_size")
+
+
+def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
+    """Causes of a loop's loss, the largest first, then what else is to be said of it."""
+    loss = loop.loss or loop.waiting
+    causes = sorted(_causes(loop, known), key=lambda cause: -(cause.share or 0.0))
+    if loss is not None and loss.median < FINE:
+        code = "slow-device" if loop.loss is not None else "input-fine"
+        yield found(
+            code,
+            f"{loop.group}: input takes {share_words(loss)} of its time",
+            of=loop.group,
+            share=loss,
+        )
+    elif loss is not None and not causes:
+        yield found(
+            "input-bound",
+            f"{loop.group}: input takes {share_words(loss)} of its time; of which part is unknown",
+            "add inputs: training.inputs: [synthetic, warm, cold], or run iobench ladder CONFIG",
+            of=loop.group,
+            share=loss,
+        )
+    yield from causes
+    if known.processors and loop.workers > CROWDED * known.processors:
+        number = max(1, int(known.processors) // loop.devices)
+        yield found(
+            "too-many-workers",
+            f"{loop.group}: {loop.workers} workers on {known.processors:g} CPUs",
+            of=loop.group,
+            recommendation=Recommendation(
+                "workers",
+                f"Use {number} loader workers, one a CPU",
+                config={f"training.{loop.index}.workers": number},
+                value=number,
+                now=loop.params.get("workers"),
+            ),
+        )
+    yield from _outliers(loop.group, {name: loop.metric(name) for name in _step_metrics()})
+    yield from _ranks(loop)
+
+
+def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
+    own = _own_rungs(loop)
+    for rung, share in own.items():
+        if rung in _RUNGS and _counts(share):
+            code, doing = _RUNGS[rung]
+            if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
+                code = "unpinned-copy"
+            said = f"{loop.group}: {doing} takes {share_words(share)} of a step"
+            if rung == "decode":
+                said += _processors(loop, known)
+            yield found(code, said, of=loop.group, share=share)
+    preparing, reading = loop.preparation_stall, loop.fetch_stall
+    if preparing is None and "decode" not in own:
+        preparing, reading = _given(loop, known)
+    if "decode" not in own and preparing is not None and _counts(preparing):
+        crowd = _crowd(loop, known)
+        said = f"{loop.group}: preparing samples takes {share_words(preparing)} of a step"
+        code = "other-programs" if crowd else "slow-preparation"
+        yield found(
+            code, said + (crowd or _processors(loop, known)), of=loop.group, share=preparing
+        )
+    farthest = "store" if loop.farthest == "store" else "cold"
+    waiting = own.get(farthest) or reading
+    if waiting is not None and _counts(waiting):
+        yield _storage(loop, waiting)
+
+
+def _own_rungs(loop: Loop) -> dict[str, Estimate]:
+    """Rungs of the ladder that are one part alone, on the way to the farthest, with their share."""
+    shares = {}
+    for rung in loop.ladder.rungs:
+        hidden = (
+            [other for other in within(rung.rung, rung.above) if other != "warm"]
+            if rung.above
+            else []
+        )
+        told = rung.share is not None and (rung.tells or rung.share.repeats == 1)
+        if rung.rung in loop.ladder.path and told and not hidden and rung.share is not None:
+            shares[rung.rung] = rung.share
+    if "decode" not in loop.inputs:
+        shares.pop("warm", None)  # of three rungs it contains all preparing
+    return shares
+
+
+def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | None]:
+    """The whole loss as preparing, or as reading, where inputs do not separate them."""
+    loss, rate = loop.loss or loop.waiting, loop.rate()
+    if loss is None or rate is None or loop.farthest is None:
+        return None, None
+    if loop.farthest == "warm":
+        return loss, None
+    setting = setting_of(loop.params, "warm", loop.devices)
+    alone = known.supply(setting, from_loops=False).rate
+    if alone is not None:
+        return (loss, None) if alone.median < 1.25 * rate.median else (None, loss)
+    busy = loop.metric("cpu_busy_share")
+    if busy is not None and busy >= BUSY:
+        return loss, None
+    return (None, loss) if busy is not None and busy < IDLE else (None, None)
+
+
+def _counts(share: Estimate) -> bool:
+    """Whether a share is worth a word, and can be told from nothing."""
+    return share.median >= FINE and share.low > 0
+
+
+def _processors(loop: Loop, known: Capacities) -> str:
+    """Workers, and how busy the CPUs were."""
+    said = f"; {loop.workers} worker{'s' * (loop.workers != 1)}"
+    if known.processors:
+        said += f" on {known.processors:g} CPUs"
+    busy = loop.metric("cpu_busy_share")
+    return said + (f", which were {percent(busy)} busy" if busy is not None else "")
+
+
+def _crowd(loop: Loop, known: Capacities) -> str:
+    """Whether other programs leave too little; empty where they do not."""
+    busy, own = loop.metric("cpu_busy_share"), loop.metric("cores_busy")
+    cpu_s, consumes = loop.metric("cpu_s_per_1000_samples"), loop.consumes
+    there = known.processors
+    if not there or busy is None or own is None or cpu_s is None or consumes is None:
+        return ""
+    others, wanted = max(0.0, busy * there - own), consumes.median * cpu_s / 1000
+    if busy < BUSY or others < there / 4 or wanted < there / 4 or wanted <= there - others:
+        return ""
+    return (
+        f"; at the device's rate it would use {min(wanted, there):.2g} of {there:g} CPUs, and "
+        f"other programs leave {there - others:.2g}"
+    )
+
+
+def _storage(loop: Loop, share: Estimate) -> Finding:
+    where = "the object store" if loop.farthest == "store" else "the disk"
+    said = f"{loop.group}: reading from {where} takes {share_words(share)} of a step"
+    refused, requests = loop.metric("store_refused"), loop.metric("store_requests")
+    if refused and requests is not None and refused / (refused + requests) > REFUSED:
+        said += f"; {refused:,.0f} of {refused + requests:,.0f} answers were 503 or 429"
+        return found("store-throttles", said, of=loop.group, share=share)
+    size = loop.metric("mean_object_bytes")
+    if loop.reads_files and size is not None and size < SMALL_BYTES:
+        said += f"; each sample is a file of {size / 1e3:,.0f} kB"
+        return found("tiny-files", said, of=loop.group, share=share)
+    if loop.farthest != "store":
+        return found("slow-disk", said + _of_disk(loop), of=loop.group, share=share)
+    first_s, whole_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
+    if first_s is None or not whole_s:
+        return found("slow-store", said, of=loop.group, share=share)
+    waits = first_s / whole_s
+    said += f"; a GET takes {whole_s * 1e3:,.0f} ms, {percent(waits)} of it to the first byte"
+    code = "slow-store-latency" if waits > 0.5 else "slow-store-bandwidth"
+    return found(code, said, of=loop.group, share=share)
+
+
+def _of_disk(loop: Loop) -> str:
+    rate, waiting = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
+    said = f"; disks gave {rate:,.0f} MB/s" if rate is not None else ""
+    return said + (f", iowait {percent(waiting)}" if waiting is not None else "")
+
+
+def static(
+    loop: Loop, finding: Finding, result: Result, known: Capacities
+) -> Iterator[Recommendation]:
+    """Changes for a cause that are possible for this loader, where no gain is predicted."""
+    data: Any = result.config.get("data") or {}
+    yield from _static_keys(loop, finding.code)
+    if finding.code.startswith(("slow-store", "store-")):
+        yield from _static_store(loop, data)
+    preparing = finding.code in ("slow-decode", "slow-preparation")
+    each = max(1, int(known.processors or 1) // loop.devices)
+    now = int(loop.params.get("workers") or 0)
+    if (preparing or finding.code.startswith("slow-store")) and each > now:
+        is_torch = str(loop.params.get("loader")).startswith("torch")
+        yield Recommendation(
+            "workers",
+            f"Use {each} loader workers instead of {now}",
+            config={f"training.{loop.index}.workers": each},
+            code=f"DataLoader(num_workers={each})" if is_torch else "",
+            value=each,
+            now=now,
+        )
+    if finding.code == "other-programs":
+        action = "Stop the other programs on this machine, and measure again"
+        yield Recommendation("other_programs", action)
+    if finding.code == "tiny-files":
+        command = _shard_command(data, "")
+        yield Recommendation("sharding", "Pack the images into shards", command=command)
+    form = str(loop.params.get("data", "")).partition("@")[0].partition("-")[0]
+    is_large = form in ("photos", "originals") or int(data.get("size") or 0) > 256
+    fits = int(loop.params.get("image_size") or 224) <= 256 and not data.get("shards")
+    if (preparing or finding.code == "slow-disk") and is_large and fits:
+        command = _shard_command(data, " --size 256")
+        yield Recommendation("resize", "Store images at 256 pixels", command=command)
+
+
+def _static_keys(loop: Loop, code: str) -> Iterator[Recommendation]:
+    """Keys of the loop: pinned memory, where images are normalised, augmentations."""
+    key, params = f"training.{loop.index}", loop.params
+    if code == "unpinned-copy" and str(params.get("loader", "")).startswith("torch"):
+        yield Recommendation(
+            "pin_memory",
+            "Copy batches from pinned memory",
+            config={f"{key}.pin_memory": True},
+            code="DataLoader(pin_memory=True)",
+        )
+    if code in ("unpinned-copy", "slow-copy", "slow-collate") and params.get("normalise", True):
+        yield Recommendation(
+            "normalise",
+            "Hand over uint8 and normalise on the device: a quarter of the bytes",
+            config={f"{key}.normalise": False},
+            value=False,
+        )
+    for name in ("colour_jitter", "pca_noise") if code == "slow-augmentation" else ():
+        if params.get(name):
+            words = name.replace("_", " ")
+            yield Recommendation(name, f"Leave out {words}", config={f"{key}.{name}": False})
+    if code == "slow-read-path" and params.get("loader") == "torch-map":
+        yield _in_sequence(key)
+
+
+def _static_store(loop: Loop, data: Any) -> Iterator[Recommendation]:
+    """Reading less often from a store, or not at all while training."""
+    if loop.params.get("loader") == "torch-map":
+        yield _in_sequence(f"training.{loop.index}")
+    if not loop.reads_files:
+        yield Recommendation(
+            "stage",
+            "Copy the shards to a local disk before training",
+            command=f"dataprep stage {data.get('shards') or 'OUTPUT'} DEST",
+        )
+
+
+def _in_sequence(key: str) -> Recommendation:
+    return Recommendation(
+        "loader",
+        "Read shards in sequence instead of single records",
+        config={f"{key}.loader": "torch-iterable"},
+        value="torch-iterable",
+    )
+
+
+def _shard_command(data: Any, options: str) -> str:
+    return f"dataprep shard --source {data.get('source') or 'SOURCE'} --output OUTPUT{options}"
+
+
+def batch_sizes(loops: Sequence[Loop]) -> Iterator[Finding]:
+    """Loops whose device takes more in larger batches, as another loop has shown."""
+    for loop in loops:
+        own, batch = loop.consumes, loop.params.get("batch_size")
+        for other in loops:
+            rate, larger = other.consumes, other.params.get("batch_size")
+            if own is None or rate is None or not isinstance(larger, int) or not batch:
+                continue
+            alike = [loop.params.get(k) == other.params.get(k) for k in _ALIKE]
+            same_device = loop.told.get("device") == other.told.get("device")
+            if all(alike) and same_device and larger > batch and rate.low > 1.05 * own.high:
+                yield found(
+                    "batch-too-small",
+                    f"{loop.group}: the device takes {own.median:,.0f} samples/s in batches of "
+                    f"{batch}, {rate.median:,.0f} in batches of {larger}",
+                    f"training.{loop.index}.batch_size: {larger}; it changes the training",
+                    of=loop.group,
+                )
+                break
+
+
+def first_batches(trials: Sequence[Trial]) -> Iterator[Finding]:
+    """The latest first batch of all points, and what it waits for."""
+    late = []
+    for kind in ("loader", "train"):
+        for params, repeats in by_point(trials, kind):
+            first_s = middle(repeats, "time_to_first_batch_s")
+            if first_s is not None and first_s >= LATE_S:
+                late.append((first_s, params_words(kind, params), repeats))
+    if not late:
+        return
+    first_s, named, repeats = max(late, key=lambda one: one[0])
+    said = f"{named}: {first_s:.0f} s to the first batch"
+    parts = {part: middle(repeats, f"first_batch_{part}_s") or 0.0 for part in _FIRST_BATCH}
+    longest = max(parts, key=lambda part: parts[part])
+    if parts[longest] > first_s / 2:
+        said += f", {parts[longest]:.0f} s of it {_FIRST_BATCH[longest]}"
+    advice = "shards list one manifest; workers kept from epoch to epoch start once"
+    more = f"; {len(late) - 1} more points are as late" if len(late) > 1 else ""
+    yield found("late-first-batch", said + more, advice)
+
+
+def of_probes(result: Result) -> Iterator[Finding]:
+    """What probes saw: refused requests, small files slower than shards, processes that share."""
+    for params, repeats in by_point(result.trials, "object"):
+        refused, requests = middle(repeats, "refused") or 0.0, middle(repeats, "requests") or 0.0
+        if refused and refused / (refused + requests) > REFUSED:
+            share = percent(refused / (refused + requests))
+            said = f"{params_words('object', params)}: {share} of its requests were refused"
+            yield found("store-throttles", said, "fewer connections, larger requests")
+            break
+    rates: dict[tuple[str, str, str], dict[str, float]] = {}
+    for params, repeats in by_point(result.trials, "layout"):
+        if (rate := rate_of(repeats)) is not None:
+            place = str(params.get("data", "")).partition("@")[2]
+            key = (place, str(params.get("parallelism")), cold_label(repeats))
+            best = rates.setdefault(key, {})
+            access = str(params.get("access", ""))
+            best[access] = max(best.get(access, 0.0), rate.median)
+    for (place, _, label), by_access in rates.items():
+        files, shards = by_access.get("files"), by_access.get("shards")
+        if files and shards and files < 0.5 * shards:
+            rates_said = f"small files give {files:,.0f} samples/s, shards {shards:,.0f}"
+            said = f"on {place}, {label}: {rates_said}"
+            yield found("tiny-files", said, _shard_command(result.config.get("data") or {}, ""))
+
+
+def watched(trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Of each watched loop, by how busy the CPUs were while it waited."""
+    for trial in trials:
+        if trial.kind == "watch" and trial.status == "done":
+            named = f"loop over {trial.params.get('loader', '')}"
+            yield from _waiting(named, trial)
+            yield from _starts(named, trial)
+            yield from _outliers(named, trial.metrics)
+
+
+def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
+    metrics = trial.metrics
+    share, busy = metrics.get("wait_share") or 0.0, metrics.get("cpu_busy_share")
+    idle = metrics.get("device_wait_share")
+    lost = share if idle is None else idle  # a host may wait while its GPU computes
+    if lost <= HIGH:
+        return
+    said = f"{named}: waits for data {percent(share)} of its time"
+    said += "" if idle is None else f", its GPU idle for {percent(idle)}"
+    said += "" if busy is None else f"; CPUs {percent(busy)} busy"
+    part = Estimate(lost, lost, lost, 0.0, 1)
+    more = "to find the part: iobench run configs/bench/train-resnet50.yaml"
+    if busy is None or IDLE <= busy < BUSY:
+        yield found("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
+    elif busy < IDLE:
+        disk = metrics.get("disk_read_mb_per_s")
+        said += "" if disk is None else f", disks gave {disk:,.0f} MB/s"
+        advice = "more workers: DataLoader(num_workers=..., prefetch_factor=...); if that brings "
+        yield found("waiting-workers", said, f"{advice}nothing, storage is the limit", share=part)
+    elif metrics.get("loop_cpu_share", busy) < busy / 2:
+        said += f", {percent(metrics['loop_cpu_share'])} by the loop and its workers"
+        yield found("waiting-others", said, "stop what runs beside the training", share=part)
+    else:
+        advice = "store smaller images: dataprep shard --size 256; or use a machine with more CPUs"
+        yield found("waiting-preparation", said, advice, share=part)
+
+
+def _starts(named: str, trial: Trial) -> Iterator[Finding]:
+    metrics = trial.metrics
+    first_s, seconds = metrics.get("time_to_first_batch_s") or 0.0, metrics.get("seconds") or 0.0
+    if first_s >= LATE_S and first_s >= FINE * seconds:
+        yield found(
+            "late-first-batch",
+            f"{named}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps",
+            "look for a download, a listing of many files, or workers that import much",
+        )
+    share = metrics.get("epoch_start_share") or 0.0
+    if share > FINE:
+        each_s = metrics.get("epoch_start_s") or 0.0
+        yield found(
+            "epoch-starts",
+            f"{named}: the starts of epochs take {percent(share)} of its time, {each_s:.2g} s each",
+            "keep workers between epochs: DataLoader(persistent_workers=True)",
+            share=Estimate(share, share, share, 0.0, 1),
+        )
+
+
+def _step_metrics() -> tuple[str, ...]:
+    return ("step_s_p50", *(f"step_s_{name}" for name in _QUANTILES))
+
+
+def _outliers(named: str, metrics: Any) -> Iterator[Finding]:
+    """By the highest quantile that there is."""
+    usual = metrics.get("step_s_p50")
+    for name, of in _QUANTILES.items():
+        rare = metrics.get(f"step_s_{name}")
+        if usual and rare:
+            if rare > OUTLIER * usual:
+                said = (
+                    f"{named}: one step of {of} takes {rare / usual:.1f} times the median or more"
+                )
+                yield found(
+                    "step-outliers", said, "see the chart of steps; try training.prefetch: 4"
+                )
+            return
+
+
+def _ranks(loop: Loop) -> Iterator[Finding]:
+    for source, repeats in loop.inputs.items():
+        named = f"{loop.group}, {source}"
+        if any(trial.metrics.get("ranks_agree") is False for trial in repeats):
+            said = f"{named}: the ranks' parameters differ at the end"
+            yield found("ranks-differ", said, "gradients were not exchanged", of=loop.group)
+        share = middle(repeats, "rank_uneven_share") or 0.0
+        waits = by_rank(repeats, "rank_wait_s")
+        if share > FINE and waits:
+            slow = waits.index(max(waits))
+            yield found(
+                "uneven-ranks",
+                f"{named}: {percent(share)} of the time ranks wait for a slower one; rank {slow} "
+                f"waits {waits[slow] * 1e3:,.3g} ms a step, the fastest {min(waits) * 1e3:,.3g} ms",
+                "look at the CPUs, disk and network of that rank; training.prefetch: 4 evens out",
+                of=loop.group,
+                share=Estimate(share, share, share, 0.0, 1),
+            )

@@ -1,0 +1,419 @@
+"""PURE. Training loops: rates by input, the loss and its parts, the ladder, scaling.
+
+With ``T1`` seconds for N samples resident on the device, ``T3`` from a warm cache and ``T2`` from
+the farthest place: the loss is ``(T2 - T1) / T2``, preparation stall ``(T3 - T1) / T2``, fetch
+stall ``(T2 - T3) / T2`` (after Mohan et al., "Analyzing and mitigating data stalls in DNN
+training", VLDB 2021). Ratios are taken within repeats, whose trials ran one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iobench.analysis.points import Repeats, cold_label, figure, kept, middle, rate_of, values
+from iobench.badges import shown
+from iobench.data.settings import AS_FILES
+from iobench.ladder import RUNGS, THREE, WORDS, Ladder, ladder, within
+from iobench.loaders.own import FROM_MEMORY
+from iobench.stats import Estimate, estimate
+from iobench.trial import Params, Trial
+
+FARTHEST = ("store", "cold", "warm")
+"""Inputs whose samples are read, the farthest first."""
+
+_WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
+_NOT_ASKED = "not asked for (training.inputs)"
+_THREADS = re.compile(r"\bthreads?\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One training loop with all its inputs.
+
+    Attributes:
+        group: its name.
+        inputs: completed trials by input.
+        farthest: the farthest input that was measured, on which its figures rest.
+        ladder: its rungs, in seconds a sample.
+        not_measured: why, for each rung that is missing.
+        index: its place under ``training`` in the config.
+    """
+
+    group: str
+    inputs: Mapping[str, Repeats]
+    farthest: str | None
+    ladder: Ladder
+    not_measured: Mapping[str, str]
+    index: int
+
+    @property
+    def trials(self) -> Repeats:
+        """Trials of the farthest input."""
+        return self.inputs.get(self.farthest or "", ())
+
+    @property
+    def any_trial(self) -> Trial:
+        """A trial that tells the loop's settings: of the farthest input where there is one."""
+        return (self.trials or next(iter(self.inputs.values())))[0]
+
+    @property
+    def params(self) -> Params:
+        """Settings of the loop."""
+        return self.any_trial.params
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What the loop said of itself: device, precision, emulated."""
+        return self.any_trial.metrics
+
+    @property
+    def emulated(self) -> bool:
+        """Whether a pace is kept and nothing is computed."""
+        return bool(self.told.get("emulated"))
+
+    @property
+    def devices(self) -> int:
+        """Ranks."""
+        return int(self.told.get("devices") or 1)
+
+    @property
+    def workers(self) -> int:
+        """Loader workers of all ranks; 0 where the loop itself loads."""
+        each = self.params.get("workers")
+        return (each if isinstance(each, int) else 0) * self.devices
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a real GPU computes."""
+        name = str(self.told.get("device") or "")
+        asked = self.params.get("device")
+        if self.emulated or asked == "cpu" or not name:
+            return False
+        return asked == "gpu" or not _THREADS.search(name)
+
+    @property
+    def on_processors(self) -> bool:
+        """Whether it computes on the CPUs that its workers use."""
+        return not self.emulated and not self.on_gpu
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether each sample is a file or an object."""
+        return str(self.params.get("data", "")).partition("@")[0] in AS_FILES
+
+    @property
+    def label(self) -> str:
+        """What the page cache was shown to hold."""
+        return cold_label(self.trials)
+
+    @property
+    def is_cache_resident(self) -> bool:
+        """Whether its data may stay in memory."""
+        return any(t.cold is not None and t.cold.cache_resident for t in self.trials)
+
+    def rate(self, source: str | None = None) -> Estimate | None:
+        """Samples/s with an input, the farthest unless told."""
+        return rate_of(self.inputs.get(source or self.farthest or "", ()))
+
+    def metric(self, name: str) -> float | None:
+        """The median of a metric of the farthest input."""
+        return middle(self.trials, name)
+
+    def resident_metric(self, name: str) -> float | None:
+        """The same on data in the device's memory."""
+        return middle(self.inputs.get("synthetic", ()), name)
+
+    @property
+    def consumes(self) -> Estimate | None:
+        """What the device takes from its own memory, samples/s."""
+        return self.rate("synthetic")
+
+    @property
+    def loss(self) -> Estimate | None:
+        """``(T2 - T1) / T2``: the share of its time that the device waits for input."""
+        return self._paired(lambda t1, t2: (t2 - t1) / t2, "synthetic", self.farthest)
+
+    @property
+    def au_ceiling(self) -> Estimate | None:
+        """``T1 / T2``, which is 1 - loss."""
+        return self._paired(lambda t1, t2: t1 / t2, "synthetic", self.farthest)
+
+    @property
+    def preparation_stall(self) -> Estimate | None:
+        """``(T3 - T1) / T2``; None where preparing and reading were not measured apart."""
+        if not self._is_split:
+            return None
+        return self._paired(lambda t1, t3, t2: (t3 - t1) / t2, "synthetic", "warm", self.farthest)
+
+    @property
+    def fetch_stall(self) -> Estimate | None:
+        """``(T2 - T3) / T2``."""
+        if not self._is_split:
+            return None
+        return self._paired(lambda t3, t2: (t2 - t3) / t2, "warm", self.farthest)
+
+    @property
+    def waiting(self) -> Estimate | None:
+        """Share of its time that the loop spent in ``next()``, where the loss is not known.
+
+        A host may wait while its GPU still computes: what the GPU was idle bounds it.
+        """
+        shares = []
+        for trial in self.trials:
+            waited = trial.metrics.get("wait_share")
+            if waited is not None:
+                idle = 1 - float(trial.metrics.get("au_mlperf") or 0.0)
+                shares.append(min(waited, idle) if self.on_gpu else waited)
+        return estimate(shares) if shares else None
+
+    @property
+    def _is_split(self) -> bool:
+        # Only what came from memory separates preparing from reading.
+        return self.farthest in ("cold", "store") and all(
+            t.cold is None or (t.cold.label == "warm" and not t.cold.why)
+            for t in self.inputs.get("warm", ())
+        )
+
+    def _paired(self, formula: Callable[..., float], *sources: str | None) -> Estimate | None:
+        """``formula`` of seconds a sample, over the repeats in which every input has a rate."""
+        sides = [_seconds(self.inputs.get(source or "", ())) for source in sources]
+        repeats = sorted(set.intersection(*(set(side) for side in sides)))
+        found = [formula(*(side[repeat] for side in sides)) for repeat in repeats]
+        return estimate(found) if found else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` stores it under ``training``."""
+        params, colds = self.params, [t.cold for t in self.trials if t.cold is not None]
+        stored = {key: params.get(key) for key in ("consumer", "model", "batch_size", "loader")}
+        stored |= {key: params.get(key) for key in ("workers", *_WORK)}
+        stored |= {key: self.told.get(key) for key in ("device", "devices", "precision")}
+        return {
+            "group": self.group,
+            **stored,
+            "data": params.get("data", ""),
+            "emulated": self.told.get("emulated"),
+            "input": self.farthest,
+            "label": self.label,
+            "badge": shown(colds),
+            "cold_proved": bool(self.trials) and self.label == "cold",
+            "cache_resident": self.is_cache_resident,
+            "consumes": kept(self.consumes),
+            **{source: kept(self.rate(source)) for source in ("warm", "cold", "store")},
+            "achieved": kept(self.rate()) if self.farthest else None,
+            "au_mlperf": kept(figure(self.trials, "au_mlperf")),
+            "au_ceiling": kept(self.au_ceiling),
+            "stall_fraction": kept(self.loss),
+            "preparation_stall": kept(self.preparation_stall),
+            "fetch_stall": kept(self.fetch_stall),
+        }
+
+    def ladder_dict(self) -> dict[str, Any]:
+        """As ``result.json`` stores it under ``ladder``; seconds a sample."""
+        params = self.params
+        stored = {key: params.get(key) for key in ("loader", "consumer", "workers", "pin_memory")}
+        stored |= {key: self.told.get(key) for key in ("device", "devices", "emulated")}
+        return {
+            "group": self.group,
+            **stored,
+            "rungs": [self._rung(rung.rung) for rung in self.ladder.rungs],
+            "path": list(self.ladder.path),
+            "farthest": self.ladder.path[-1] if self.ladder.path else None,
+            "stall": kept(self.ladder.stall),
+            "stall_share": kept(self.ladder.stall_share),
+            "not_measured": dict(self.not_measured),
+        }
+
+    def _rung(self, name: str) -> dict[str, Any]:
+        rung = next(one for one in self.ladder.rungs if one.rung == name)
+        trials = self.inputs[name]
+        return {
+            "rung": name,
+            "words": self.rung_words(name),
+            "input": name,
+            "samples_per_s": kept(rate_of(trials)),
+            "seconds_per_sample": kept(rung.seconds),
+            "label": cold_label(trials),
+            "badge": shown([trial.cold for trial in trials if trial.cold is not None]),
+            "above": rung.above,
+            "within": list(within(name, rung.above)) if rung.above else [],
+            "part": kept(rung.part),
+            "share": kept(rung.share),
+            "tells": rung.tells,
+        }
+
+    def rung_words(self, name: str) -> str:
+        """What is real on a rung beside the one above, and what else was not measured apart."""
+        rung = next(one for one in self.ladder.rungs if one.rung == name)
+        own = WORDS[name]
+        if name == "copy" and self.on_processors:
+            own = "+ batch in host memory (CPU: no copy)"
+        elif name == "copy":
+            own += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
+        more = within(name, rung.above) if rung.above else ()
+        hidden = [other for other in more if other != "warm"]
+        if not hidden:
+            return own
+        return f"+ {', '.join(hidden)}, {own.removeprefix('+ ')}"
+
+
+def loops(trials: Iterable[Trial]) -> list[Loop]:
+    """Every loop with a completed trial, in the order of the trials."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.kind == "train":
+            groups.setdefault(str(trial.params.get("group", "")), []).append(trial)
+    found = [_loop(name, members, index) for index, (name, members) in enumerate(groups.items())]
+    return [loop for loop in found if loop.inputs]
+
+
+def leading(found: Sequence[Loop]) -> Loop | None:
+    """The loop of which the verdict speaks: the first whose loss is known, else the first."""
+    known = [loop for loop in found if loop.loss is not None]
+    return next(iter([*known, *found]), None)
+
+
+def largest(loop: Loop) -> tuple[str, Estimate] | None:
+    """The rung that costs most, with its share of the time.
+
+    None where the ladder has no rung between the device and reading, or where the largest contains
+    others that were not measured.
+    """
+    found = loop.ladder
+    if all(rung in THREE for rung in found.path):
+        return None
+    told = [
+        (rung.share.median, rung)
+        for rung in found.rungs
+        if rung.rung in found.path and rung.tells and rung.share and rung.share.median > 0
+    ]
+    if not told:
+        return None
+    rung = max(told, key=lambda pair: pair[0])[1]
+    if rung.share is None or (rung.above and within(rung.rung, rung.above)):
+        return None
+    return rung.rung, rung.share
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a step: seconds a sample, and its share of the step."""
+
+    name: str
+    seconds: float
+    share: float
+
+
+def step_parts(loop: Loop) -> list[Part]:
+    """Where a step's time goes, from the device on; the parts add up to the step.
+
+    Rungs of the ladder where they were measured, else device, preparing and reading. A rung that
+    took less time than the one above it counts as 0 here, so that no part exceeds the loss.
+    """
+    reached = {}
+    for rung in loop.ladder.rungs:
+        if rung.rung in loop.ladder.path:
+            reached[rung.rung] = rung.seconds.median
+    if not reached or "synthetic" not in reached:
+        return []
+    total, before, parts = reached[loop.ladder.path[-1]], 0.0, []
+    if total <= 0:
+        return []
+    for name in loop.ladder.path:
+        until = min(max(reached[name], before), total)
+        label = "device" if name == "synthetic" else _part_name(loop, name)
+        parts.append(Part(label, until - before, (until - before) / total))
+        before = until
+    return parts
+
+
+def _part_name(loop: Loop, rung: str) -> str:
+    """``decode`` for a rung of its own; ``prepare`` where decoding and others were not split."""
+    upper = next(one.above for one in loop.ladder.rungs if one.rung == rung)
+    hidden = within(rung, upper) if upper else ()
+    if not hidden or set(hidden) == {"warm"}:
+        return {"warm": "read", "cold": "storage"}.get(rung, rung)
+    if rung == "warm":
+        return "prepare"
+    return "input" if rung in ("cold", "store") else rung
+
+
+def scaling(found: Sequence[Loop]) -> list[dict[str, Any]]:
+    """A row for each number of devices of a loop that was measured with several.
+
+    Efficiency is ``rate(N) / N / (rate(N0) / N0)`` with the fewest devices N0, within repeats.
+    """
+    points: dict[str, dict[int, Repeats]] = {}
+    for loop in found:
+        for source, trials in loop.inputs.items():
+            same = {k: v for k, v in trials[0].params.items() if k not in ("devices", "group")}
+            key = json.dumps({**same, "input": source}, sort_keys=True)
+            points.setdefault(key, {})[loop.devices] = trials
+    rows = []
+    for by_count in points.values():
+        fewest = min(by_count)
+        base = {trial.repeat: trial.metrics.get("samples_per_s") for trial in by_count[fewest]}
+        for count in sorted(by_count) if len(by_count) > 1 else ():
+            trials = by_count[count]
+            ratios = []
+            for trial in trials:
+                rate, one = trial.metrics.get("samples_per_s"), base.get(trial.repeat)
+                if rate and one:
+                    ratios.append(rate / count / (one / fewest))
+            params = trials[0].params
+            rows.append(
+                {
+                    **{key: params.get(key) for key in ("model", "loader", "input")},
+                    "devices": count,
+                    "samples_per_s": kept(rate_of(trials)),
+                    "efficiency": kept(estimate(ratios)) if ratios and count != fewest else None,
+                }
+            )
+    return rows
+
+
+def by_rank(trials: Repeats, metric: str) -> list[float]:
+    """The median over repeats of a metric that has a value for each rank."""
+    every = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
+    return [estimate(list(each)).median for each in zip(*every, strict=False)]
+
+
+def scatters(trials: Repeats, metric: str = "samples_per_s") -> bool:
+    """Whether repeats differ so much that a median alone says little: by a factor of 1.5."""
+    found = values(trials, metric)
+    return len(found) > 2 and min(found) > 0 and max(found) > 1.5 * min(found)
+
+
+def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
+    every: dict[str, list[Trial]] = {}
+    for trial in trials:
+        every.setdefault(str(trial.params.get("input")), []).append(trial)
+    done = {
+        name: [trial for trial in members if trial.status == "done"]
+        for name, members in every.items()
+    }
+    inputs = {name: members for name, members in done.items() if members}
+    found = ladder({name: _seconds(members) for name, members in inputs.items()})
+    loader = str(trials[0].params.get("loader", ""))
+    measured = {rung.rung for rung in found.rungs}
+    missing = {r: _why(r, every.get(r, ()), loader) for r in RUNGS if r not in measured}
+    farthest = next((source for source in FARTHEST if source in inputs), None)
+    return Loop(group, inputs, farthest, found, missing, index)
+
+
+def _why(rung: str, trials: Sequence[Trial], loader: str) -> str:
+    reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
+    if reasons:
+        return "; ".join(reasons)
+    if rung not in THREE and loader not in FROM_MEMORY:
+        return f"loader {loader} has three rungs: synthetic, warm, cold or store"
+    return _NOT_ASKED
+
+
+def _seconds(trials: Repeats) -> dict[int, float]:
+    """Seconds a sample by repeat."""
+    rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in trials}
+    return {repeat: 1 / float(rate) for repeat, rate in rates.items() if rate}

@@ -1,0 +1,85 @@
+"""PURE. Repeats of one point: medians with intervals, and ratios taken within rounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, TypeGuard
+
+from iobench.stats import Estimate, estimate, median, ratio
+from iobench.trial import Params, Trial
+
+Repeats = Sequence[Trial]
+
+
+def by_point(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
+    """Completed trials of ``kind``, grouped by their params, in the order of the first of each."""
+    points: dict[str, tuple[Params, list[Trial]]] = {}
+    for trial in trials:
+        if trial.kind == kind and trial.status == "done":
+            key = json.dumps(trial.params, sort_keys=True)
+            points.setdefault(key, (trial.params, []))[1].append(trial)
+    return list(points.values())
+
+
+def values(trials: Repeats, metric: str) -> list[float]:
+    """The metric of every repeat that has it."""
+    found = (trial.metrics.get(metric) for trial in trials)
+    return [float(value) for value in found if is_number(value)]
+
+
+def figure(trials: Repeats, metric: str) -> Estimate | None:
+    """Median and interval over repeats; None where no repeat has the metric."""
+    found = values(trials, metric)
+    return estimate(found) if found else None
+
+
+def kept(found: Estimate | None) -> dict[str, Any] | None:
+    """An estimate as ``result.json`` stores it."""
+    return None if found is None else asdict(found)
+
+
+def rate_of(trials: Repeats) -> Estimate | None:
+    """Samples/s; None where no repeat has a rate above 0."""
+    positive = [rate for rate in values(trials, "samples_per_s") if rate > 0]
+    return estimate(positive) if positive else None
+
+
+def middle(trials: Repeats, metric: str) -> float | None:
+    """The median alone."""
+    found = values(trials, metric)
+    return median(found) if found else None
+
+
+def cold_label(trials: Repeats) -> str:
+    """The label of all repeats: ``cold`` only if each was proved cold."""
+    labels = [trial.cold.label for trial in trials if trial.cold is not None]
+    if not labels:
+        return ""
+    return labels[0] if len(set(labels)) == 1 else "warm"
+
+
+def in_pairs(trials: Repeats, others: Repeats, metric: str) -> list[tuple[float, float]]:
+    """The metric of two points, for repeats that ran in the same round."""
+    beside = {trial.repeat: trial.metrics.get(metric) for trial in others}
+    both = ((trial.metrics.get(metric), beside.get(trial.repeat)) for trial in trials)
+    return [(float(a), float(b)) for a, b in both if is_number(a) and is_number(b)]
+
+
+def times(trials: Repeats, others: Repeats) -> Estimate | None:
+    """The ratio of two rates within rounds; None where they share no round."""
+    pairs = [pair for pair in in_pairs(trials, others, "samples_per_s") if pair[1] > 0]
+    return ratio([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None
+
+
+def processors_of(environment: Any) -> float | None:
+    """CPUs that may be used: the lesser of affinity and control group; None where unknown."""
+    told = [environment.get(key) for key in ("processors", "processor_quota")]
+    return min((float(n) for n in told if is_number(n) and n > 0), default=None)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a finite number, and no truth value."""
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_one and abs(value) < float("inf")

@@ -1,0 +1,257 @@
+"""PURE. The rules behind findings: when each fires, and who says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iobench.result import Finding
+from iobench.stats import Estimate
+
+Kind = Literal["cause", "grade", "start", "setting", "measurement"]
+Severity = Literal["info", "warning", "problem"]
+
+FINE, HIGH = 0.05, 0.20
+"""Shares of a step spent on input: below the first fine, above the second high (TensorFlow
+Profiler's input-pipeline analyzer)."""
+BUSY, IDLE = 0.80, 0.50
+"""Shares of all CPUs: from the first on they are busy, below the second idle."""
+CROWDED = 2.0
+"""Workers for each CPU, from which on they only take each other's time."""
+REFUSED = 0.01
+"""Share of requests that a store refuses."""
+SMALL_BYTES = 1_000_000
+"""Of one read: below it the time to the first byte is most of its time."""
+LATE_S = 10.0
+"""Seconds to the first batch."""
+OUTLIER = 3.0
+"""Times the median step."""
+ENOUGH = 6
+"""Repeats: from there on minimum to maximum covers the median with 96.9 %."""
+
+_CLOUD = (
+    'AWS, "Optimizing I/O for GPU performance tuning of deep learning training in Amazon SageMaker"'
+)
+_STALLS = 'Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021'
+_S3 = 'AWS, "Best practices design patterns: optimizing Amazon S3 performance"'
+_TORCH = "PyTorch, torch.utils.data"
+_PROFILER = "TensorFlow Profiler's input-pipeline analyzer"
+_OURS = "docs/results.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. ``when`` it fires, and the ``source`` that says so."""
+
+    code: str
+    kind: Kind
+    severity: Severity
+    title: str
+    when: str
+    source: str = _OURS
+
+
+_PART = f"this part takes {FINE:.0%} of a step or more"
+_CAUSES = (
+    ("store-throttles", "The store refuses requests", "more than 1 % answers 503 or 429", _S3),
+    ("tiny-files", "Samples are read as many small files", "a file below 1 MB a sample", _CLOUD),
+    (
+        "other-programs",
+        "Other programs use the CPUs",
+        "they leave less than the loop needs",
+        _CLOUD,
+    ),
+    ("slow-decode", "Decoding is the bottleneck", _PART, _CLOUD),
+    ("slow-augmentation", "Augmenting is the bottleneck", _PART, _CLOUD),
+    ("slow-preparation", "Preparing samples is the bottleneck", _PART, _STALLS),
+    ("slow-collate", "Collating and handing over batches takes long", _PART, _OURS),
+    ("unpinned-copy", "Copies to the GPU come from unpinned memory", _PART, _TORCH),
+    ("slow-copy", "Copying to the device takes long", _PART, _TORCH),
+    ("slow-read-path", "Reading is slow even from memory", _PART, _STALLS),
+    ("slow-store-latency", "The object store's latency is the bottleneck", _PART, _S3),
+    ("slow-store-bandwidth", "The object store's bandwidth is the bottleneck", _PART, _S3),
+    ("slow-store", "Reading from the object store is the bottleneck", _PART, _STALLS),
+    ("slow-disk", "Reading from the disk is the bottleneck", _PART, _STALLS),
+    ("input-bound", "The loop waits for input", f"{FINE:.0%} of a step or more", _PROFILER),
+)
+_WAITS = f"a watched loop waits for data more than {HIGH:.0%} of its time"
+RULES = {
+    rule.code: rule
+    for rule in (
+        *(Rule(code, "cause", "problem", *rest) for code, *rest in _CAUSES),
+        Rule("waiting-others", "cause", "problem", "Other programs use the CPUs", _WAITS, _CLOUD),
+        Rule(
+            "waiting-preparation",
+            *("cause", "problem", "The loop waits for preparing: CPUs are busy"),
+            f"{_WAITS}, and {BUSY:.0%} of the CPUs are busy",
+            _CLOUD,
+        ),
+        Rule(
+            "waiting-workers",
+            *("cause", "problem", "The loop waits while CPUs are idle"),
+            f"{_WAITS}, and less than {IDLE:.0%} of the CPUs are busy",
+            _CLOUD,
+        ),
+        Rule("waiting", "cause", "problem", "The loop waits for data", _WAITS, _PROFILER),
+        Rule("epoch-starts", "cause", "warning", "Each epoch starts anew", "over 5 % of the time"),
+        Rule("uneven-ranks", "cause", "warning", "Ranks wait for a slower rank", "over 5 %"),
+        Rule(
+            "slow-device",
+            *("grade", "info", "The device is the limit: its input keeps up"),
+            f"input takes less than {FINE:.0%} of a step",
+            _STALLS,
+        ),
+        Rule("input-fine", "grade", "info", "Input takes little time", f"below {FINE:.0%}"),
+        Rule(
+            "late-first-batch",
+            *("start", "warning", "The first batch comes late"),
+            f"{LATE_S:g} s or more to the first batch",
+            _CLOUD,
+        ),
+        Rule(
+            "batch-too-small",
+            *("setting", "warning", "The batch is too small for the device"),
+            "the device takes 1.05 times as much in larger batches",
+            "NVIDIA, Deep Learning Performance",
+        ),
+        Rule(
+            "too-many-workers",
+            *("setting", "warning", "Far more workers than CPUs"),
+            f"more than {CROWDED:g} workers a CPU",
+            _TORCH,
+        ),
+        Rule(
+            "step-outliers",
+            *("setting", "info", "Some steps take far longer than the rest"),
+            f"a high quantile is {OUTLIER:g} times the median",
+        ),
+        Rule(
+            "processes-share",
+            *("setting", "info", "Loader processes slow each other down"),
+            "n processes give less than 0.8 n times one",
+        ),
+        Rule(
+            "unfinished",
+            *("measurement", "warning", "The run was stopped before its end"),
+            "fewer trials than planned",
+        ),
+        Rule(
+            "stood-still",
+            *("measurement", "warning", "A trial was suspended"),
+            "its process was stopped for a second or more",
+        ),
+        Rule(
+            "scattered",
+            *("measurement", "warning", "Repeats differ widely"),
+            "the largest of three or more repeats is 1.5 times the smallest",
+        ),
+        Rule(
+            "not-shown-cold",
+            *("measurement", "warning", "Cold was asked for and not proved"),
+            "over 1 % of pages resident before, or storage gave less than 95 % of the bytes",
+        ),
+        Rule(
+            "not-all-warm",
+            *("measurement", "warning", "Warm was asked for and storage was read"),
+            "storage was read, or pages were missing before",
+        ),
+        Rule("ranks-differ", "measurement", "problem", "Ranks trained separate networks", "always"),
+        Rule(
+            "few-repeats",
+            *("measurement", "info", "Smoke run: few repeats"),
+            f"fewer than {ENOUGH} repeats of each point",
+        ),
+        Rule(
+            "cache-resident",
+            *("measurement", "info", "The data fit in memory"),
+            "less than 5 times the memory of machine or control group",
+        ),
+        Rule(
+            "store-on-this-machine",
+            *("measurement", "info", "The object store runs on this machine"),
+            "the store is a server of this run",
+        ),
+        Rule("emulated", "measurement", "info", "The device is emulated", "a paced consumer"),
+        Rule(
+            "instrumentation",
+            *("measurement", "warning", "Timing the steps slows them"),
+            "the loop's clock takes over 1 % of a step",
+        ),
+        Rule(
+            "sampling",
+            *("measurement", "warning", "Reading the machine uses CPU time"),
+            "samplers take over 1 % of a CPU",
+        ),
+        Rule(
+            "beyond-limit",
+            *("measurement", "warning", "Faster than the link: a cache answered"),
+            "a cold or direct rate above what link, volume or network can carry",
+        ),
+        Rule(
+            "target-in-memory",
+            *("measurement", "warning", "A target is memory, not a disk"),
+            "tmpfs or a RAM disk",
+        ),
+        Rule(
+            "target-in-layers", "measurement", "info", "A target is a container's layers", "overlay"
+        ),
+        Rule(
+            "target-rotates", "measurement", "info", "A target is a rotating disk", "by the kernel"
+        ),
+        Rule(
+            "target-over-network",
+            *("measurement", "info", "A target is behind a network"),
+            "EBS, NFS, Lustre and others",
+        ),
+        Rule(
+            "nfs-reads-little-ahead",
+            *("measurement", "info", "NFS reads little ahead"),
+            "read_ahead_kb of 128 or less",
+            "AWS, Amazon EFS performance tips",
+        ),
+    )
+}
+
+
+def found(
+    code: str,
+    evidence: str,
+    advice: str = "",
+    *,
+    of: str = "",
+    share: Estimate | None = None,
+    recommendation: Any = None,
+) -> Finding:
+    """What a rule says of one case; ``of`` is the loop that it is about.
+
+    A cause is a problem where it takes more than ``HIGH`` of a step, else a warning.
+    """
+    rule = RULES[code]
+    severity = rule.severity
+    if share is not None and rule.kind == "cause":
+        severity = "problem" if share.median > HIGH else "warning"
+    return Finding(
+        code=code,
+        severity=severity,
+        evidence=evidence,
+        advice=advice,
+        title=rule.title,
+        of=of,
+        share=share.median if share else None,
+        share_low=share.low if share and share.repeats > 1 else None,
+        share_high=share.high if share and share.repeats > 1 else None,
+        recommendation=recommendation,
+    )
+
+
+def percent(share: float) -> str:
+    """``32 %``; below ten percent with one digit more."""
+    return f"{share * 100:.0f} %" if abs(share) >= 0.095 else f"{share * 100:.1f} %"
+
+
+def share_words(share: Estimate) -> str:
+    """``40 % (36 to 44 %)``."""
+    if share.repeats < 2:
+        return percent(share.median)
+    low, high = f"{share.low * 100:.0f}", percent(share.high)
+    return f"{percent(share.median)} ({low} to {high})"

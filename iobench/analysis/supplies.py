@@ -1,0 +1,145 @@
+"""PURE. What storage and loaders supply, each measured apart, as the summary stores it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from iobench.access.modes import MODES
+from iobench.analysis.points import (
+    Repeats,
+    by_point,
+    cold_label,
+    figure,
+    in_pairs,
+    kept,
+)
+from iobench.probes.object_store.peak import Point, find_peak
+from iobench.stats import ratio
+from iobench.trial import Params, Trial
+
+_LOADER = (
+    *("samples_per_s", "mb_per_s", "time_to_first_batch_s", "memory_bytes"),
+    "cpu_s_per_1000_samples",
+)
+_ACCESS = (
+    *("time_to_first_batch_s", "first_epoch_s", "steady_samples_per_s", "samples_per_s"),
+    *("disk_needed_bytes", "memory_needed_bytes", "shuffle_buffer_bytes"),
+    *("store_read_bytes", "store_requests", "whole_epochs", "data_bytes", "memory_limit_bytes"),
+)
+_WATCHED = (
+    *("samples_per_s", "wait_share", "device_wait_share", "time_to_first_batch_s"),
+    *("epoch_start_s", "epoch_start_share", "seconds", "steps", "epochs"),
+)
+_PEAK_OF = ("target", "operation", "pattern", "cache")
+
+
+def loaders(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """One entry a point of a loader alone: params, rates, first batch, memory, CPU time."""
+    return _entries(trials, "loader", _LOADER)
+
+
+def layouts(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """Whole shards, records by offset, small files: samples/s and MB/s."""
+    return _entries(trials, "layout", ("samples_per_s", "mb_per_s"))
+
+
+def watched(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """One entry a watched loop, the longest first."""
+
+    def seconds(entry: dict[str, Any]) -> float:
+        return float(entry["seconds"]["median"]) if entry["seconds"] else 0.0
+
+    return sorted(_entries(trials, "watch", _WATCHED), key=seconds, reverse=True)
+
+
+def access_modes(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """One entry a point of a loader or a loop that has an access mode."""
+    entries = []
+    for kind in ("loader", "train"):
+        entries += [{**entry, "kind": kind} for entry in _entries(trials, kind, _ACCESS)]
+    return [entry for entry in entries if entry.get("access") in MODES]
+
+
+def disks(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """The best MB/s of each target, by engine, operation, pattern, cache and label."""
+    best: dict[tuple[str, ...], dict[str, Any]] = {}
+    for entry in _entries(trials, "disk", ("mb_per_s",)):
+        key = (*(entry[name] for name in _PEAK_OF), entry.get("engine", ""), entry["label"])
+        rate = entry["mb_per_s"]
+        if rate and (key not in best or rate["median"] > best[key]["mb_per_s"]["median"]):
+            best[key] = entry
+    return list(best.values())
+
+
+def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """Peak of each store, client and operation, what reaches 95 % of it, and its CPU time."""
+    groups: dict[tuple[str, ...], dict[tuple[int, int], Repeats]] = {}
+    for params, repeats in by_point(trials, "object"):
+        if figure(repeats, "mb_per_s"):
+            key = (params["store"], params["client"], params["operation"])
+            place = (params["object_bytes"], params["connections"])
+            groups.setdefault(key, {})[place] = repeats
+    found = []
+    for (store, client, operation), points in groups.items():
+        rates = {place: figure(repeats, "mb_per_s") for place, repeats in points.items()}
+        peak = find_peak([Point(*place, rate.median) for place, rate in rates.items() if rate])
+        best = (peak.object_bytes, peak.connections)
+        found.append(
+            {
+                "store": store,
+                "client": client,
+                "operation": operation,
+                **asdict(peak),
+                "mb_per_s": kept(rates[best]),
+                "cpu_s_per_gb": kept(figure(points[best], "cpu_s_per_gb")),
+            }
+        )
+    return found
+
+
+def shared(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    """Several loader processes beside one: an entry a number of processes.
+
+    ``efficiency`` is total(n) / (n total(1)) within repeats, as of any parallel program (Grama et
+    al., "Introduction to Parallel Computing", 2003, chapter 5).
+    """
+    groups: dict[str, dict[int, tuple[Params, Repeats]]] = {}
+    for params, repeats in by_point(trials, "loader"):
+        alike = {key: value for key, value in params.items() if key != "processes"}
+        by_count = groups.setdefault(json.dumps(alike, sort_keys=True), {})
+        by_count[int(params.get("processes", 1))] = (alike, repeats)
+    found = []
+    for by_count in groups.values():
+        for count in sorted(by_count) if 1 in by_count and len(by_count) > 1 else ():
+            params, several = by_count[count]
+            pairs = in_pairs(several, by_count[1][1], "samples_per_s")
+            usable = [pair for pair in pairs if min(pair) > 0]
+            efficiency = None
+            if usable:
+                efficiency = ratio([a for a, _ in usable], [count * b for _, b in usable])
+            found.append(
+                {
+                    **params,
+                    "processes": count,
+                    "samples_per_s": kept(figure(several, "samples_per_s")),
+                    "mb_per_s": kept(figure(several, "mb_per_s")),
+                    "efficiency": kept(efficiency),
+                    "evenness": kept(figure(several, "process_evenness")),
+                }
+            )
+    return found
+
+
+def _entries(trials: Iterable[Trial], kind: str, figures: Sequence[str]) -> list[dict[str, Any]]:
+    """One entry a point: its params, what the cache held, and figures."""
+    return [
+        {
+            **params,
+            "label": cold_label(repeats),
+            **{name: kept(figure(repeats, name)) for name in figures},
+        }
+        for params, repeats in by_point(trials, kind)
+    ]

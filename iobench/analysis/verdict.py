@@ -1,0 +1,152 @@
+"""PURE. The run in one sentence, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dataprep.counted import counted
+from iobench.analysis.loops import Loop, scatters
+from iobench.analysis.rules import ENOUGH, FINE, HIGH, percent
+from iobench.loaders.own import SYNTHETIC
+from iobench.result import Finding
+from iobench.words import number_words
+
+_BOTTLENECKS = {
+    "slow-decode": "Decoding is the bottleneck.",
+    "slow-augmentation": "Augmenting is the bottleneck.",
+    "slow-preparation": "Decoding and augmenting are the bottleneck.",
+    "slow-collate": "Handing over batches is the bottleneck.",
+    "unpinned-copy": "Copying to the device is the bottleneck.",
+    "slow-copy": "Copying to the device is the bottleneck.",
+    "slow-read-path": "Reading from the page cache is the bottleneck.",
+    "slow-disk": "Reading from the disk is the bottleneck.",
+    "slow-store": "Reading from the object store is the bottleneck.",
+    "slow-store-latency": "Waiting for the object store is the bottleneck (latency).",
+    "slow-store-bandwidth": "The object store's bandwidth is the bottleneck.",
+    "store-throttles": "The object store refuses requests.",
+    "tiny-files": "Reading many small files is the bottleneck.",
+    "other-programs": "Other programs use the CPUs.",
+    "uneven-ranks": "Ranks wait for a slower one.",
+}
+_DOUBTS = {"unfinished", "stood-still", "not-shown-cold"}
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How far a verdict can be trusted, and why."""
+
+    level: Literal["high", "medium", "low"]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.level} ({self.why})"
+
+
+def bottleneck(findings: Sequence[Finding]) -> str:
+    """What the primary finding of a loop says, as a sentence; empty where no cause is known."""
+    first = next((finding for finding in findings if finding.primary), None)
+    return _BOTTLENECKS.get(first.code, "") if first is not None else ""
+
+
+def of_loop(loop: Loop, findings: Sequence[Finding], *, named: bool) -> str:
+    """What a loop gets of what its device can consume, and what the bottleneck is."""
+    subject = f"The loop {loop.group!r}" if named else "The loop"
+    rate, share = loop.rate(), loop.au_ceiling
+    if rate is None:
+        return f"{subject} was measured without stored data."
+    if share is None:
+        said = f"{subject} gets {rate.median:,.0f} samples/s; its device's rate was not measured."
+        return f"{said} {bottleneck(findings)}".strip()
+    taker = "the emulated device" if loop.emulated else "the device"
+    if loop.devices > 1:
+        taker = f"its {loop.devices} devices"
+    got = f"{subject} gets {min(share.median, 1.0) * 100:.0f} % of what {taker} can consume."
+    if 1 - share.median < FINE:
+        return f"{got} The device is the limit: its input keeps up."
+    cause = bottleneck(findings) or "Which part of the input is slow was not measured."
+    return f"{got} {cause}"
+
+
+def confidence(loop: Loop, findings: Sequence[Finding]) -> Confidence:
+    """Of the loop's figures: by its repeats, their interval, and what qualifies them."""
+    share = loop.au_ceiling
+    repeats = share.repeats if share is not None else len(loop.trials)
+    doubts = [f for f in findings if f.code in _DOUBTS and f.of in ("", loop.group)]
+    said = counted(repeats, "repeat")
+    if share is not None and share.repeats > 1:
+        said = f"{share.low * 100:.0f} to {percent(share.high)}, {said}"
+    if repeats <= 3:
+        return Confidence("low", f"smoke run, {said}")
+    if any(scatters(trials) for trials in loop.inputs.values()):
+        return Confidence("low", f"repeats differ widely: {said}")
+    if doubts:
+        return Confidence("low", f"{doubts[0].title.lower()}; {said}")
+    return Confidence("high" if repeats >= ENOUGH else "medium", said)
+
+
+def without_loop(summary: Mapping[str, Any], any_done: bool) -> str:
+    """The verdict of a run that has no training loop."""
+    if summary["watched"]:
+        return _watched(summary["watched"])
+    readers = [one for one in summary["loaders"] if one["loader"] not in SYNTHETIC]
+    if readers := [one for one in readers if one["samples_per_s"]]:
+        return _loaders(readers)
+    if summary["object_stores"]:
+        best = max(summary["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
+        return (
+            f"The object store {best['store']} gives at most {best['peak_mb_per_s']:,.0f} MB/s "
+            f"({best['client']}, {best['operation']})."
+        )
+    if summary["disks"]:
+        return _disks(summary["disks"])
+    if any_done:
+        return "Measured; there was no training loop to compare with."
+    return "Nothing could be measured."
+
+
+def _disks(disks: Sequence[Mapping[str, Any]]) -> str:
+    """Of reads that came from the device, else of writes; memory is no disk."""
+    reads = [entry for entry in disks if entry["operation"] == "read"]
+    proved = [entry for entry in reads if entry["label"] in ("direct", "cold")]
+    writes = [entry for entry in disks if entry["operation"] == "write"]
+    best = max(proved or writes or reads, key=lambda entry: entry["mb_per_s"]["median"])
+    label = best["label"] or ("warm" if best["cache"] == "cold" else best["cache"])
+    subject = f"The disk {best['target']}"
+    if not proved and not writes:
+        subject = f"The page cache above {best['target']}"
+    verb = "takes" if best["operation"] == "write" else "gives"
+    rate, how = best["mb_per_s"]["median"], f"{best['pattern']} {best['operation']}, {label}"
+    return f"{subject} {verb} at most {rate:,.0f} MB/s ({how})."
+
+
+def _loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
+    """Of those that decode, if there are any: reading alone is no match for them."""
+    decoding = [one for one in loaders if one["loader"] != "raw" and one.get("decode", True)]
+    best = max(decoding or loaders, key=lambda entry: float(entry["samples_per_s"]["median"]))
+    where = f" from {best['data']}" if best["data"] else ""
+    where += f", access {best['access']}" if "access" in best else ""
+    where += f", {best['processes']} processes" if "processes" in best else ""
+    rate = f"{best['samples_per_s']['median']:,.0f} samples/s"
+    rate += f" ({best['label']})" if best["label"] else ""
+    if decoding:
+        return f"The fastest loader is {best['loader']}{where}: {rate}."
+    return f"Reading without decoding, {best['loader']}{where} gives {rate}."
+
+
+def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Of the loop that ran longest. Below 5 % waiting is fine, above 20 % high."""
+    first = entries[0]
+    share = first["wait_share"]["median"]
+    subject = "Your loop" if len(entries) == 1 else f"Your loop over {first['loader']}"
+    grade = "fine" if share < FINE else "high" if share > HIGH else "moderate"
+    said = f"{subject} waits for data {percent(share)} of its time, which is {grade}"
+    steps = int(first["steps"]["median"]) if first["steps"] else 0
+    if steps < 20:
+        said += f" (over only {counted(steps, 'step')})"
+    if first["samples_per_s"]:
+        said += f", at {number_words(first['samples_per_s']['median'])} samples/s"
+    if first["device_wait_share"]:
+        return f"{said}; its GPU is idle for {percent(first['device_wait_share']['median'])}."
+    return f"{said}; what its device could take was not measured."

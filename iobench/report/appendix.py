@@ -1,0 +1,376 @@
+"""PURE. The collapsed part of the page: tables of everything that stands behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from iobench import badges
+from iobench.analysis.analyse import Analysis
+from iobench.analysis.points import by_point, is_number, middle
+from iobench.analysis.rules import RULES
+from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
+from iobench.analysis.supplies import access_modes, shared
+from iobench.consumers.presets import PRESETS
+from iobench.ladder import RUNGS
+from iobench.report.numbers import number, percent, seconds, size, with_interval
+from iobench.result import Result
+from iobench.stats import Estimate
+from iobench.targets.kinds import kind_name
+from iobench.trial import Trial
+from iobench.words import params_words
+
+_MOST_ROWS = 400
+_RATES = ("samples_per_s", "mb_per_s", "iops", "requests_per_s", "au_mlperf", "wait_share")
+_FIRST_BATCH = ("listing", "worker_start", "fetch", "decode", "rest")
+_LOOP_FIGURES = (
+    ("the device consumes, samples/s", "consumes"),
+    ("warm, samples/s", "warm"),
+    ("cold, samples/s", "cold"),
+    ("from the object store, samples/s", "store"),
+    ("share of the device's rate (au_ceiling)", "au_ceiling"),
+    ("au_mlperf", "au_mlperf"),
+    ("loss", "stall_fraction"),
+    ("preparation stall", "preparation_stall"),
+    ("fetch stall", "fetch_stall"),
+)
+_SHARES = {"au_ceiling", "au_mlperf", "stall_fraction", "preparation_stall", "fetch_stall"}
+
+DEFINITIONS: Mapping[str, str] = {
+    "loss": (
+        "The share of its time that the device waits for input: (T2 - T1) / T2, where T1 are "
+        "the seconds of the loop on data in the device's memory and T2 from the farthest "
+        "place measured."
+    ),
+    "au_ceiling": (
+        "1 - loss: samples/s achieved, divided by those of the same loop on data in the "
+        "device's memory."
+    ),
+    "au_mlperf": (
+        "Compute time / running time, without the first step, as MLPerf Storage defines it; "
+        "its pass mark for ResNet-50 is 90 %. A host may wait while its device computes, so "
+        "it differs from au_ceiling."
+    ),
+    "preparation stall": (
+        "(T3 - T1) / T2, where T3 are the seconds from a warm page cache: decoding, "
+        "augmenting, collating and copying. After Mohan et al., VLDB 2021."
+    ),
+    "fetch stall": "(T2 - T3) / T2: reading from the disk or the store.",
+    "ladder": (
+        "The same loop run again with one real part more each time. What a part costs is the "
+        "difference to the rung above, so that the parts add up to the loss."
+    ),
+    "cold, warm": (
+        "Cold: at most 1 % of the files' pages were in the page cache before, and storage "
+        "gave at least 95 % of the bytes. Anything else is called warm. Direct: O_DIRECT, "
+        "past the cache."
+    ),
+    "data fit in memory": (
+        "The data are smaller than 5 times the memory, so that later epochs may come from the"
+        " page cache."
+    ),
+    "emulated device": "Batches are taken at a fixed rate and nothing is computed.",
+    "interval": (
+        "Of a median: the exact order-statistic interval. From 6 repeats on it covers 95 %."
+    ),
+    "predicted": (
+        "The least of what device, loader and storage gave alone, with the same settings. "
+        "Predictions are compared with loops that were run (below)."
+    ),
+    "scattered": (
+        "Repeats differ by more than a factor of 1.5: the range is shown, not the median."
+    ),
+}
+"""Every term on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text; a cell that begins with a digit is set to the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One collapsed part: tables, lines of text, and code."""
+
+    id: str
+    title: str
+    tables: Sequence[Table] = ()
+    lines: Sequence[str] = ()
+    code: str = ""
+    terms: Mapping[str, str] | None = None
+
+
+def sections(found: Analysis) -> list[Section]:
+    """All parts that have content."""
+    result = found.result
+    made = [
+        Section("findings", f"Findings ({len(found.findings)})", _findings(found)),
+        Section("loops", "Training loops", list(_loops(found))),
+        Section("first-batch", "Until the first batch", _first_batch(result)),
+        Section("compared", "Access modes, processes, devices", list(_compared(found))),
+        Section("predictions", "Prediction beside measurement", _predictions(found)),
+        Section("hosts", "Hosts and cost", lines=list(_hosts(found))),
+        Section("cold", "Is cold cold? Proof per trial", _cold(result)),
+        Section("trials", f"All trials ({len(result.trials)})", _trials(result)),
+        Section("machine", "Machine, storage, versions", list(_machine(result.environment))),
+        Section("config", "How to run it again", lines=_again(result), code=_config(result)),
+        Section("definitions", "Definitions and sources", [_rates()], terms=DEFINITIONS),
+    ]
+    return [one for one in made if any(t.rows for t in one.tables) or one.lines or one.terms]
+
+
+def _findings(found: Analysis) -> list[Table]:
+    order = {"problem": 0, "warning": 1, "info": 2}
+    ranked = sorted(found.findings, key=lambda f: (not f.primary, order.get(f.severity, 3)))
+    rows = [[f.severity, f.title or f.code, f.evidence, f.advice, f.code] for f in ranked]
+    return [Table("", ("severity", "finding", "evidence", "what to do", "code"), rows)]
+
+
+def _loops(found: Analysis) -> Iterator[Table]:
+    stored = [loop.as_dict() for loop in found.loops]
+    if not stored:
+        return
+    rows = []
+    for words, key in _LOOP_FIGURES:
+        say = percent if key in _SHARES else number
+        cells = [_told(one.get(key), say) for one in stored]
+        rows += [[words, *cells]] if any(cells) else []
+    for key in ("loader", "data", "workers", "batch_size", "device", "precision", "label"):
+        rows.append([key.replace("_", " "), *(str(one.get(key) or "") for one in stored)])
+    yield Table("", ("figure", *(str(one["group"]) for one in stored)), rows)
+    for loop in found.loops:
+        rungs = [
+            [
+                loop.rung_words(rung.rung),
+                with_interval(rung.seconds, seconds),
+                with_interval(rung.part, seconds) if rung.part is not None else "",
+                percent(rung.share.median) if rung.share is not None else "",
+                "" if rung.part is None or rung.tells else "not distinguishable from zero",
+            ]
+            for rung in loop.ladder.rungs
+        ]
+        missing = [f"{r}: {loop.not_measured[r]}" for r in RUNGS if r in loop.not_measured]
+        note = f"Not measured: {'; '.join(missing)}." if missing else ""
+        columns = ("rung", "a sample", "adds", "share of the whole", "")
+        yield Table(f"Ladder: {loop.group}", columns, rungs, note)
+    latencies = []
+    for params, repeats in by_point(found.result.trials, "train"):
+        waits = [middle(repeats, f"step_s_{q}") for q in ("p50", "p90", "p99")]
+        cells = [seconds(wait) if wait is not None else "" for wait in waits]
+        latencies.append([str(params.get("group")), str(params.get("input")), *cells])
+    yield Table("Step times", ("loop", "input", "median", "p90", "p99"), latencies)
+
+
+def _first_batch(result: Result) -> list[Table]:
+    rows = []
+    for kind in ("train", "loader"):
+        for params, repeats in by_point(result.trials, kind):
+            whole = middle(repeats, "time_to_first_batch_s")
+            parts = [middle(repeats, f"first_batch_{part}_s") for part in _FIRST_BATCH]
+            if whole is None or all(part is None for part in parts):
+                continue
+            cells = ["" if part is None else seconds(part) for part in parts]
+            rows.append([params_words(kind, params), seconds(whole), *cells])
+    columns = (
+        "loop or loader",
+        "first batch",
+        "listing",
+        "worker start",
+        "fetch",
+        "decode",
+        "rest",
+    )
+    return [Table("", columns, rows[:_MOST_ROWS], "Medians over repeats.")]
+
+
+def _compared(found: Analysis) -> Iterator[Table]:
+    trials = found.result.trials
+    modes = [
+        [
+            f"{row['access']}, {row['loader']}, {row.get('workers', 0)} workers",
+            _told(row["first_epoch_s"], seconds),
+            _told(row["steady_samples_per_s"], number),
+            _told(row["disk_needed_bytes"], size),
+            _told(row["memory_needed_bytes"], size),
+            _told(row["store_requests"], number),
+        ]
+        for row in access_modes(trials)
+    ]
+    columns = ("mode", "first epoch", "later epochs, samples/s", "disk", "memory", "requests")
+    yield Table("Access modes", columns, modes)
+    processes = [
+        [
+            f"{row['loader']}, {row['data']}",
+            str(row["processes"]),
+            _told(row["samples_per_s"], number),
+            _told(row["efficiency"], percent),
+        ]
+        for row in shared(trials)
+    ]
+    yield Table("Loader processes", ("loader", "processes", "samples/s", "efficiency"), processes)
+    scaled = [
+        [
+            f"{row['model']}, {row['input']}",
+            str(row["devices"]),
+            _told(row["samples_per_s"], number),
+            _told(row["efficiency"], percent),
+        ]
+        for row in found.summary["scaling"]
+    ]
+    note = "Published: 97.5 % from 4 to 8 GPUs, 92 % at 64, 90 % at 256."
+    yield Table("Devices", ("loop", "devices", "samples/s", "scaling efficiency"), scaled, note)
+
+
+def _predictions(found: Analysis) -> list[Table]:
+    rows = []
+    for check in found.checks:
+        rate, error = check.prediction.rate, check.error
+        rows.append(
+            [
+                f"{check.group}, {check.setting.source}, {check.setting.workers} workers",
+                number(rate.median) if rate is not None else "",
+                with_interval(check.measured),
+                percent(error) if error is not None else "",
+                check.prediction.limit or f"not measured: {', '.join(check.prediction.missing)}",
+            ]
+        )
+    note = "Predicted from loaders and device alone, without having seen the loop."
+    return [Table("", ("loop", "predicted", "measured", "error", "limit"), rows, note)]
+
+
+def _hosts(found: Analysis) -> Iterator[str]:
+    config, loop = found.result.config, found.loop
+    if asked := config.get("scale"):
+        yield from scale_lines(scale(found.result, found.known, loop, asked))
+    elif found.supplies:
+        for one in found.supplies:
+            rate = f"{number(one.samples_per_s)} samples/s: " if one.samples_per_s else ""
+            yield f"{one.part}: {rate}{one.basis}"
+    if asked := config.get("cost"):
+        yield from cost_lines(cost(found.result, loop, asked))
+
+
+def _cold(result: Result) -> list[Table]:
+    rows = []
+    for trial in result.trials:
+        if trial.cold is None or trial.status != "done":
+            continue
+        told = trial.metrics.get("epochs")
+        records = [one for one in told if isinstance(one, Mapping)] if told else []
+        cold = {name: getattr(trial.cold, name) for name in ("asked", "label", "why")}
+        cold |= {n: getattr(trial.cold, n) for n in ("resident_before", "physical_ratio")}
+        for record in records or [cold]:
+            before, ratio = record.get("resident_before"), record.get("physical_ratio")
+            rows.append(
+                [
+                    _named(trial) + (f", epoch {record['number']}" if "number" in record else ""),
+                    str(record.get("asked") or ""),
+                    str(record.get("label") or ""),
+                    percent(before) if is_number(before) else "unknown",
+                    number(ratio) if is_number(ratio) else "unknown",
+                    str(record.get("why") or ""),
+                ]
+            )
+    columns = ("trial", "asked", "shown", "in memory before", "physical / logical", "why")
+    note = "Before: pages in memory, by cachestat or mincore. After: bytes that storage gave."
+    limits = dict.fromkeys(
+        str(limit) for trial in result.trials if trial.cold for limit in trial.cold.limits
+    )
+    return [Table("", columns, rows[:_MOST_ROWS], " ".join([note, *limits]))]
+
+
+def _trials(result: Result) -> list[Table]:
+    rows = []
+    for trial in result.trials:
+        rates = [
+            f"{number(trial.metrics[k])} {k}" for k in _RATES if is_number(trial.metrics.get(k))
+        ]
+        shown = ", ".join(rates[:3]) if trial.status == "done" else trial.reason
+        rows.append(
+            [_named(trial), trial.status, shown, badges.words(trial.cold), seconds(trial.seconds)]
+        )
+    note = f"The first {_MOST_ROWS}; the raw result has all." if len(rows) > _MOST_ROWS else ""
+    columns = ("trial", "status", "result", "cache", "took")
+    return [Table("", columns, rows[:_MOST_ROWS], note)]
+
+
+def _named(trial: Trial) -> str:
+    try:
+        words = params_words(trial.kind, trial.params)
+    except (LookupError, TypeError, ValueError):  # params of another version
+        words = trial.kind
+    return f"{words} #{trial.repeat + 1}"
+
+
+def _machine(environment: Mapping[str, Any]) -> Iterator[Table]:
+    targets = environment.get("targets") or {}
+    stores = environment.get("stores") or {}
+    storage = [
+        [
+            label,
+            kind_name(str(one.get("kind", ""))),
+            str(one.get("name", "")),
+            str(one.get("why", "")),
+        ]
+        for label, one in {**targets, **stores}.items()
+        if isinstance(one, Mapping)
+    ]
+    yield Table("Storage", ("label", "kind", "name", "evidence"), storage)
+    apart = ("targets", "stores", "libraries")
+    rest = {key: value for key, value in environment.items() if key not in apart}
+    yield Table("Machine", ("what", "value"), [list(pair) for pair in _flat(rest)])
+    libraries = environment.get("libraries") or {}
+    rows = [[str(name), str(version)] for name, version in libraries.items()]
+    yield Table("Libraries", ("library", "version"), rows)
+
+
+def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for key, below in value.items():
+        name = f"{above} / {key}" if above else str(key).replace("_", " ")
+        if isinstance(below, Mapping):
+            yield from _flat(below, name)
+        elif isinstance(below, (list, tuple)) and any(isinstance(b, Mapping) for b in below):
+            yield from _flat({str(i): item for i, item in enumerate(below, start=1)}, name)
+        elif str(key).endswith("_bytes") and isinstance(below, int) and below > 0:
+            yield name.removesuffix(" bytes"), size(below)
+        elif below not in (None, "", [], ()):
+            yield name, json.dumps(below) if isinstance(below, (list, tuple)) else str(below)
+
+
+def _again(result: Result) -> list[str]:
+    if "watch" in result.config:
+        return [
+            "The script was watched with iobench.watch(loader). To measure what the device could "
+            "take: iobench run configs/bench/train-resnet50.yaml"
+        ]
+    return ["Save this as config.yaml and run: iobench run config.yaml"]
+
+
+def _config(result: Result) -> str:
+    plain = json.loads(json.dumps(result.config, default=str))
+    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)).rstrip() if plain else ""
+
+
+def _rates() -> Table:
+    rows = [[name, number(one.images_per_s), one.source] for name, one in PRESETS.items()]
+    columns = ("accelerator", "img/s", "source")
+    return Table("Accelerators: ResNet-50, mixed precision", columns, rows)
+
+
+def rule_rows() -> list[list[str]]:
+    """Every rule of the findings, for the reference page."""
+    return [[f"`{r.code}`", r.kind, r.title, r.when, r.source] for r in RULES.values()]
+
+
+def _told(stored: Any, say: Any) -> str:
+    return with_interval(Estimate(**stored), say) if stored else ""

@@ -1,0 +1,215 @@
+"""PURE. The first screen: verdict, where a step's time goes, what to change, accelerators fed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from dataprep.counted import counted
+from iobench.analysis.analyse import Analysis, checked_words, how_words
+from iobench.analysis.loops import Loop, step_parts
+from iobench.analysis.recommend import Recommendation, times_words
+from iobench.analysis.sizing import Feeds
+from iobench.report.charts import Bar, pile
+from iobench.report.numbers import number, percent, size
+from iobench.result import Result
+from iobench.words import model_words
+
+PART_WORDS = {
+    "device": "device works",
+    "prepare": "decode and augment",
+    "read": "read, from memory",
+    "storage": "read, cold",
+    "store": "read, object store",
+    "input": "input, not split",
+}
+"""Parts of a step in words; others are called as they are."""
+
+_BADGES = {
+    "emulated": "emulated device",
+    "few-repeats": "smoke run",
+    "cache-resident": "data fit in memory: later epochs may read no disk",
+    "store-on-this-machine": "the store runs on this machine",
+    "not-shown-cold": "cold was not proved",
+    "not-all-warm": "warm, but some storage was read",
+    "scattered": "repeats differ widely",
+    "unfinished": "the run was stopped early",
+    "stood-still": "a trial was suspended",
+    "beyond-limit": "faster than the link: a cache answered",
+    "target-in-memory": "the target is memory, not a disk",
+}
+_SETTINGS = {
+    "workers": "workers",
+    "prefetch": "prefetch",
+    "resize": "resizing beforehand",
+    "sharding": "packing into shards",
+    "shard_size": "shard size",
+    "stage": "copying to a local disk",
+    "loader": "reading in sequence",
+    "pin_memory": "pinned memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A recommendation as the page shows it."""
+
+    action: str
+    gain: str
+    more: str
+    how: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Everything above the evidence."""
+
+    name: str
+    meta: Sequence[str]
+    headline: str
+    lead: str
+    badges: Sequence[str]
+    pile: Markup | None
+    changes: Sequence[Change]
+    note: str
+    feeds: Feeds | None
+    feeds_note: str
+
+
+def front(found: Analysis) -> Front:
+    """The first screen of a result."""
+    loop = found.loop if found.loop is not None and found.loop.farthest else None
+    return Front(
+        name=found.result.name,
+        meta=tuple(_meta(found.result, found.loop)),
+        headline=found.verdict,
+        lead=_lead(loop) if loop is not None else _counts(found.result),
+        badges=tuple(_badges(found)),
+        pile=_pile(loop) if loop is not None else None,
+        changes=[_change(change) for change in found.advice.changes],
+        note=_note(found),
+        feeds=found.feeds,
+        feeds_note=_feeds_note(found.feeds),
+    )
+
+
+def settings_words(names: Sequence[str]) -> str:
+    """Settings as people call them."""
+    return ", ".join(_SETTINGS.get(name, name) for name in names)
+
+
+def feeds_cell(rate: float, device: float, *, at_least: bool) -> str:
+    """``0.3``, or ``1.0 or more`` where the device was the limit."""
+    shown = rate / device
+    return f"{shown:.2g}{' or more' if at_least else ''}" if shown < 100 else f"{shown:,.0f}"
+
+
+def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
+    try:
+        moment = datetime.fromisoformat(result.started)
+        yield f"{moment:%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        yield result.started
+    environment = result.environment
+    machine = [f"{environment.get('processors', '?')} CPUs"]
+    if memory := environment.get("memory_bytes"):
+        machine.append(size(memory))
+    gpus = environment.get("gpus") or ()
+    names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
+    machine.append(f"{len(gpus)} × {', '.join(names)}" if gpus else "no GPU")
+    yield ", ".join(machine)
+    if loop is not None:
+        params = loop.params
+        data = f", {params['data']}" if params.get("data") else ""
+        yield f"{model_words(str(params.get('model', '')))}, batch {params.get('batch_size')}{data}"
+        if loop.told.get("device"):
+            yield str(loop.told["device"])
+    yield _counts(result)
+
+
+def _counts(result: Result) -> str:
+    said = []
+    for status in ("done", "failed", "skipped"):
+        count = sum(trial.status == status for trial in result.trials)
+        if count or status == "done":
+            said.append(f"{count} {status}")
+    return f"{counted(len(result.trials), 'trial')}: {', '.join(said)}"
+
+
+def _lead(loop: Loop) -> str:
+    rate, consumes, loss = loop.rate(), loop.consumes, loop.loss
+    if rate is None or consumes is None or loss is None:
+        return ""
+    said = f"{number(rate.median)} of {number(consumes.median)} samples/s. "
+    said += f"Loss {percent(loss.median)}"
+    if loss.repeats > 1:
+        said += f" ({percent(loss.low)} to {percent(loss.high)})"
+    return f"{said}: the share of its time that the device waits for input."
+
+
+def _badges(found: Analysis) -> Iterator[str]:
+    """Confidence, then what qualifies the leading loop or the whole run."""
+    if found.confidence is not None:
+        yield f"confidence: {found.confidence}"
+    loop, seen = found.loop, set[str]()
+    for finding in found.findings:
+        text = _BADGES.get(finding.code)
+        if text is None or text in seen or finding.of not in ("", loop.group if loop else ""):
+            continue
+        if finding.code == "store-on-this-machine" and loop and loop.farthest != "store":
+            continue
+        if finding.of == "" and loop and finding.code in ("cache-resident", "scattered"):
+            continue  # of probes and loaders alone
+        seen.add(text)
+        yield text
+
+
+def _pile(loop: Loop) -> Markup | None:
+    parts = step_parts(loop)
+    if not parts:
+        return None
+    rows, shares = [], []
+    for part in parts:
+        words = PART_WORDS.get(part.name, part.name)
+        shares.append(f"{words} {percent(part.share)}")
+        if part.seconds > 0:
+            rows.append(Bar(words, part.seconds, f"{number(part.seconds * 1e3)} ms", part.name))
+    return pile(rows, f"Where the time of a step goes: {', '.join(shares)}")
+
+
+def _change(change: Recommendation) -> Change:
+    gain = times_words(change.gain) if change.gain is not None else "gain not predicted"
+    more = ""
+    if change.rate is not None:
+        more = f", to {number(change.rate)} samples/s, {change.basis}."
+        if change.limit:
+            limit = {"decode": "decoding", "disk": "the disk", "store": "the store"}
+            more += f" Limit then: {limit.get(change.limit, f'the {change.limit}')}."
+    return Change(change.action, gain, more, how_words(change))
+
+
+def _note(found: Analysis) -> str:
+    said = []
+    if found.advice.without_effect:
+        said.append(f"No effect expected: {settings_words(found.advice.without_effect)}.")
+    if found.advice.not_measured:
+        said.append(f"Not measured: {settings_words(found.advice.not_measured)}.")
+    if found.advice.changes and found.loop is not None:
+        said.append(checked_words(found.checks, found.loop.group))
+    return " ".join(said)
+
+
+def _feeds_note(feeds: Feeds | None) -> str:
+    if feeds is None:
+        return ""
+    limits = {
+        "CPUs": "The CPUs are the limit, not the storage.",
+        "disk": "The disk is the limit.",
+        "store": "The store is the limit.",
+        "network": "The network is the limit.",
+    }
+    rates = ", ".join(f"{name} {number(rate)}" for name, rate in feeds.rates.items())
+    return f"{limits.get(feeds.limit, '')} Images/s of one device: {rates}.".strip()

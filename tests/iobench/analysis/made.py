@@ -1,0 +1,117 @@
+"""Runs whose parts have known rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iobench.analysis.analyse import Analysis, analyse
+from iobench.result import Finding, Result
+from iobench.trial import Cold, Trial, TrialSpec
+
+COLD, WARM = Cold("cold", "cold", 0.0, 1.0, False), Cold("warm", "warm", 1.0, 0.0, False)
+UNPROVED = Cold("cold", "warm", 0.5, 0.5, False, "half was resident")
+REMOTE = Cold("store", "server cache unknown")
+LABELS = {"cold": COLD, "warm": WARM, "store": REMOTE}
+SAMPLE_BYTES = 40_000
+DATA = {"source": "/photos", "size": 256, "quality": 95, "shard_size": 16_000_000, "seed": 3}
+GPU = {"device": "NVIDIA H100"}
+
+
+def done(
+    kind: str, params: dict[str, Any], cold: Cold | None, repeats: int = 6, **metrics: Any
+) -> list[Trial]:
+    """Repeats that differ by 1 %, around the rates that are given."""
+    made = []
+    for repeat in range(repeats):
+        factor = 1 + 0.01 * (repeat - (repeats - 1) / 2) / max(repeats - 1, 1)
+        rates = {k: v * factor for k, v in metrics.items() if k in ("samples_per_s", "mb_per_s")}
+        spec = TrialSpec(kind, params, repeat)
+        made.append(
+            Trial(spec.id, kind, params, repeat, "done", {**metrics, **rates}, cold, seconds=1.0)
+        )
+    return made
+
+
+def loader(
+    rate: float,
+    workers: int,
+    *,
+    loader: str = "torch-iterable",
+    data: str = "shards@disk",
+    cache: str = "warm",
+    repeats: int = 6,
+    **params: Any,
+) -> list[Trial]:
+    """A loader alone."""
+    told = {"loader": loader, "data": data, "cache": cache, "workers": workers}
+    told |= {"prefetch": 2, "batch_size": 64, **params, "seconds": 1.0}
+    cold = REMOTE if data.endswith("@s3") else LABELS[cache]
+    return done(
+        *("loader", told, cold, repeats),
+        samples_per_s=rate,
+        mb_per_s=rate * SAMPLE_BYTES / 1e6,
+        objects=100,
+        mean_object_bytes=4e6,
+    )
+
+
+def loop(
+    source: str,
+    rate: float,
+    *,
+    group: str = "g",
+    loader: str = "torch-iterable",
+    form: str = "shards",
+    metrics: Mapping[str, Any] | None = None,
+    repeats: int = 6,
+    cold: Cold | None = None,
+    **params: Any,
+) -> list[Trial]:
+    """A training loop with one input, on an emulated device unless ``metrics`` say otherwise."""
+    reads = source in ("warm", "cold", "store")
+    place = "s3" if source == "store" else "disk"
+    told: dict[str, Any] = {"group": group, "input": source, "consumer": "paced"}
+    told |= {"loader": loader, "data": f"{form}@{place}" if reads else ""}
+    told |= {"model": "resnet50", "batch_size": 64, "image_size": 224, "workers": 1, "prefetch": 2}
+    told |= {"augment": True, "normalise": True, "colour_jitter": False, "pca_noise": False}
+    told |= {"pin_memory": False, **params}
+    found = {"device": "emulated device", "emulated": True, "au_mlperf": 0.5, **(metrics or {})}
+    if found["device"] != "emulated device":
+        found["emulated"] = False
+    read = {"mb_per_s": rate * SAMPLE_BYTES / 1e6, "objects": 100, "mean_object_bytes": 4e6}
+    return done(
+        *("train", told, cold or LABELS.get(source), repeats),
+        **{"samples_per_s": rate, **(read if reads else {}), **found},
+    )
+
+
+def together(*parts: Sequence[Trial]) -> list[Trial]:
+    """One list of them all."""
+    return [trial for part in parts for trial in part]
+
+
+def run(*parts: Sequence[Trial], processors: int | None = 2, **config: Any) -> Result:
+    """A run of them."""
+    data = {"split": "train", **DATA, **config.pop("data", {})}
+    environment = {"processors": processors} if processors else {}
+    environment |= config.pop("environment", {})
+    trials = together(*parts)
+    made = {"repeats": 6, "data": data, **config}
+    return Result("made", "2026-11-21T12:00:00+00:00", environment, made, trials)
+
+
+def analysed(*parts: Sequence[Trial], **how: Any) -> Analysis:
+    """What such a run says."""
+    return analyse(run(*parts, **how))
+
+
+def by_code(*parts: Sequence[Trial], **how: Any) -> dict[str, Finding]:
+    """Its findings by their codes."""
+    return {finding.code: finding for finding in analysed(*parts, **how).findings}
+
+
+def primary(*parts: Sequence[Trial], **how: Any) -> str:
+    """The code of the finding to begin with."""
+    (found,) = [f.code for f in analysed(*parts, **how).findings if f.primary]
+    return found

@@ -1,0 +1,107 @@
+"""Loops: one loss, its parts, rates by input."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.analysis.analyse import analyse, summarised
+from iobench.analysis.loops import loops, step_parts
+from iobench.ladder import RUNGS
+from tests.iobench.analysis.made import GPU, UNPROVED, analysed, loop, run, together
+
+
+def test_the_loss_is_one_figure_everywhere() -> None:
+    """1 - au_ceiling; the ladder's stall and the parts of a step add up to it."""
+    found = analysed(loop("synthetic", 1000), loop("warm", 500), loop("cold", 250))
+    assert found.loop is not None
+    loss, share = found.loop.loss, found.loop.au_ceiling
+    assert loss is not None
+    assert share is not None
+    assert loss.median == pytest.approx(0.75, abs=0.005)
+    assert loss.median == pytest.approx(1 - share.median)
+    assert found.summary["stall_fraction"] == loss.median
+    (ladder,) = found.summary["ladder"]
+    assert ladder["stall_share"]["median"] == pytest.approx(loss.median)
+    parts = step_parts(found.loop)
+    assert sum(part.share for part in parts if part.name != "device") == pytest.approx(
+        loss.median, abs=0.01
+    )
+
+
+@given(st.lists(st.floats(0.001, 1.0), min_size=2, max_size=7))
+def test_no_part_of_a_step_exceeds_the_loss(seconds: list[float]) -> None:
+    """Also where a rung took less time than the one above it."""
+    rungs = ("synthetic", *RUNGS[1 : len(seconds) - 1], "cold")
+    trials = [
+        t for rung, s in zip(rungs, seconds, strict=True) for t in loop(rung, 1 / s, repeats=1)
+    ]
+    (found,) = loops(trials)
+    parts = step_parts(found)
+    assert math.isclose(sum(part.share for part in parts), 1.0)
+    loss = max(0.0, 1 - seconds[0] / seconds[-1])
+    for part in parts:
+        assert part.share >= 0
+        if part.name != "device":
+            assert part.share <= loss + 1e-9
+
+
+def test_preparing_and_fetching_are_split_by_a_warm_loop() -> None:
+    """Of the time of the farthest; not where warm was not quite warm."""
+    (found,) = loops([*loop("synthetic", 1000), *loop("warm", 500), *loop("cold", 250)])
+    assert found.preparation_stall is not None
+    assert found.preparation_stall.median == pytest.approx(0.25, abs=0.01)
+    assert found.fetch_stall is not None
+    assert found.fetch_stall.median == pytest.approx(0.5, abs=0.01)
+    doubtful = loop("warm", 500, cold=UNPROVED)
+    (found,) = loops([*loop("synthetic", 1000), *doubtful, *loop("cold", 250)])
+    assert found.preparation_stall is None
+
+
+def test_the_verdict_is_of_the_first_loop_whose_device_was_measured() -> None:
+    """Named where there are several."""
+    found = analysed(
+        loop("warm", 100, group="a"),
+        loop("synthetic", 400, group="b"),
+        loop("warm", 200, group="b"),
+    )
+    assert found.verdict.startswith(
+        "The loop 'b' gets 50 % of what the emulated device can consume"
+    )
+
+
+def test_a_loop_without_its_devices_rate_says_so() -> None:
+    """Waiting in next() is what is known of it."""
+    found = analysed(loop("warm", 100, metrics={"wait_share": 0.7, "cpu_busy_share": 0.9}))
+    assert "its device's rate was not measured" in found.verdict
+    assert found.findings[0].share == pytest.approx(0.7)
+
+
+def test_rungs_that_were_not_measured_say_why() -> None:
+    """Not asked for, failed, or of a loader with three rungs."""
+    (entry,) = analyse(run([*loop("synthetic", 1000), *loop("warm", 500)])).summary["ladder"]
+    assert entry["not_measured"]["decode"] == "not asked for (training.inputs)"
+    trials = [*loop("synthetic", 900, loader="tf-data"), *loop("warm", 500, loader="tf-data")]
+    (entry,) = analyse(run(trials)).summary["ladder"]
+    assert "has three rungs" in entry["not_measured"]["decode"]
+
+
+def test_scaling_over_devices() -> None:
+    """The rate of N devices over N times the rate of one."""
+    trials = together(
+        loop("synthetic", 1000, group="1", metrics=GPU),
+        loop("synthetic", 3600, group="4", devices=4, metrics={**GPU, "devices": 4}),
+    )
+    one, four = analyse(run(trials)).summary["scaling"]
+    assert one["efficiency"] is None
+    assert (four["devices"], four["efficiency"]["median"]) == (4, pytest.approx(0.9))
+
+
+def test_a_result_is_summarised_without_any_trial() -> None:
+    """As a run that was stopped at once."""
+    empty = summarised(run())
+    assert empty.summary["verdict"] == "Nothing could be measured."
+    assert empty.findings == ()

@@ -1,0 +1,99 @@
+"""Every command and key that the product recommends exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import iobench
+from dataprep.cli.main import app as dataprep_app
+from iobench.analysis.recommend import Recommendation
+from iobench.cli import app as iobench_app
+from iobench.config import BenchConfig
+from tests.iobench.analysis.made import GPU, analysed, loop
+from tests.iobench.analysis.test_recommend import DECODE_BOUND, FAR_STORE, ONE_WORKER
+
+_FOLDER = Path(iobench.__file__).parent
+_ROOT = _FOLDER.parent
+_COMMAND = re.compile(r"\b(dataprep|iobench) ([a-z]+)((?: (?:--[a-z-]+|[A-Z/_]+|[\w.=/-]+))*)")
+_WORDS = {"made", "run", "page", "result", "of", "and", "packages", "itself", "writes", "commands"}
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every string of the package, and the templates."""
+    for path in sorted(_FOLDER.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield path.name, node.value
+    for path in sorted(_FOLDER.rglob("*.j2")):
+        yield path.name, path.read_text()
+
+
+def options(program: str, name: str) -> set[str]:
+    """Those of a command; empty where there is no such command."""
+    app = {"dataprep": dataprep_app, "iobench": iobench_app}[program]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    if name not in commands:
+        return set()
+    return {option for one in commands[name].params for option in one.opts}
+
+
+def test_commands_and_their_options_exist() -> None:
+    """Also the configs that are named."""
+    seen = set()
+    for where, text in texts():
+        for program, name, rest in _COMMAND.findall(text):
+            known = options(program, name)
+            given = set(re.findall(r"--[a-z-]+", rest))
+            if given:
+                assert given <= known | {"--set"}, (where, program, name, rest)
+            seen.add((program, name) if known else ("", ""))
+        for config in re.findall(r"configs/bench/[\w-]+\.yaml", text):
+            assert (_ROOT / config).exists(), (where, config)
+    assert {("dataprep", "shard"), ("dataprep", "stage"), ("iobench", "run")} <= seen
+
+
+def made() -> list[Recommendation]:
+    """Recommendations of many runs, those for causes included."""
+    runs = [
+        *(analysed(trials) for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND)),
+        analysed(loop("synthetic", 900, loader="torch-map"), loop("store", 30, loader="torch-map")),
+    ]
+    ladder = [("synthetic", 1000), ("copy", 700), ("collate", 500), ("augment", 300)]
+    rungs = [
+        trial
+        for source, rate in [*ladder, ("decode", 200), ("warm", 150)]
+        for trial in loop(source, rate, metrics=GPU, colour_jitter=True, pca_noise=True)
+    ]
+    runs.append(analysed(rungs))
+    found = [change for one in runs for change in one.advice.changes]
+    assert {"workers", "resize", "normalise", "colour_jitter", "pin_memory"} <= {
+        change.setting for change in found
+    }
+    return found
+
+
+@pytest.mark.parametrize("change", made(), ids=lambda change: change.setting)
+def test_keys_are_those_of_the_config(change: Recommendation) -> None:
+    """A config with the change is one that iobench takes."""
+    training: dict[str, Any] = {"consumer": "paced", "preset": "A100", "colour_jitter": True}
+    content: dict[str, object] = {"data": {}}
+    for key, value in change.config.items():
+        part, _, name = key.rpartition(".")
+        if part == "data":
+            content["data"] = {name: value}
+        elif name == "inputs":
+            training[name] = str(value).strip("[]").split(", ")
+        else:
+            assert part == "training.0", key
+            training[name] = value
+    BenchConfig.model_validate({**content, "training": [training]})
+    if change.command:
+        program, name, *rest = change.command.split()
+        assert {word for word in rest if word.startswith("--")} <= options(program, name)

@@ -1,0 +1,132 @@
+"""Accelerators fed, hosts for N of them, and what an epoch costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from iobench.cli import app
+from iobench.config import BenchConfig
+from iobench.result import Result
+from iobench.trial import Cold, Trial
+from tests.iobench.analysis.made import SAMPLE_BYTES, analysed, done, loader, loop, run, together
+
+LOOP = together(loader(1500, 2), loop("synthetic", 2000), loop("cold", 1000))
+
+
+def disk(mb_per_s: float) -> list[Trial]:
+    """Direct reads of a device."""
+    params: dict[str, Any] = {"target": "here", "operation": "read", "pattern": "sequential"}
+    params |= {"cache": "direct", "block_bytes": 2**20, "parallelism": 4}
+    return done("disk", params, Cold("direct", "direct"), mb_per_s=mb_per_s)
+
+
+def asked(folder: Path, result: Result, *options: str, code: int = 0) -> str:
+    """What ``iobench scale`` prints of a saved run."""
+    (folder / "result.json").write_bytes(result.to_json())
+    found = CliRunner().invoke(app, ["scale", str(folder), *options])
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def whole(*trials: list[Trial], **how: Any) -> Result:
+    """A run with a config that ``iobench run`` takes."""
+    config = BenchConfig().model_dump(mode="json")
+    config.pop("data")
+    return run(*trials, **{**config, **how})
+
+
+def test_a_host_feeds_fractions_of_accelerators() -> None:
+    """By the loop now, after the first change, by CPUs and by the disk; with what limits."""
+    found = analysed(LOOP, disk(400)).feeds
+    assert found is not None
+    rows = {name: rate for name, rate, _ in found.rows}
+    assert rows["this loop, now"] == pytest.approx(1000, rel=0.01)
+    assert rows["this host's CPUs"] == pytest.approx(1500, rel=0.01)
+    assert rows["this disk, cold"] == pytest.approx(400e6 / SAMPLE_BYTES, rel=0.01)
+    assert (found.model, found.limit) == ("ResNet-50", "CPUs")
+    stored = found.as_dict()["rows"][0]["feeds"]
+    assert stored["H100"] == pytest.approx(1000 / 7000, rel=0.01)
+    assert list(stored) == ["V100", "A100", "H100"]
+
+
+def test_rates_of_accelerators_are_for_resnet50_alone() -> None:
+    """Other models are fed by the rate of the device that was measured."""
+    small = together(loop("synthetic", 2000, model="lenet"), loop("cold", 1000, model="lenet"))
+    found = analysed(small).feeds
+    assert found is not None
+    assert found.model == "LeNet"
+    assert list(found.rates) == ["emulated device"]
+    assert analysed(loop("cold", 1000, image_size=32)).feeds is None
+
+
+def test_a_loop_at_its_devices_rate_may_feed_more() -> None:
+    """The device was the limit."""
+    found = analysed(loader(1500, 2), loop("synthetic", 500), loop("warm", 499)).feeds
+    assert found is not None
+    assert found.rows[0][2] is True
+
+
+def test_hosts_for_devices(tmp_path: Path) -> None:
+    """By the part that is the scarcest; what was not measured is said."""
+    said = asked(tmp_path, whole(LOOP, disk(400)), "--devices", "8")
+    assert "8 devices (emulated device) consume 16,000 img/s" in said
+    assert "Hosts like this one: 11." in said
+    assert "CPUs      1,500 img/s per host: the limit" in said
+    assert "store     not measured (iobench run configs/bench/s3.yaml)" in said
+    assert "network   unknown: give limits.network_gbit_per_s" in said
+    assert "This host feeds, for ResNet-50:" in said
+
+
+def test_a_named_device_has_its_published_rate(tmp_path: Path) -> None:
+    """Or one that is given."""
+    said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "A100", "--json")
+    assert json.loads(said)["scale"]["images_per_s"] == 4 * 2470
+    said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device-rate", "100", "--json")
+    assert json.loads(said)["scale"]["images_per_s"] == 400
+    refused = asked(tmp_path, whole(LOOP), "--device", "K80", code=2)
+    assert "--device K80: known are V100, A100, H100" in refused
+
+
+def test_a_run_that_tells_nothing_is_a_wrong_request(tmp_path: Path) -> None:
+    """Exit code 2, with what is missing."""
+    said = asked(tmp_path, whole(disk(400)), "--devices", "4", code=2)
+    assert "what a device consumes" in said
+
+
+def test_an_epoch_in_hours_and_dollars(tmp_path: Path) -> None:
+    """The hours that the device waits are the loss; ``cost`` is the same command."""
+    options = ("--samples", "3600000", "--usd-per-h", "3", "--epochs", "2")
+    said = asked(tmp_path, whole(LOOP), *options)
+    assert "cold    1 h an epoch, the device waits 0.5 h; $3.00 an epoch, $6.00 in all" in said
+    found = CliRunner().invoke(app, ["cost", str(tmp_path), *options, "--json"])
+    (row,) = json.loads(found.output)["cost"]["rows"]
+    assert row["usd"] == pytest.approx(3.0, rel=0.01)
+
+
+def test_requests_to_amazons_store_are_priced(tmp_path: Path) -> None:
+    """Whole objects or single samples, by what the loader reads."""
+    stores = {"data": {"kind": "aws-s3", "name": "Amazon S3"}}
+    for name, gets in (("torch-iterable", 36_000), ("torch-map", 3_600_000)):
+        trials = together(loop("synthetic", 2000, loader=name), loop("store", 1000, loader=name))
+        result = whole(trials, environment={"stores": stores})
+        said = asked(tmp_path, result, "--samples", "3600000", "--json")
+        (row,) = json.loads(said)["cost"]["rows"]
+        assert row["requests_usd"] == pytest.approx(gets * 0.0004 / 1000, rel=0.02)
+
+
+def test_a_device_that_is_the_limit_of_hosts(tmp_path: Path) -> None:
+    """More hosts than input needs."""
+    said = asked(tmp_path, whole(LOOP), "--devices", "8", "--device-rate", "10")
+    assert "devices   1 per host: the limit" in said
+
+
+def test_what_the_config_asks_is_in_the_result() -> None:
+    """Under ``scale`` and ``cost``, as users have set them."""
+    found = analysed(LOOP, scale={"devices": 8}, cost={"epochs": 3, "samples": 1000})
+    assert found.summary["scale"]["hosts_needed"] == 11
+    assert found.summary["cost"]["epochs"] == 3
