@@ -48,6 +48,12 @@ it, as a file beside it:
 versions of it do not follow `..`. Loaders, consumers and clients are not listed there, since other
 packages may bring them.
 """
+_USUAL = (
+    *("data.source", "data.shards", "repeats", "loaders.workers"),
+    *("training.consumer", "training.model", "training.batch_size", "training.loader"),
+    *("training.workers", "training.inputs"),
+)
+"""Keys of a benchmark that people set."""
 _MADE_BY = "\nThis page is made by `python docs/config_pages.py`.\n"
 
 
@@ -55,7 +61,7 @@ def files() -> dict[Path, str]:
     """Path to content of every generated file."""
     return {
         ROOT / "docs/shard-config.md": page(_SHARD, ShardConfig, "The job"),
-        ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run"),
+        ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run", _USUAL),
         ROOT / "configs/shard/schema.json": editor_schema(
             ShardConfig, "A sharding config of dataprep"
         ),
@@ -65,16 +71,29 @@ def files() -> dict[Path, str]:
     }
 
 
-def page(head: str, model: type[BaseModel], title: str) -> str:
-    """A table of keys for the model and for each model in it, as Markdown."""
+def page(head: str, model: type[BaseModel], title: str, usual: tuple[str, ...] = ()) -> str:
+    """A table of the ``usual`` keys, then of all keys of each model, as Markdown."""
     schema = model.model_json_schema()
     models = {model.__name__: schema, **schema["$defs"]}
     places: dict[str, list[str]] = {}
     _find(models, model.__name__, "", places)
     lines = [head + _MADE_BY]
+    if usual:
+        lines += ["## The ten keys that people set\n", *_usual(models, places, usual)]
     for name, found in places.items():
         lines += [f"## {', '.join(found).strip() or title}\n", *_table(models[name])]
     return "\n".join(lines)
+
+
+def _usual(models: Any, places: dict[str, list[str]], usual: tuple[str, ...]) -> Iterator[str]:
+    yield "| key | takes | default |"
+    yield "| --- | --- | --- |"
+    for dotted in usual:
+        part, _, key = dotted.rpartition(".")
+        name = next(model for model, found in places.items() if part in found)
+        schema = models[name]["properties"][key]
+        yield f"| `{dotted}` | {_takes(key, schema)} | {_default(key, schema)} |"
+    yield ""
 
 
 def _find(models: Any, name: str, place: str, places: dict[str, list[str]]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from dataprep.cli.program import Commands, application, start
+from dataprep.cli.program import Commands, GroupedCommand, application, start
 from dataprep.names import escape
 from iobench.commands import options
 from iobench.commands.scale import scale
@@ -30,7 +30,7 @@ app = application(
 )
 
 
-@app.command()
+@app.command(cls=GroupedCommand)
 def run(
     config: options.Config,
     output: options.Output = None,
@@ -39,13 +39,18 @@ def run(
     dry_run: options.DryRun = False,
     like: options.Like = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --dry-run: one JSON object on stdout.")
+        bool, typer.Option("--json", help="One JSON object.", rich_help_panel="With --dry-run")
     ] = False,
     yes: options.Yes = False,
     print_config: options.PrintConfig = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run the trials of a config and write a report."""
+    """Run the trials of a config and write a report.
+
+    Keys that people set (--set KEY=VALUE): data.source or data.shards, repeats,
+    training.0.consumer, .model, .batch_size, .loader, .workers, .inputs, and loaders.0.workers.
+    docs/benchmark-config.md has all keys.
+    """
     from dataprep.config_file import parse_settings
     from dataprep.errors import ConfigError
     from iobench.analysis.analyse import result_lines
@@ -66,7 +71,7 @@ def run(
     raise typer.Exit(done.exit_code)
 
 
-@app.command()
+@app.command(cls=GroupedCommand)
 def ladder(
     config: options.Config,
     output: options.Output = None,
@@ -279,7 +284,7 @@ def selftest(
     raise typer.Exit(int(not ok))
 
 
-app.command()(scale)
+app.command(cls=GroupedCommand)(scale)
 app.command("cost", hidden=True)(scale)
 
 

@@ -7,6 +7,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+_DRY = "With --dry-run"
+_MORE = "More"
+
 Config: TypeAlias = Annotated[Path, typer.Argument(help="A YAML file; see configs/bench/.")]
 Output: TypeAlias = Annotated[
     Path | None, typer.Option(help="The run's folder. (default: reports/NAME-TIME)")
@@ -19,22 +22,24 @@ Set: TypeAlias = Annotated[
         help="Any key: --set data.images=5000, --set training.0.steps=50.",
     ),
 ]
-Resume: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in --output.")
-]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")]
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Say which trials and what they will take, and exit.")
+    bool, typer.Option("--dry-run", help="Print trials, time and cost without measuring.")
 ]
 Like: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="With --dry-run: a run's folder, which tells how long trials take."),
+    typer.Option(help="A run's folder, which tells how long trials take.", rich_help_panel=_DRY),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", help="With --dry-run: a line for each trial.")
+    bool, typer.Option("--verbose", help="A line for each trial.", rich_help_panel=_DRY)
 ]
 Yes: TypeAlias = Annotated[
-    bool, typer.Option("--yes", help="Begin although requests may cost over cost_limit_usd.")
+    bool,
+    typer.Option(
+        "--yes", help="Begin although requests may cost over cost_limit_usd.", rich_help_panel=_MORE
+    ),
 ]
 PrintConfig: TypeAlias = Annotated[
-    bool, typer.Option("--print-config", help="Print the whole config as YAML and exit.")
+    bool,
+    typer.Option("--print-config", help="Print the whole config as YAML.", rich_help_panel=_MORE),
 ]

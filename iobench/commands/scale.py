@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+_COST = "What training costs"
+
 
 def scale(
     run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")],
@@ -24,21 +26,35 @@ def scale(
     devices_per_host: Annotated[
         int | None, typer.Option(min=1, help="(default: as many GPUs as the run's machine had)")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs of the training.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Epochs of the training.", rich_help_panel=_COST)
+    ] = None,
     samples: Annotated[
-        int | None, typer.Option(help="Of the whole data set. (default: what the run read)")
+        int | None,
+        typer.Option(
+            help="Of the whole data set. (default: what the run read)", rich_help_panel=_COST
+        ),
     ] = None,
     prices: Annotated[
-        Path | None, typer.Option(help="A file such as configs/prices.yaml. (default: that one)")
+        Path | None,
+        typer.Option(
+            help="A file such as configs/prices.yaml. (default: that one)", rich_help_panel=_COST
+        ),
     ] = None,
     instance: Annotated[
-        str | None, typer.Option(help="Type of the machine in the file of prices.")
+        str | None,
+        typer.Option(help="Type of the machine in the file of prices.", rich_help_panel=_COST),
     ] = None,
     instance_usd_per_h: Annotated[
-        float | None, typer.Option("--usd-per-h", "--instance-usd-per-h", help="Price of an hour.")
+        float | None,
+        typer.Option(
+            *("--usd-per-h", "--instance-usd-per-h"),
+            help="Price of an hour of the machine.",
+            rich_help_panel=_COST,
+        ),
     ] = None,
     disk_usd_per_gb_month: Annotated[
-        float | None, typer.Option(help="Price of a GB of disk for a month.")
+        float | None, typer.Option(help="Price of a GB of disk for a month.", rich_help_panel=_COST)
     ] = None,
     group: Annotated[
         str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")

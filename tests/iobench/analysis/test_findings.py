@@ -242,7 +242,8 @@ def test_confidence_grows_with_the_repeats(repeats: int, level: str) -> None:
 
 def test_a_rate_above_its_link_is_a_cache() -> None:
     """By what the config says of the disk."""
-    params: dict[str, Any] = {"target": "nvme", "operation": "read", "pattern": "sequential", "cache": "direct"}
+    params: dict[str, Any] = {"target": "nvme", "operation": "read", "cache": "direct"}
+    params |= {"pattern": "sequential"}
     params |= {"block_bytes": 2**20, "parallelism": 4}
     trials = done("disk", params, replace(WARM, asked="direct", label="direct"), mb_per_s=5000.0)
     limits = {"targets": {"nvme": {"mb_per_s": 3500}}}
