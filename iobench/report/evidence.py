@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.loops import Loop, largest
 from iobench.analysis.points import by_point, cold_label, figure, rate_of
@@ -38,6 +39,7 @@ class Card:
     title: str
     caption: str
     chart: Markup
+    wide: bool = False
 
 
 def cards(found: Analysis, series: Series, readings: Readings) -> list[Card]:
@@ -110,7 +112,7 @@ def _workers(found: Analysis) -> Card | None:
         return None
     guides = [Guide("the device's rate", known.takes.median)] if known.takes is not None else []
     best = max((point for curve in curves for point in curve.points), key=lambda point: point.y)
-    most = f"the best is {number(best.y)} with {best.x:.0f} workers"
+    most = f"the best is {number(best.y)} with {counted(int(best.x), 'worker')}"
     caption = f"{now.loader} over {now.form}: {most}."
     ticks = [(count, f"{count:.0f}") for count in counts]
     chart = lines(curves, "workers", "samples/s", label=caption, guides=guides, x_ticks=ticks)
@@ -223,7 +225,8 @@ def _meanwhile(found: Analysis, series: Series, readings: Readings) -> list[Card
     params = trial.params
     named = ", ".join(str(params[key]) for key in ("group", "input", "loader") if params.get(key))
     caption = f"One trial: {named}. Time since the first batch was asked for."
-    return [Card("During the run", caption, Markup("").join(charts))]
+    drawn = Markup("").join(Markup("<div>{}</div>").format(chart) for chart in charts)
+    return [Card("During the run", caption, drawn, wide=True)]
 
 
 def _shown_trial(found: Analysis, readings: Readings) -> Trial | None:
@@ -258,7 +261,8 @@ def _panels(readings: Mapping[str, Sequence[Pair]]) -> Iterator[Markup]:
         for column, points in readings.items():
             named = re.fullmatch(pattern, column)
             shown = [pair for pair in points if pair[0] >= 0]
-            if named and len(shown) > 1 and len(curves) < len(SERIES):
+            moves = any(value for _, value in shown)
+            if named and moves and len(shown) > 1 and len(curves) < len(SERIES):
                 words = next(filter(None, named.groups())).replace("_", " ").replace(".", ", ")
                 colour = SERIES[len(curves)]
                 curves.append(Curve(words, colour, _over_time(shown, scale), marks=False))
