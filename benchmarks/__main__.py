@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.contest import Contest, Rounds, page
 from benchmarks.rounds import run_contest
 from benchmarks.workplace import Workplace
-from iobench.environment import describe
+from iobench.machine.environment import describe
 
 POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "memory", "probes")
 """Modules of this package with a ``contests(place)``, in the order of the page."""

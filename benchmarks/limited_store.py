@@ -19,8 +19,7 @@ from pathlib import Path
 from dataprep.stores import StoreOptions
 from iobench.faults import Delay, FaultProxy, Match, RateLimit, Rule
 from iobench.faults.bucket import Bucket
-from iobench.lifetime import end_with
-from iobench.programs import required
+from iobench.machine.processes import end_with, required_program
 from iobench.s3_server import MotoServer
 
 BUCKET = "bench"
@@ -105,7 +104,7 @@ def s5cmd_copy(store: RunningStore, pattern: str, target: Path) -> float:
         FileNotFoundError: s5cmd is not installed.
         CalledProcessError: it failed.
     """
-    command = [required("s5cmd"), "--endpoint-url", store.url, "cp"]
+    command = [required_program("s5cmd"), "--endpoint-url", store.url, "cp"]
     started_s = time.perf_counter()
     subprocess.run(
         [*command, f"{store.uri}/{pattern}", f"{target}/"], check=True, stdout=subprocess.DEVNULL

@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from benchmarks.contest import Contender, Contest, Measured, Rounds
-from iobench.programs import found
+from iobench.machine.processes import find_program
 
 _LIMIT_S = 1800
 _MOST_STDERR = 600
@@ -28,7 +28,7 @@ class ContenderFailed(RuntimeError):
 
 def missing(contender: Contender) -> list[str]:
     """What a contender needs and this machine does not have."""
-    return [need for need in contender.needs if not (find_spec(need) or found(need))]
+    return [need for need in contender.needs if not (find_spec(need) or find_program(need))]
 
 
 def run_contest(contest: Contest, repeats: int, note: Callable[[str], None]) -> Rounds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iobench.epoch_coldness import FIRST_EPOCH_COLD
+from iobench.machine.coldness import FIRST_EPOCH_COLD
 from iobench.trial import Cold
 
 NOT_SHOWN = "asked cold, not proved"

@@ -20,7 +20,7 @@ from typing import Any
 from dataprep.errors import DataprepError
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.lifetime import end_with
+from iobench.machine.processes import end_with
 from iobench.messages import requested
 from iobench.trial import Context
 

@@ -171,10 +171,8 @@ def targets(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Identify the storage behind each path: EBS, NVMe, NFS, FUSE and others, with evidence."""
-    from iobench.mounts import mounts
-    from iobench.targets import describe_target
-    from iobench.targets.listing import data_mounts
-    from iobench.targets.words import target_lines
+    from iobench.machine.mounts import data_mounts, mounts
+    from iobench.machine.storage import describe_target, target_lines
 
     table = mounts()
     found = {path: describe_target(path, table) for path in paths or data_mounts(table)}
@@ -186,7 +184,7 @@ def targets(
         typer.echo(json.dumps({"targets": named}))
         return
     for path, target in found.items():
-        for line in target_lines(escape(str(path)), target, is_there=path.exists()):
+        for line in target_lines(escape(str(path)), target, exists=path.exists()):
             typer.echo(line)
 
 

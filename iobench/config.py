@@ -14,11 +14,11 @@ from iobench.data.settings import DataSettings, check_home
 from iobench.limits import LimitSettings
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
-from iobench.pagecache import DropCaches
+from iobench.machine.page_cache import DropCaches
+from iobench.machine.sampling import SamplingSettings
 from iobench.planning import CostSettings, ScaleSettings
 from iobench.probes.disk.settings import DiskSettings
 from iobench.probes.object_store.settings import ObjectStoreSettings
-from iobench.samplers.settings import SamplingSettings
 
 
 class BenchConfig(BaseModel):

@@ -12,11 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from iobench.child_process import LOOK_EVERY_S, ChildProcess
+from iobench.machine.processes import SuspendedTime
+from iobench.machine.sampling import SamplingSettings, beside
+from iobench.machine.usage import sampled
 from iobench.messages import Message, outcome_of, request
-from iobench.sampled import sampled
-from iobench.samplers.background import beside
-from iobench.samplers.settings import SamplingSettings
-from iobench.standstill import Standstill
 from iobench.trial import Outcome, Place, Status, TrialSpec
 
 _LONGEST_SAID = 300
@@ -65,25 +64,25 @@ def _listen(
     """The last message, an empty one if the trial ended without, None if time ran out; and for how
     many seconds either side was stopped. Where this one was, that is not of the trial's time.
     """
-    standstill = Standstill(child.pid)
+    suspended = SuspendedTime(child.pid)
     with selectors.DefaultSelector() as selector:
         selector.register(child, selectors.EVENT_READ)
-        while (left_s := timeout_s - standstill.awake_s) > 0:
+        while (left_s := timeout_s - suspended.awake_s) > 0:
             ready = selector.select(min(left_s, LOOK_EVERY_S))
-            standstill.look()
+            suspended.look()
             if not ready:
                 # Workers that outlive it hold the pipe open.
                 if child.ended and not selector.select(0):
-                    return {}, standstill.seconds
+                    return {}, suspended.seconds
                 continue
             for message in child.messages():
                 if "progress" not in message:
-                    return message, standstill.seconds
+                    return message, suspended.seconds
                 done, unit = message["progress"]
                 progress(done, unit)
             if child.closed:
-                return {}, standstill.seconds
-    return None, standstill.seconds
+                return {}, suspended.seconds
+    return None, suspended.seconds
 
 
 def _end(child: ChildProcess, grace_s: float) -> None:

@@ -36,7 +36,7 @@ class VolumeLimits(BaseModel):
 
 
 class StoreLimits(BaseModel):
-    """Of an object store, by its kind in ``iobench.targets``."""
+    """Of an object store, by its kind in ``iobench.machine``."""
 
     model_config = _STRICT
 

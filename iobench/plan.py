@@ -8,7 +8,7 @@ from typing import Any
 
 from iobench.config import BenchConfig
 from iobench.loops import loader_grid, training_plan
-from iobench.pagecache import WHEN_NEEDED
+from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes import disk
 from iobench.probes.object_store.plan import plan as object_plan
 from iobench.trial import TrialSpec

@@ -23,18 +23,17 @@ from iobench.data.made import making
 from iobench.data.same import SameData
 from iobench.data.settings import LOCAL, BucketSettings, DataSettings
 from iobench.display import Display
-from iobench.environment import describe
 from iobench.errors import NothingRan, Unavailable
 from iobench.isolation import run_isolated
 from iobench.loops.saturation import saturated
+from iobench.machine.environment import describe
+from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.others import clashes, others
 from iobench.places import Places
 from iobench.plan import places_of, trials
 from iobench.references import references
 from iobench.result import Result, usable
 from iobench.rundir import RunDirectory
-from iobench.targets import describe_store
-from iobench.targets.endpoints import endpoint_of
 from iobench.trial import Outcome, Place, Status, Trial, TrialSpec
 from iobench.trial_log import run_line, trial_line
 

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError, StoreError
 from iobench.analysis.analyse import summarised
 from iobench.config import BOUNDS, BenchConfig, dump
-from iobench.environment import describe
 from iobench.errors import ResultError, RunConflict
+from iobench.machine.environment import describe
 from iobench.result import RESULT, Result, read_result, usable
 from iobench.run_tables import (
     SAMPLE_COLUMNS,

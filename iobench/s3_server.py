@@ -17,7 +17,7 @@ _STARTS = 3  # a free port may be another's by the time that the server wants it
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SERVER = """
 import sys
-from iobench.lifetime import end_with
+from iobench.machine.processes import end_with
 end_with(int(sys.argv[1]))
 from moto.server import main
 main(["-H", "127.0.0.1", "-p", sys.argv[2]])

@@ -12,9 +12,9 @@ from typing import Any
 from iobench.analysis.points import by_point, cold_label, figure, is_number
 from iobench.analysis.rules import found
 from iobench.data.given import read_from
+from iobench.machine.storage_kinds import reach
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
-from iobench.targets.kinds import reach
 
 _GBIT_MB = 1000 / 8
 _MIB_MB = 2**20 / 1e6

@@ -10,8 +10,8 @@ from iobench.analysis.loops import Loop, scatters
 from iobench.analysis.points import by_point, values
 from iobench.analysis.rules import ENOUGH, found, percent
 from iobench.data.given import read_from
+from iobench.machine.storage_kinds import kind_name, reach
 from iobench.result import Finding, Result
-from iobench.targets.kinds import kind_name, reach
 from iobench.trial import Trial
 from iobench.words import number_words, params_words
 

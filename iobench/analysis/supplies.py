@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from iobench.access.modes import MODES
+from iobench.access import MODES
 from iobench.analysis.points import (
     Repeats,
     by_point,

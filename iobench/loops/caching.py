@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from iobench import cachestate, pagecache
-from iobench.cachestate import CacheState
-from iobench.coldness import cache_resident, judge_remote
 from iobench.loaders.own import BY_SAMPLE
 from iobench.loops.physical_bytes import physical_bytes
-from iobench.memory import memory_bytes
-from iobench.pagecache import WHEN_NEEDED, DropCaches
+from iobench.machine import page_cache
+from iobench.machine.coldness import cache_resident, judge_remote
+from iobench.machine.hardware import memory_bytes
+from iobench.machine.page_cache import WHEN_NEEDED, CacheState, DropCaches
 from iobench.stored import Stored
 from iobench.trial import Cold, Place
 
@@ -55,7 +54,7 @@ class LoopCache:
         before = state.resident_before
         if before is None or self.data.bytes > memory_bytes() / 2:
             return counted
-        resident = pagecache.residency(self.data.files)
+        resident = page_cache.residency(self.data.files)
         if resident is None:
             return counted
         return min(counted, int(max(0.0, resident - before) * self.data.bytes))
@@ -70,5 +69,5 @@ def prepared(
     drop_caches: DropCaches = WHEN_NEEDED,
 ) -> LoopCache:
     """Evict the files, or read them, as ``asked``; remote places are left alone."""
-    state = None if place.is_remote else cachestate.prepared(asked, data.files, drop_caches)
+    state = None if place.is_remote else page_cache.prepared(asked, data.files, drop_caches)
     return LoopCache(asked, data, state, physical_bytes(), copied)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from iobench import cachestate
-from iobench.epoch_coldness import LEFT, whole
 from iobench.loops.caching import LoopCache, prepared
 from iobench.loops.physical_bytes import physical_bytes
-from iobench.pagecache import WHEN_NEEDED
+from iobench.machine import page_cache
+from iobench.machine.coldness import LEFT, whole
+from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.stored import Stored
 from iobench.trial import Cold, Params, Place
 
@@ -38,7 +38,7 @@ class EpochCache:
         """Prepare the next epoch, or look at what it will find. Workers of the last are gone."""
         if self._judged and not self._every and not self._place.is_remote:
             asked = LEFT if self._asked == "cold" else self._asked
-            found = cachestate.found(asked, self._data.files)
+            found = page_cache.observed(asked, self._data.files)
             self._now = LoopCache(asked, self._data, found, physical_bytes())
             return
         self._now = prepared(

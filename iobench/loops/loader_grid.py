@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from iobench.access.modes import (
+from iobench.access import (
     DIRECT,
     SETTINGS,
     Access,

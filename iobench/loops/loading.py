@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from iobench.access.meter import metered
-from iobench.access.modes import DIRECT
+from iobench.access import DIRECT, metered
 from iobench.clock import Clock, PausedClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings

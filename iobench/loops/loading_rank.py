@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from iobench import pagecache
 from iobench.loops.epochs import Epochs, epoch_limit
 from iobench.loops.gate import wait_at
 from iobench.loops.loading import driven
 from iobench.loops.opening import built, loader_settings
+from iobench.machine import page_cache
 from iobench.trial import Context, Outcome, TrialSpec
 
 
@@ -22,13 +22,13 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     place = context.places[params["data"]] if params["data"] else None
     loader = built(params["loader"], place, settings, context)
     epochs = Epochs(loader, context.clock, epoch_limit(params))
-    before = pagecache.physical_read_bytes()
+    before = page_cache.physical_read_bytes()
     wait_at(params["gate"], settings.rank, settings.world_size)
     try:
         times = driven(epochs, settings, params, context, context.clock)
     finally:
         loader.close()
-    after = pagecache.physical_read_bytes()
+    after = page_cache.physical_read_bytes()
     return Outcome(
         {
             "times": asdict(times),

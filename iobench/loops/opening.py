@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iobench.access.downloaded_loader import DownloadedLoader
+from iobench.access import DownloadedLoader
 from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
 from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from iobench.samplers.processes import descendants
+from iobench.machine.processes import descendants
 
 _PROC = Path("/proc")
 _TRIES = 5
@@ -21,14 +21,14 @@ def physical_bytes(proc: Path = _PROC, root: int | None = None) -> int | None:
     """So far, of a process (this one) and all below it; None where the kernel does not tell it."""
     root = os.getpid() if root is None else root
     for _ in range(_TRIES):
-        before = descendants(root, proc)
+        before = descendants(root)
         try:
             counts = [_read_bytes(pid, proc) for pid in before]
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended meanwhile: by now it may stand in its parent's count
         except OSError:
             return None
-        if descendants(root, proc) == before:
+        if descendants(root) == before:
             known = [count for count in counts if count is not None]
             return sum(known) if len(known) == len(counts) else None
     return None

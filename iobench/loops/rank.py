@@ -7,8 +7,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import repeat
 
-from iobench import pagecache
-from iobench.access.fetched import counting
+from iobench.access import counting
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.consumers.torch_group import TorchGroup
 from iobench.consumers.torch_train import TorchConsumer
@@ -18,6 +17,7 @@ from iobench.loops.counting import full_batches
 from iobench.loops.drive import LoopTimes, drive
 from iobench.loops.opening import built, loader_settings
 from iobench.loops.training_plan import CONSUMER_KEYS
+from iobench.machine import page_cache
 from iobench.trial import Context, Outcome, TrialSpec
 
 
@@ -43,7 +43,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             return repeat(consumer.synthetic())
         return full_batches(loader, params["batch_size"])
 
-    before = pagecache.physical_read_bytes()
+    before = page_cache.physical_read_bytes()
     group.wait()
     try:
         with counting() if place is not None and place.is_remote else nullcontext() as gets:
@@ -59,7 +59,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         _check(times, params["steps"])
     finally:
         loader.close()
-    after = pagecache.physical_read_bytes()
+    after = page_cache.physical_read_bytes()
     metrics = {
         "times": asdict(times),
         "fetched": fetched,

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from iobench.access.download import downloaded
-from iobench.access.fetched import Fetched, added
+from iobench.access import Fetched, added, downloaded
 from iobench.errors import Unavailable
 from iobench.loops.caching import LoopCache, prepared
 from iobench.loops.counting import classes_of, steps_of, whole_batches
@@ -23,7 +22,7 @@ from iobench.loops.outcome import loop_outcome
 from iobench.loops.ranks import run_ranks
 from iobench.loops.threads import rank_environment
 from iobench.loops.together import rank_metrics, times_of, together
-from iobench.pagecache import WHEN_NEEDED
+from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.stored import Stored, stored
 from iobench.trial import Cold, Context, Metrics, Outcome, Params, Place, TrialSpec
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
-from iobench.access.meter import metered
+from iobench.access import metered
 from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.errors import Unavailable
 from iobench.extensions import made
@@ -25,7 +25,7 @@ from iobench.loops.outcome import loop_outcome
 from iobench.loops.several_epochs import Drive, SeveralEpochs
 from iobench.loops.threads import limit_threads
 from iobench.loops.training_plan import CONSUMER_KEYS
-from iobench.memory import available_bytes
+from iobench.machine.hardware import available_bytes
 from iobench.stored import Stored, stored
 from iobench.trial import Context, Outcome, Params, TrialSpec
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dataprep.counted import counted
-from iobench.access.modes import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
+from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
 from iobench.consumers import CONSUMERS, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name

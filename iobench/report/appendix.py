@@ -17,10 +17,10 @@ from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
 from iobench.analysis.supplies import access_modes, shared
 from iobench.consumers.presets import PRESETS
 from iobench.ladder import RUNGS
+from iobench.machine.storage_kinds import kind_name
 from iobench.report.numbers import number, percent, seconds, size, with_interval
 from iobench.result import Result
 from iobench.stats import Estimate
-from iobench.targets.kinds import kind_name
 from iobench.trial import Trial
 from iobench.words import params_words
 

@@ -21,7 +21,7 @@ from typing import Any
 from dataprep.errors import DataprepError
 from dataprep.names import escape
 from iobench.clock import SystemClock
-from iobench.samplers.recorder import Recorder
+from iobench.machine.sampling import Recorder
 from iobench.watching.folders import released
 from iobench.watching.messages import Inbox, Message
 from iobench.watching.passes import Passes

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from iobench.samplers.recorder import Columns, Samples
+from iobench.machine.sampling import Columns, Samples
 from iobench.stats import quantiles
 from iobench.trial import Outcome
 from iobench.watching.tally import MOST_STEPS, Tally

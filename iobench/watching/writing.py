@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from iobench.analysis.analyse import summarised
-from iobench.environment import describe
+from iobench.machine.environment import describe
+from iobench.machine.sampling import Samples
 from iobench.result import Result
 from iobench.rundir import RunDirectory
-from iobench.samplers.recorder import Samples
 from iobench.trial import Outcome, Trial, TrialSpec
 from iobench.trial_log import trial_line
 from iobench.watching.figures import KILLED, outcome, why_nothing

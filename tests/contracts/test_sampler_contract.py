@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from iobench.errors import Unavailable
-from iobench.samplers import SAMPLERS, Sampler
-from iobench.samplers.opened import USUAL
-from tests.iobench.samplers.fake_nvml import FakeNvml
+from iobench.machine.samplers import SAMPLERS, Sampler
+from iobench.machine.sampling import USUAL
+from tests.iobench.machine.fake_nvml import FakeNvml
 
 UNITS = r".*(_share|_cores|_bytes|_bytes_per_s|_mhz|_w)|processes"
 

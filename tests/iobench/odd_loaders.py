@@ -208,6 +208,6 @@ ENTRY_POINTS = "[iobench.loaders]\n" + "".join(
 )
 ENTRY_POINTS += (
     "[iobench.samplers]\n"
-    "odd-count = tests.iobench.samplers.odd_samplers:Counting\n"
-    "odd-missing = tests.iobench.samplers.odd_samplers:Missing\n"
+    "odd-count = tests.iobench.machine.odd_samplers:Counting\n"
+    "odd-missing = tests.iobench.machine.odd_samplers:Missing\n"
 )

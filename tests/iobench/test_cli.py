@@ -18,8 +18,8 @@ from iobench import display
 from iobench.analysis.analyse import result_lines
 from iobench.cli import app
 from iobench.ladder import RUNGS
+from iobench.machine.storage import describe_target
 from iobench.rundir import read
-from iobench.targets import describe_target
 from tests.commandline import Finished, Running, files, iobench, wait_until
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
@@ -50,7 +50,7 @@ class TestTargets:
         lines = done.stdout.splitlines()
         first = describe_target(tmp_path)
         assert lines[0] == f"{tmp_path / 'later'}: {first['name']}"
-        assert lines[1] == "    no such file or directory: what it would lie on"
+        assert lines[1] == "    no such file or directory; this is the storage that it would be on"
         assert lines[2].startswith(f"    {first['file_system']}")
         assert sum("no such file" in line for line in lines) == 1
         assert "/proc: unknown" in lines
@@ -66,7 +66,7 @@ class TestTargets:
         assert found["/"] == {**known, **room(found["/"])}
 
     def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
-        """What it would lie on, and that it is not there."""
+        """The storage that it would be on, and that it does not exist."""
         named = str(tmp_path / "later")
         found = json.loads(invoked("targets", named, "--json").stdout)["targets"]
         assert found[named]["is_there"] is False

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from iobench.isolation import Verdict, run_isolated
-from iobench.samplers.settings import SamplingSettings
-from iobench.standstill import Standstill
+from iobench.machine.processes import SuspendedTime
+from iobench.machine.sampling import SamplingSettings
 from iobench.trial import Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
@@ -189,7 +189,7 @@ def test_what_its_processes_took_is_told(third_party: ThirdParty) -> None:
     )
 
 
-class Waking(Standstill):
+class Waking(SuspendedTime):
     """Lets go on what was stopped, once it has been seen for a second."""
 
     last: ClassVar[int]
@@ -209,7 +209,7 @@ def test_a_trial_that_is_stopped_meanwhile_says_so(
     third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its figures may hold that time, which nobody could tell from a slow disk."""
-    monkeypatch.setattr("iobench.isolation.Standstill", Waking)
+    monkeypatch.setattr("iobench.isolation.SuspendedTime", Waking)
     stopped: list[float] = []
 
     def stop(done: float, unit: str) -> None:
@@ -234,8 +234,8 @@ def test_who_waits_for_a_trial_may_be_stopped(
 ) -> None:
     """Ctrl-Z: an outcome that is there when it goes on counts, however late that is."""
     hour_s: list[float] = []
-    clock = partial(Standstill, clock=lambda: time.monotonic() + sum(hour_s))
-    monkeypatch.setattr("iobench.isolation.Standstill", clock)
+    clock = partial(SuspendedTime, clock=lambda: time.monotonic() + sum(hour_s))
+    monkeypatch.setattr("iobench.isolation.SuspendedTime", clock)
     status, outcome, reason = run_isolated(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
         {},

@@ -10,13 +10,13 @@ import pytest
 
 from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
-from iobench.coldness import IN_MEMORY
 from iobench.errors import Unavailable
 from iobench.faults import FaultProxy
-from iobench.mounts import file_system
+from iobench.machine import processes
+from iobench.machine.coldness import IN_MEMORY
+from iobench.machine.mounts import file_system
 from iobench.probes import disk
 from iobench.probes.object_store import probe as objects
-from iobench.programs import found
 from iobench.s3_server import MotoServer
 from iobench.trial import Context, Outcome, Place, TrialSpec
 from tests.programs import find_program
@@ -68,7 +68,7 @@ def test_fio_moves_the_same_blocks(
 
 def test_s5cmd_reads_the_same_objects(bucket: str, s3_server: MotoServer) -> None:
     """As many bytes, of as many objects, through the same proxy."""
-    if found("s5cmd") is None:
+    if processes.find_program("s5cmd") is None:
         pytest.skip("s5cmd is not installed")
     with FaultProxy(s3_server.url) as proxy:
         place = Place(f"s3://{bucket}/a", "empty", StoreOptions(endpoint_url=proxy.url))

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from iobench.lifetime import end_with
+from iobench.machine.processes import end_with
 from iobench.s3_server import MotoServer, _free_port
 from tests.servers.ceph_conf import OSD, ceph_conf
 

@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from iobench.coldness import IN_MEMORY
 from iobench.errors import TrialFailed, Unavailable
-from iobench.mounts import file_system
+from iobench.machine.coldness import IN_MEMORY
+from iobench.machine.mounts import file_system
 
 _MALLOC_HEADER = 16  # glibc's, of a block that is mapped by itself
 

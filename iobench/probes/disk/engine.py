@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from iobench.clock import Clock
-from iobench.pagecache import physical_read_bytes
+from iobench.machine.page_cache import physical_read_bytes
 from iobench.probes.disk.forked import Say, Work, side_by_side
 
 _SAY_S = 0.05

@@ -17,10 +17,10 @@ from typing import Any
 from dataprep.schema import malformed_as
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.pagecache import physical_read_bytes
+from iobench.machine.page_cache import physical_read_bytes
+from iobench.machine.processes import find_program
 from iobench.probes.disk.blocks import reading, writing
 from iobench.probes.disk.moved import Moved
-from iobench.programs import found
 from iobench.stats import QUANTILES, enough
 from iobench.trial import Params
 
@@ -40,7 +40,7 @@ def move(
         TrialFailed: fio did not do it, in its words.
         OSError: what the disk said to it.
     """
-    program = found("fio")
+    program = find_program("fio")
     if program is None:
         raise Unavailable("fio is not installed: Debian's and Ubuntu's package is called fio")
     if params["cache"] == "direct":

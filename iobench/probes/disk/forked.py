@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from iobench.errors import TrialFailed
-from iobench.lifetime import end_with
+from iobench.machine.processes import end_with
 
 Say: TypeAlias = Callable[[int], None]
 

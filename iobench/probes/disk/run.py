@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from iobench.cachestate import prepared
 from iobench.clock import Clock
-from iobench.pagecache import WHEN_NEEDED
+from iobench.machine.page_cache import WHEN_NEEDED, prepared
 from iobench.probes.disk import fio, own
 from iobench.probes.disk.moved import Moved
 from iobench.probes.disk.plan import OWN

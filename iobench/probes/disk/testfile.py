@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from iobench.errors import TrialFailed, Unavailable
-from iobench.mounts import file_system
+from iobench.machine.mounts import file_system
 
 # 64 bits of chance make a name ours; that of a file to read is the same each time, and its
 # content is looked at.

@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Sequence
 from functools import partial
 
-from iobench.cachestate import prepared
-from iobench.coldness import judge_remote
-from iobench.pagecache import WHEN_NEEDED
+from iobench.machine.coldness import judge_remote
+from iobench.machine.page_cache import WHEN_NEEDED, prepared
 from iobench.probes.disk.engine import Lane, Tally, drive
 from iobench.probes.layout.items import Item, find_items
 from iobench.probes.layout.readers import reading

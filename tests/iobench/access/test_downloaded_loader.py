@@ -9,7 +9,7 @@ from typing import BinaryIO
 import pytest
 
 from dataprep.stores.s3 import S3Store
-from iobench.access.downloaded_loader import DownloadedLoader
+from iobench.access import DownloadedLoader
 from iobench.loaders.protocol import Batch, Framework
 from iobench.trial import Place
 

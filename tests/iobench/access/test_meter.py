@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import dataprep
-from iobench.access.meter import metered
-from iobench.access.modes import SETTINGS
+from iobench.access import SETTINGS, metered
 from iobench.consumers.null import NullConsumer
 from iobench.loaders import Batch, Loader
 from iobench.loops import loading

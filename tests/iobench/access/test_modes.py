@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from iobench.access.modes import DIRECT, MODES, SETTINGS, Access, data_of, suiting, suits
+from iobench.access import DIRECT, MODES, SETTINGS, Access, data_of, suiting, suits
 from iobench.loaders.own import SYNTHETIC
 
 

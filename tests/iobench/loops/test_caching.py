@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from iobench import cachestate, pagecache
 from iobench.loops import caching
 from iobench.loops.caching import prepared
+from iobench.machine import page_cache
 from iobench.stored import Stored
 from iobench.trial import Place
 
@@ -30,7 +30,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Physical bytes as the kernel will tell them, the next one each time."""
     told: list[int] = []
     monkeypatch.setattr(caching, "physical_bytes", lambda: told.pop(0))
-    monkeypatch.setattr(cachestate, "file_system", lambda path: "ext4")
+    monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
     return told
 
 
@@ -44,9 +44,9 @@ def resident(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(1)
         return float(done[-1] == "warm" or len(asked) > 1)
 
-    monkeypatch.setattr(pagecache, "evict", lambda paths, drop: done.append("evict"))
-    monkeypatch.setattr(pagecache, "warm", lambda paths: done.append("warm"))
-    monkeypatch.setattr(pagecache, "residency", residency)
+    monkeypatch.setattr(page_cache, "evict", lambda paths, drop: done.append("evict"))
+    monkeypatch.setattr(page_cache, "warm", lambda paths: done.append("warm"))
+    monkeypatch.setattr(page_cache, "residency", residency)
     return done
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from iobench import cachestate, pagecache
-from iobench.coldness import IN_MEMORY
-from iobench.epoch_coldness import FIRST_EPOCH_COLD, LEFT
 from iobench.loops import caching, epoch_cache
 from iobench.loops.epoch_cache import EpochCache, epoch_cache_for
-from iobench.mounts import file_system
+from iobench.machine import page_cache
+from iobench.machine.coldness import FIRST_EPOCH_COLD, IN_MEMORY, LEFT
+from iobench.machine.mounts import file_system
 from iobench.stored import Stored
 from iobench.trial import Params, Place
 
@@ -50,12 +49,12 @@ class Memory:
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Every way to it replaced."""
     found = Memory()
-    monkeypatch.setattr(pagecache, "evict", found.evict)
-    monkeypatch.setattr(pagecache, "warm", found.warm)
-    monkeypatch.setattr(pagecache, "residency", lambda paths: found.resident)
+    monkeypatch.setattr(page_cache, "evict", found.evict)
+    monkeypatch.setattr(page_cache, "warm", found.warm)
+    monkeypatch.setattr(page_cache, "residency", lambda paths: found.resident)
     for module in (caching, epoch_cache):
         monkeypatch.setattr(module, "physical_bytes", lambda: found.physical)
-    monkeypatch.setattr(cachestate, "file_system", lambda path: "ext4")
+    monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
     return found
 
 
@@ -163,7 +162,7 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
     """The kernel's own counts: every epoch from storage, or the first alone."""
     path = tmp_path / "shard"
     path.write_bytes(os.urandom(4 * 2**20))
-    if file_system(tmp_path) in IN_MEMORY or pagecache.residency([path]) is None:
+    if file_system(tmp_path) in IN_MEMORY or page_cache.residency([path]) is None:
         pytest.skip("temporary files have no page cache that can be seen")
     data = Stored(SAMPLES, path.stat().st_size, 2, (path,))
     labels = {}

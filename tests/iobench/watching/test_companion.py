@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from iobench.clock import SystemClock
-from iobench.samplers.recorder import Recorder
+from iobench.machine.sampling import Recorder
 from iobench.watching.companion import Kept, Listening, follow
 from iobench.watching.messages import message
-from tests.iobench.samplers.odd_samplers import Counting
+from tests.iobench.machine.odd_samplers import Counting
 from tests.iobench.watching.test_tally import epoch
 
 STEPS = array("d", [value for record in epoch(0, 0.0, 3) for value in record]).tobytes()
@@ -52,7 +52,7 @@ def test_steps_go_to_their_loader(pipe: tuple[int, int]) -> None:
     assert kept.ended
     assert (kept.tallies[0].steps, kept.tallies[1].steps) == (0, 2)
     assert kept.tallies[1].idle_s == 0.5
-    assert len(recorder.columns()["a.count"]) >= 2
+    assert len(recorder.end(0, 1).columns["a.count"]) >= 2
 
 
 def test_a_pipe_that_is_closed_is_the_end(pipe: tuple[int, int]) -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from iobench.samplers.recorder import Samples
+from iobench.machine.sampling import Samples
 from iobench.watching.figures import ONE_RUN, UNTOLD, outcome, why_nothing, within
 from iobench.watching.tally import Tally
 from tests.iobench.watching.test_tally import epoch, told

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from iobench.machine.sampling import Samples
 from iobench.rundir import read, redraw
-from iobench.samplers.recorder import Samples
 from iobench.watching.figures import KILLED
 from iobench.watching.tally import Tally
 from iobench.watching.writing import written

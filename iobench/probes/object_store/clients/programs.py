@@ -11,7 +11,7 @@ from dataprep.names import escape
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.programs import found
+from iobench.machine.processes import find_program
 from iobench.trial import Place
 
 _LAST_WORDS = 300
@@ -73,7 +73,7 @@ class AwsCli:
 
 
 def _program(name: str, advice: str) -> str:
-    path = found(name)
+    path = find_program(name)
     if path is None:
         raise Unavailable(f"{name} is not installed: {advice}")
     return path

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from iobench import pagecache
 from iobench.clock import SystemClock
-from iobench.coldness import IN_MEMORY
-from iobench.mounts import file_system
+from iobench.machine import page_cache
+from iobench.machine.coldness import IN_MEMORY
+from iobench.machine.mounts import file_system
 from iobench.probes import disk
 from iobench.trial import Context, Outcome, Place, TrialSpec
 
@@ -23,7 +23,7 @@ Probe = Callable[..., Outcome]
 
 def is_provable(folder: Path) -> bool:
     """Whether files there can be shown to be cold: they can on a disk's own file system."""
-    counted = pagecache.physical_read_bytes() is not None
+    counted = page_cache.physical_read_bytes() is not None
     return counted and file_system(folder) in ("ext4", "xfs")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from iobench.errors import TrialFailed, Unavailable
-from iobench.mounts import file_system
-from iobench.pagecache import residency
+from iobench.machine.mounts import file_system
+from iobench.machine.page_cache import residency
 from iobench.probes import disk
 from iobench.trial import Outcome
 from tests.iobench.probes.disk.conftest import FILE_BYTES, Probe, is_provable
@@ -66,7 +66,7 @@ def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
     probe(disk_folder, cache="warm", seconds=0.01)
     if not residency([disk_folder / f".iobench-read-{FILE_BYTES}"]):
         pytest.skip("what is resident cannot be told here")
-    monkeypatch.setattr("iobench.pagecache.evict", lambda paths, drop_caches: None)
+    monkeypatch.setattr("iobench.machine.page_cache.evict", lambda paths, drop_caches: None)
     cold = probe(disk_folder).cold
     assert cold is not None
     assert cold.label == "warm"

@@ -23,7 +23,7 @@ KINDS: dict[str, type[CopyClient]] = {"s5cmd": S5cmd, "aws": AwsCli}
 @pytest.fixture(params=KINDS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """A program's name; only what lies in ``tmp_path`` is found."""
-    monkeypatch.setattr("iobench.programs.find_spec", lambda name: None)
+    monkeypatch.setattr("iobench.machine.processes.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "/nowhere")
     return str(request.param)

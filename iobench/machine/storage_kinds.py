@@ -1,0 +1,288 @@
+"""PURE. Kinds of storage, and how mounts and disks are recognised as one of them.
+
+How they appear in the mount table:
+
+- EFS by its DNS name, ``fs-ID.efs.REGION.amazonaws.com:/`` of type ``nfs4``
+  (https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html). Its mount
+  helper puts a proxy of this machine in between, and the source is ``127.0.0.1:/``.
+- FSx for Lustre as ``lustre``. ``mount.lustre`` resolves names, so that its source is usually
+  ``ADDRESS@tcp:/NAME``, as for any other Lustre.
+- Mountpoint for Amazon S3: source ``mountpoint-s3``, type ``fuse`` (``FSName`` in
+  awslabs/mountpoint-s3). s3fs, gcsfuse, rclone, JuiceFS, GeeseFS and others: a type ``fuse.NAME``.
+- goofys: the bucket as source and a plain ``fuse`` (kahing/goofys), as other programs may have.
+- BeeGFS: ``beegfs_nodev`` of type ``beegfs``.
+
+Models of disks: ``Amazon Elastic Block Store`` and ``Amazon EC2 NVMe Instance Storage``
+(https://docs.aws.amazon.com/ebs/latest/userguide/nvme-ebs-volumes.html and
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ssd-instance-store.html); ``nvme_card-pd``
+and ``nvme_card`` with a number, SCSI ``PersistentDisk`` and ``EphemeralDisk`` of vendor Google
+(udev rules of GoogleCloudPlatform/guest-configs); ``MSFT NVMe Accelerator`` and ``Microsoft NVMe
+Direct Disk`` (README of Azure/azure-vm-utils). Behind a virtio or Xen disk is whatever the
+hypervisor uses, EBS included: being on a cloud does not tell which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from iobench.machine.block_devices import Disk
+
+Reach = Literal["memory", "local", "network", "layers", "unknown"]
+"""Where the bytes come from: this machine's memory, a device in it, over a network, another file
+system that cannot be seen, or unknown (a hypervisor's disk)."""
+
+
+class Kind(NamedTuple):
+    """A kind's usual name. ``objects``: each file is an object of a store."""
+
+    name: str
+    reach: Reach
+    objects: bool = False
+
+
+UNKNOWN = "unknown"
+
+KINDS = {
+    "ebs": Kind("Amazon EBS", "network"),
+    "ec2-instance-store": Kind("EC2 instance store", "local"),
+    "google-persistent-disk": Kind("Google Persistent Disk or Hyperdisk", "network"),
+    "google-local-ssd": Kind("Google Local SSD", "local"),
+    "azure-managed-disk": Kind("Azure managed disk", "network"),
+    "azure-local-disk": Kind("Azure local NVMe disk", "local"),
+    "nvme": Kind("NVMe", "local"),
+    "nvme-fabric": Kind("NVMe over a network", "network"),
+    "sata": Kind("SATA", "local"),
+    "sas": Kind("SAS", "local"),
+    "usb": Kind("USB", "local"),
+    "mmc": Kind("SD card or eMMC", "local"),
+    "pmem": Kind("persistent memory", "local"),
+    "iscsi": Kind("iSCSI", "network"),
+    "fibre-channel": Kind("Fibre Channel", "network"),
+    "nbd": Kind("network block device", "network"),
+    "rbd": Kind("Ceph RBD", "network"),
+    "drbd": Kind("DRBD", "network"),
+    "virtio": Kind("virtual disk (virtio)", "unknown"),
+    "xen": Kind("virtual disk (Xen)", "unknown"),
+    "virtual": Kind("virtual disk", "unknown"),
+    "ram-disk": Kind("RAM disk", "memory"),
+    "mixed": Kind("several kinds of device", "unknown"),
+    "tmpfs": Kind("tmpfs: memory", "memory"),
+    "ramfs": Kind("ramfs: memory", "memory"),
+    "hugetlbfs": Kind("hugetlbfs: memory", "memory"),
+    "overlay": Kind("overlay of file systems", "layers"),
+    "zfs": Kind("ZFS", "unknown"),
+    "nfs": Kind("NFS", "network"),
+    "efs": Kind("Amazon EFS", "network"),
+    "fsx-nfs": Kind("Amazon FSx by NFS", "network"),
+    "lustre": Kind("Lustre", "network"),
+    "fsx-lustre": Kind("Amazon FSx for Lustre", "network"),
+    "beegfs": Kind("BeeGFS", "network"),
+    "gpfs": Kind("IBM Storage Scale (GPFS)", "network"),
+    "wekafs": Kind("WekaFS", "network"),
+    "ceph": Kind("CephFS", "network"),
+    "glusterfs": Kind("GlusterFS", "network"),
+    "afs": Kind("AFS", "network"),
+    "cifs": Kind("SMB share", "network"),
+    "azure-files": Kind("Azure Files by SMB", "network"),
+    "sshfs": Kind("sshfs", "network"),
+    "9p": Kind("9p: a host's directory", "unknown"),
+    "virtiofs": Kind("virtiofs: a host's directory", "unknown"),
+    "mountpoint-s3": Kind("Mountpoint for Amazon S3", "network", objects=True),
+    "s3fs": Kind("s3fs", "network", objects=True),
+    "goofys": Kind("goofys", "network", objects=True),
+    "geesefs": Kind("GeeseFS", "network", objects=True),
+    "gcsfuse": Kind("Cloud Storage FUSE", "network", objects=True),
+    "rclone": Kind("rclone mount", "network", objects=True),
+    "blobfuse2": Kind("BlobFuse2", "network", objects=True),
+    "juicefs": Kind("JuiceFS", "network"),
+    "alluxio": Kind("Alluxio", "network"),
+    "fuse": Kind("FUSE, of a program that does not give its name", "unknown"),
+    UNKNOWN: Kind("unknown", "unknown"),
+}
+
+_HIDDEN = "what the hypervisor keeps it on cannot be seen from here"
+_AWS = r"\.amazonaws\.com(?:\.cn)?"
+_EFS = rf"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+{_AWS}"
+_FSX = rf"(?:[a-z0-9-]+\.)*fs-[0-9a-f]+\.fsx\.[a-z0-9-]+{_AWS}"
+_HERE = r"(?:127\.0\.0\.1|localhost|\[?::1\]?):/.*"
+NFS_PROXY = (
+    "NFS by a proxy on this machine, as EFS's mount helper sets one up: whose server "
+    "that reaches cannot be told without root's view of /var/run/efs"
+)
+
+# Patterns of type and source, the kind and its evidence; the first that matches counts.
+_MOUNTS = (
+    (r"tmpfs|ramfs", r".*", "", "a {} lies in memory"),
+    (r"hugetlbfs", r".*", "", "it lies in memory"),
+    (
+        r"overlay|aufs",
+        r".*",
+        "overlay",
+        "a container's layers; the disk below them cannot be seen from here",
+    ),
+    (r"beegfs|gpfs|wekafs|ceph|afs", r".*", "", "its type is {}"),
+    (
+        r"9p|virtiofs",
+        r".*",
+        "",
+        "its type is {}; what the host keeps it on cannot be seen from here",
+    ),
+    (r"zfs", r".*", "", "its type is zfs; the kernel does not tell a pool's devices here"),
+    (r"nfs4?", rf"{_EFS}:/.*", "efs", "NFS from an address of EFS"),
+    (r"nfs4?", rf"{_FSX}:/.*", "fsx-nfs", "NFS from an address of FSx"),
+    (r"nfs4?", _HERE, "nfs", NFS_PROXY),
+    (r"nfs4?", r".*", "nfs", "its type is NFS; whose server that is cannot be told"),
+    (r"lustre", rf"(?:.*[:,])?{_FSX}[@:,].*", "fsx-lustre", "Lustre from an address of FSx"),
+    (
+        r"lustre",
+        r".*",
+        "lustre",
+        "its type is lustre; servers stand there by number, those of FSx like any others",
+    ),
+    (
+        r"cifs|smb3|smbfs",
+        r"//[^/]*\.file\.core\.windows\.net(?:/.*)?",
+        "azure-files",
+        "SMB from an address of Azure Files",
+    ),
+    (r"cifs|smb3|smbfs", rf"//{_FSX}(?:/.*)?", "cifs", "SMB from an address of FSx"),
+    (r"cifs|smb3|smbfs", r".*", "cifs", "its type is SMB"),
+    (r"fuse\.blobfuse", r".*", "blobfuse2", "its type is {}"),
+    (r"fuse\.alluxio-fuse", r".*", "alluxio", "its type is {}"),
+    (r"fuse\.ceph-fuse", r".*", "ceph", "its type is {}"),
+    (
+        r"fuse\.(mountpoint-s3|s3fs|goofys|geesefs|gcsfuse|rclone|blobfuse2|juicefs|alluxio|sshfs"
+        r"|glusterfs)",
+        r".*",
+        "",
+        "its type is {}",
+    ),
+    (
+        r"fuse(?:blk)?(\..*)?",
+        r"mountpoint-s3",
+        "mountpoint-s3",
+        "FUSE with the source mountpoint-s3",
+    ),
+    (r"fuse(?:blk)?\..+", r".*", UNKNOWN, "FUSE of a program that iobench does not know"),
+    (
+        r"fuse(?:blk)?\.?",
+        r".*",
+        "fuse",
+        "FUSE without the name of a program: goofys and others cannot be told apart",
+    ),
+)
+_MODEL = "its model is {}"
+# Patterns of name, vendor and model, the kind and its evidence; the first that matches counts.
+_DISKS = (
+    (r".*", r".*", r"Amazon Elastic Block Store", "ebs", _MODEL),
+    (r".*", r".*", r"Amazon EC2 NVMe Instance Storage", "ec2-instance-store", _MODEL),
+    (r".*", r".*", r"nvme_card-pd", "google-persistent-disk", _MODEL),
+    (r".*", r".*", r"nvme_card\d*", "google-local-ssd", _MODEL),
+    (r".*", r".*", r"MSFT NVMe Accelerator.*", "azure-managed-disk", _MODEL),
+    (r".*", r".*", r"Microsoft NVMe Direct Disk.*", "azure-local-disk", _MODEL),
+    (
+        r".*",
+        r".*",
+        r"QEMU .*|VMware .*|Virtual Disk|VBOX .*|VIRTUAL-DISK|Parallels .*|Bhyve .*",
+        "virtual",
+        f"{_MODEL}: {_HIDDEN}",
+    ),
+    (
+        r".*",
+        r"Google",
+        r"PersistentDisk",
+        "google-persistent-disk",
+        "its vendor is Google, its model {}",
+    ),
+    (r".*", r"Google", r"EphemeralDisk", "google-local-ssd", "its vendor is Google, its model {}"),
+    (r"zram\d+|ram\d+", r".*", r".*", "ram-disk", "a RAM disk lies in memory"),
+    (r"nbd\d+", r".*", r".*", "nbd", "a network block device"),
+    (r"rbd\d+", r".*", r".*", "rbd", "a Ceph block device"),
+    (r"drbd\d+", r".*", r".*", "drbd", "a DRBD device"),
+    (r"pmem[\d.s]+", r".*", r".*", "pmem", "a persistent memory device"),
+    (r"mmcblk\d+", r".*", r".*", "mmc", "an SD card or eMMC"),
+)
+_TRANSPORTS = {
+    "pcie": ("nvme", "an NVMe drive on PCI Express"),
+    "nvme": ("nvme", "an NVMe drive"),
+    "tcp": ("nvme-fabric", "NVMe over TCP"),
+    "rdma": ("nvme-fabric", "NVMe over RDMA"),
+    "nvme-fc": ("nvme-fabric", "NVMe over Fibre Channel"),
+    "sata": ("sata", "a drive on SATA"),
+    "sas": ("sas", "a drive on SAS"),
+    "usb": ("usb", "a drive on USB"),
+    "iscsi": ("iscsi", "a SCSI disk over iSCSI"),
+    "fc": ("fibre-channel", "a SCSI disk over Fibre Channel"),
+    "virtio": ("virtio", f"a virtio disk: {_HIDDEN}"),
+    "virtio-scsi": ("virtio", f"a disk on virtio-scsi: {_HIDDEN}"),
+    "xen": ("xen", f"a Xen disk: {_HIDDEN}"),
+    "hyper-v": ("virtual", f"a disk of Hyper-V: {_HIDDEN}"),
+}
+_UNKNOWN_DISK = "a block device of a model and a connection that iobench does not know"
+
+# Of any file system; ext4, xfs, btrfs, f2fs; nfs, lustre, cifs, 9p, ceph; overlay, FUSE.
+_FLAG_NAMES = """
+    ro rw sync async dirsync atime noatime relatime strictatime nodiratime lazytime
+    discard nodiscard barrier nobarrier delalloc nodelalloc dax dioread_lock dioread_nolock
+    journal_checksum largeio nolargeio swalloc inode32 inode64 ssd nossd ssd_spread nodatacow
+    nodatasum autodefrag noautodefrag compress nocompress noacl flush_merge
+    hard soft softerr ac noac cto nocto lock nolock fsc sharecache nosharecache noresvport
+    flock noflock localflock lazystatfs checksum nochecksum lruresize encrypt
+    multichannel mfsymlinks posix nodcache dcache rbytes norbytes
+    volatile metacopy userxattr default_permissions allow_other
+"""
+_VALUED_NAMES = """
+    barrier commit data stripe journal_async_commit auto_da_alloc init_itable
+    logbufs logbsize allocsize sunit swidth dax compress compress-force space_cache
+    thread_pool max_inline active_logs
+    vers nfsvers minorversion proto rsize wsize bsize nconnect max_connect timeo retrans
+    acregmin acregmax acdirmin acdirmax actimeo lookupcache local_lock sec namlen
+    cache msize trans max_credits max_channels rasize caps_max readdir_max_entries
+    max_read blksize redirect_dir index xino metacopy size nr_inodes huge
+"""
+_FLAGS, _VALUED = frozenset(_FLAG_NAMES.split()), frozenset(_VALUED_NAMES.split())
+# No path and no address: those of IPv6 have two colons.
+_VALUE = re.compile(r"(?!\d+\.\d+\.\d+\.\d+)[A-Za-z0-9][A-Za-z0-9.+-]{0,15}(?::[A-Za-z0-9+-]+)?")
+
+
+def kind_name(kind: str) -> str:
+    """The name of a kind; the kind itself where a newer version wrote it."""
+    return KINDS[kind].name if kind in KINDS else kind
+
+
+def reach(kind: str) -> Reach:
+    """Where a kind's bytes come from; ``unknown`` also for a kind of a newer version."""
+    return KINDS[kind].reach if kind in KINDS else "unknown"
+
+
+def kind_of_mount(file_system: str, source: str) -> tuple[str, str] | None:
+    """The kind that type and source of a mount tell, with its evidence; None for others."""
+    for types, sources, kind, why in _MOUNTS:
+        if re.fullmatch(types, file_system) and re.fullmatch(sources, source, re.I | re.S):
+            return kind or file_system.removeprefix("fuse."), why.format(file_system)
+    return None
+
+
+def kind_of_disk(disk: Disk) -> tuple[str, str]:
+    """The kind of a disk, with its evidence."""
+    told = (disk.name, disk.vendor, disk.model)
+    for *patterns, kind, why in _DISKS:
+        if all(map(re.fullmatch, patterns, told)):
+            return kind, why.format(disk.model)
+    return _TRANSPORTS.get(disk.transport, (UNKNOWN, _UNKNOWN_DISK))
+
+
+def kept_options(options: Iterable[str]) -> str:
+    """The mount options that affect figures, each once: ``rw,noatime,rsize=1048576``.
+
+    ``addr=``, ``username=``, ``cfgFile=``, ``lowerdir=`` and others contain addresses, paths and
+    people. So the options that are kept are listed, not those that are dropped.
+    """
+    kept = dict[str, None]()
+    for option in options:
+        name, equals, value = option.partition("=")
+        if _VALUE.fullmatch(value) if name in _VALUED and equals else option in _FLAGS:
+            kept[option] = None
+    return ",".join(kept)

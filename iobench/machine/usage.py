@@ -1,0 +1,99 @@
+"""PURE. What a trial's processes and the machine used while its steps counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from iobench.machine.sampling import Columns, Samples
+from iobench.trial import Outcome
+
+Spans = Sequence[tuple[float, float]]
+
+_MEMORY = {"PSS": "tree.pss_bytes", "RSS": "tree.rss_bytes"}
+# A metric, the columns whose sum it is the mean of, and what it is divided by.
+_MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
+    ("cores_busy", ("tree.user_cores", "tree.system_cores"), 1.0),
+    ("worker_cores_busy", ("tree.worker_cores",), 1.0),
+    ("cpu_busy_share", ("cpu.user_share", "cpu.system_share", "cpu.steal_share"), 1.0),
+    ("cpu_iowait_share", ("cpu.iowait_share",), 1.0),
+    ("disk_read_mb_per_s", ("disk.read_bytes_per_s",), 1e6),
+    ("network_received_mb_per_s", ("network.received_bytes_per_s",), 1e6),
+)
+_GPU = re.compile(r"gpu\.\d+_utilisation_share")
+
+
+def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
+    """Add samples to an outcome, timed from its ``origin_s``, or from ``begun_s`` without one.
+
+    All clocks are the machine's monotonic one. What was read before the origin has a negative
+    time: opening, warming up. A loop's metrics get ``usage`` over the steps that count.
+    """
+    origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
+    columns = dict(samples.columns)
+    if columns:
+        columns["time_s"] = [(time_s or 0.0) - origin_s for time_s in columns["time_s"]]
+    metrics = dict(outcome.metrics)
+    if outcome.counted_s is not None:
+        count = outcome.metrics.get("samples", 0)
+        metrics |= usage(columns, *outcome.counted_s, count, outcome.pauses)
+    metrics["sampling_core_share"] = samples.core_share
+    metrics["sampling_notes"] = list(samples.notes)
+    return replace(outcome, metrics=metrics, samples=columns)
+
+
+def usage(
+    columns: Columns, begin_s: float, end_s: float, samples: float, pauses: Spans = ()
+) -> dict[str, Any]:
+    """What processes and machine used in the steps from ``begin_s`` to ``end_s``.
+
+    ``columns`` are readings whose ``time_s`` counts from where the first batch was asked for, as
+    ``begin_s`` does; the steps took so many ``samples``. Memory is the largest from there on, by
+    PSS, or by RSS where PSS was never read. All others are means over the time between readings
+    that are within the steps and in none of ``pauses``; ``gpu_utilisation_share`` is that of all
+    GPUs, as NVML has it. What was not read often enough is left out.
+    """
+    found = _memory(columns, end_s)
+    for metric, names, unit in _MEANS:
+        mean = _mean(columns, names, begin_s, end_s, pauses)
+        if mean is not None:
+            found[metric] = mean / unit
+    counted_s = end_s - begin_s - sum(until_s - from_s for from_s, until_s in pauses)
+    for prefix in ("", "worker_"):
+        if samples > 0 and f"{prefix}cores_busy" in found:
+            spent_s = found[f"{prefix}cores_busy"] * counted_s
+            found[f"{prefix}cpu_s_per_1000_samples"] = 1000 * spent_s / samples
+    gpus = [name for name in columns if _GPU.fullmatch(name)]
+    total = _mean(columns, gpus, begin_s, end_s, pauses) if gpus else None
+    return found if total is None else {**found, "gpu_utilisation_share": total / len(gpus)}
+
+
+def _memory(columns: Columns, end_s: float) -> dict[str, Any]:
+    for counted, name in _MEMORY.items():
+        if name in columns:
+            readings = zip(columns["time_s"], columns[name], strict=True)
+            within = [size for time_s, size in readings if size and 0 <= (time_s or 0) <= end_s]
+            return {"memory_bytes": int(max(within)), "memory_counted": counted} if within else {}
+    return {}
+
+
+def _mean(
+    columns: Columns, names: Sequence[str], begin_s: float, end_s: float, pauses: Spans
+) -> float | None:
+    """The mean of the sum of rates, each of which is of the time since the reading before.
+
+    None where no whole interval counts, or where a name is no column.
+    """
+    covered_s = total = 0.0
+    times = [time_s or 0.0 for time_s in columns.get("time_s", ())]
+    for place, (before_s, now_s) in enumerate(pairwise(times), start=1):
+        values = [columns[name][place] for name in names if name in columns]
+        known = [value for value in values if value is not None]
+        paused = any(before_s < until_s and from_s < now_s for from_s, until_s in pauses)
+        if begin_s <= before_s and now_s <= end_s and not paused and len(known) == len(names):
+            covered_s += now_s - before_s
+            total += sum(known) * (now_s - before_s)
+    return total / covered_s if covered_s > 0 else None

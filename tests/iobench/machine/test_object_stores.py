@@ -1,0 +1,107 @@
+"""Whose store it is, as far as its endpoint says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.stores import StoreOptions
+from iobench.machine.object_stores import describe_store, endpoint_of
+
+URI = "s3://jane-of-acme/prefix"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "kind", "encrypted"),
+    [
+        ("https://s3.amazonaws.com", "aws-s3", True),
+        ("https://s3.eu-central-1.amazonaws.com", "aws-s3", True),
+        ("https://bucket.vpce-1a2b.s3.us-east-1.vpce.amazonaws.com", "aws-s3", True),
+        ("https://s3.cn-north-1.amazonaws.com.cn", "aws-s3", True),
+        ("https://storage.googleapis.com", "google-cloud-storage", True),
+        ("https://1234abcd.r2.cloudflarestorage.com", "cloudflare-r2", True),
+        ("https://s3.us-west-004.backblazeb2.com", "backblaze-b2", True),
+        ("https://s3.wasabisys.com", "wasabi", True),
+        ("http://127.0.0.1:9000", "s3-compatible", False),
+        ("https://minio.jane-of-acme.org", "s3-compatible", True),
+        ("https://amazonaws.com.jane-of-acme.org", "s3-compatible", True),
+        ("https://notamazonaws.com", "s3-compatible", True),
+    ],
+)
+def test_providers(endpoint: str, kind: str, encrypted: bool) -> None:
+    """By their endpoints; a name that only looks like one is another's."""
+    found = describe_store(URI, endpoint, "eu-central-1")
+    assert (found["kind"], found["encrypted"]) == (kind, encrypted)
+    assert ("region" in found) == (kind == "aws-s3")
+    assert "jane-of-acme" not in json.dumps(found)
+    assert "1234abcd" not in json.dumps(found)
+
+
+def test_where_a_nameless_server_is() -> None:
+    """On this machine or in a private network: whether a network lies between counts."""
+    names = [
+        describe_store(URI, f"http://{host}:9")["name"]
+        for host in ("localhost", "127.0.0.1", "[::1]", "10.1.2.3", "52.1.2.3", "store")
+    ]
+    here, private = "S3-compatible, on this machine", "S3-compatible, in a private network"
+    assert names == [here, here, here, private, "S3-compatible", "S3-compatible"]
+
+
+def test_express_buckets_by_their_names() -> None:
+    """They end in --x-s3, and are of AWS only there."""
+    uri = "s3://data--use1-az4--x-s3/p"
+    assert describe_store(uri, "https://s3.amazonaws.com")["kind"] == "aws-s3-express"
+    assert describe_store(uri, "http://localhost:9")["kind"] == "s3-compatible"
+
+
+def test_own_and_unknown() -> None:
+    """The run's own server, and one whose endpoint could not be told."""
+    assert describe_store("local", None, own=True)["kind"] == "own-server"
+    assert describe_store(URI, None)["kind"] == "unknown"
+
+
+@given(st.text(max_size=40), st.text(max_size=10))
+def test_a_region_is_one_of_aws_or_left_out(region: str, bucket: str) -> None:
+    """Nothing else that stands there is kept."""
+    found = describe_store(f"s3://{bucket}", "https://s3.amazonaws.com", region)
+    assert "region" not in found or found["region"] == region
+    assert len(found.get("region", "")) < 25
+
+
+def test_a_store_of_another_package_is_none_of_amazons() -> None:
+    """By the scheme that it goes by."""
+    found = describe_store("swift://container-of-jane/x", "https://s3.amazonaws.com")
+    assert (found["kind"], found["why"]) == ("swift", "a store that another package brings")
+    assert describe_store("jane/of-acme", None)["kind"] == "unknown"
+
+
+class TestEndpoint:
+    @pytest.fixture(autouse=True)
+    def profiles(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+        """The file of profiles; nothing else is set."""
+        for name in ("ENDPOINT_URL", "ENDPOINT_URL_S3", "REGION", "DEFAULT_REGION", "PROFILE"):
+            monkeypatch.delenv(f"AWS_{name}", raising=False)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+        return tmp_path / "config"
+
+    def test_amazon_by_default(self) -> None:
+        """Without a region none is made up."""
+        assert endpoint_of(StoreOptions()) == ("https://s3.amazonaws.com", None)
+        url, region = endpoint_of(StoreOptions(region="eu-west-1"))
+        assert (url, region) == ("https://s3.eu-west-1.amazonaws.com", "eu-west-1")
+
+    def test_options_profile_and_environment(
+        self, profiles: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each may give the endpoint; a profile that does not exist gives none."""
+        profiles.write_text("[profile lab]\nregion = us-west-2\nendpoint_url = http://lab:9\n")
+        assert endpoint_of(StoreOptions(endpoint_url="http://store:9"))[0] == "http://store:9"
+        assert endpoint_of(StoreOptions(profile="lab")) == ("http://lab:9", "us-west-2")
+        assert endpoint_of(StoreOptions(profile="nobody")) == (None, None)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://here:9")
+        assert endpoint_of(StoreOptions())[0] == "http://here:9"

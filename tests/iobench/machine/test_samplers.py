@@ -1,0 +1,302 @@
+"""Samplers of the machine, of a process tree and of GPUs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.clock import VirtualClock
+from iobench.errors import Unavailable
+from iobench.machine import samplers
+from iobench.machine.samplers import (
+    CpuSampler,
+    DiskSampler,
+    GpuSampler,
+    NetworkSampler,
+    PageCacheSampler,
+    RateSampler,
+    TreeSampler,
+)
+from tests.iobench.machine.fake_nvml import FakeNvml
+from tests.iobench.machine.test_processes import HOLDING, running
+
+MIB = 2**20
+
+
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ``/proc`` of the test's own."""
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    return tmp_path
+
+
+class Counter(RateSampler):
+    """A counter that is read from the test."""
+
+    def __init__(self) -> None:
+        self.counters: dict[str, float] = {}
+
+    def read(self, now_s: float) -> Mapping[str, float]:
+        """Its rates."""
+        return self._rates(dict(self.counters), now_s)
+
+
+class TestRates:
+    @given(st.floats(0, 1e12), st.floats(0, 1e9), st.floats(0.01, 100))
+    def test_a_rate_is_growth_over_time(self, before: float, growth: float, seconds: float) -> None:
+        """Whatever the counter began at; the first reading and one at the same moment have none."""
+        sampler = Counter()
+        sampler.counters = {"a": before}
+        assert sampler.read(3.0) == {}
+        assert sampler.read(3.0) == {}
+        sampler.counters = {"a": before + growth}
+        found = sampler.read(3.0 + seconds)
+        assert found["a"] == pytest.approx(growth / seconds, abs=1e-3 / seconds)
+
+    def test_a_counter_that_fell_grew_by_nothing(self) -> None:
+        """A device that was removed took its count along; a new one has no rate yet."""
+        sampler = Counter()
+        sampler.counters = {"a": 5.0, "b": 1.0}
+        sampler.read(0.0)
+        sampler.counters = {"a": 2.0, "b": 3.0, "new": 9.0}
+        assert sampler.read(2.0) == {"a": 0.0, "b": 1.0}
+
+
+class TestCpu:
+    def write(self, proc: Path, *ticks: int) -> None:
+        """The first line of ``stat``: user, nice, system, idle, iowait, irq, softirq, steal, ..."""
+        (proc / "stat").write_text(f"cpu  {' '.join(map(str, ticks))}\ncpu0 1 2 3\n")
+
+    def test_shares_are_of_all_time_since_the_reading_before(self, proc: Path) -> None:
+        """Nice is user time, interrupts are system time, guests are not counted twice."""
+        self.write(proc, 100, 0, 50, 1000, 10, 0, 0, 0, 100, 0)
+        sampler = CpuSampler(1)
+        assert sampler.read(0.0) == {}
+        self.write(proc, 120, 20, 55, 1030, 25, 2, 3, 5, 120, 0)
+        assert sampler.read(1.0) == pytest.approx(
+            {"user_share": 0.4, "system_share": 0.1, "iowait_share": 0.15, "steal_share": 0.05}
+        )
+
+    def test_iowait_that_the_kernel_lowers_is_none(self, proc: Path) -> None:
+        """proc(5): it may decrease. No time has no shares."""
+        self.write(proc, 100, 0, 0, 0, 50, 0, 0, 0, 0, 0)
+        sampler = CpuSampler(1)
+        sampler.read(0.0)
+        self.write(proc, 110, 0, 0, 0, 40, 0, 0, 0, 0, 0)
+        assert sampler.read(1.0)["iowait_share"] == 0
+        assert sampler.read(2.0) == {}
+
+
+class TestDisk:
+    @pytest.fixture
+    def devices(self, tmp_path: Path) -> Path:
+        """``/sys/block`` of a machine with two disks and volumes that are made of them."""
+        folder = tmp_path / "block"
+        for name in ("nvme0n1", "vda", "dm-0", "loop3", "md127"):
+            (folder / name).mkdir(parents=True)
+        return folder
+
+    def write(self, proc: Path, **sectors: tuple[int, int]) -> None:
+        """``/proc/diskstats`` with sectors read and written by device."""
+        (proc / "diskstats").write_text(
+            "".join(
+                f" 8 0 {name} 10 0 {read} 5 10 0 {written} 5 0 0 0\n"
+                for name, (read, written) in sectors.items()
+            )
+        )
+
+    def test_devices_are_added_up_once(self, proc: Path, devices: Path) -> None:
+        """Sectors of 512 bytes; no partition, and no volume made of devices that are counted."""
+        before = {"nvme0n1": (100, 10), "nvme0n1p1": (90, 10), "dm-0": (90, 10), "vda": (0, 0)}
+        self.write(proc, **before)
+        sampler = DiskSampler(1, devices)
+        assert sampler.read(0.0) == {}
+        self.write(proc, **{name: (2 * read + 50, 30) for name, (read, _) in before.items()})
+        assert sampler.read(2.0) == {
+            "read_bytes_per_s": (150 + 50) * 512 / 2,
+            "written_bytes_per_s": (20 + 30) * 512 / 2,
+        }
+
+    def test_no_devices_are_unavailable(self, proc: Path) -> None:
+        """A container may show their counts and not their names."""
+        self.write(proc, vda=(0, 0))
+        with pytest.raises(Unavailable, match="no block device"):
+            DiskSampler(1, proc / "absent")
+
+
+class TestNetwork:
+    def write(self, proc: Path, **counted: tuple[int, int]) -> None:
+        """``/proc/net/dev`` with bytes received and sent by interface."""
+        (proc / "net").mkdir(exist_ok=True)
+        zeros = "0 0 0 0 0 0"
+        text = "Inter-| Receive\n face |bytes\n"
+        for name, (received, sent) in counted.items():
+            text += f"{name}: {received} 1 {zeros} {sent} 1 {zeros}\n"
+        (proc / "net" / "dev").write_text(text)
+
+    def test_cards_are_counted_and_bridges_are_not(self, proc: Path) -> None:
+        """What goes through both is one byte; the loopback is separate."""
+        for name in ("eth0", "eth1"):
+            (proc / "class" / name / "device").mkdir(parents=True)
+        self.write(proc, lo=(1, 1), eth0=(0, 0), eth1=(0, 0), docker0=(0, 0))
+        sampler = NetworkSampler(1, proc / "class")
+        assert sampler.read(0.0) == {}
+        self.write(proc, lo=(9, 9), eth0=(100, 10), eth1=(20, 6), docker0=(100, 10))
+        assert sampler.read(2.0) == {
+            "received_bytes_per_s": 60,
+            "sent_bytes_per_s": 8,
+            "loopback_bytes_per_s": 4,
+        }
+
+    def test_without_a_card_all_but_the_loopback_count(self, proc: Path) -> None:
+        """So in a container, whose interface is no card; a loopback alone is no network."""
+        self.write(proc, lo=(0, 0), eth0=(0, 0))
+        sampler = NetworkSampler(1, proc / "class")
+        sampler.read(0.0)
+        self.write(proc, lo=(0, 0), eth0=(7, 5))
+        assert sampler.read(1.0)["received_bytes_per_s"] == 7
+        self.write(proc, lo=(3, 3))
+        assert sampler.read(2.0) == {"loopback_bytes_per_s": 3}
+
+
+def test_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the kernel's lines the two."""
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemFree: 1 kB\nCached:     100 kB\nSwapCached: 7 kB\nDirty:  3 kB\n")
+    monkeypatch.setattr(samplers, "_MEMINFO", meminfo)
+    found = PageCacheSampler(1).read(0.0)
+    assert found == {"cached_bytes": 102400, "dirty_bytes": 3072}
+
+
+class TestTree:
+    def test_all_below_the_process_are_counted(self) -> None:
+        """A new worker at once, with its memory; one that has ended no more."""
+        sampler = TreeSampler(os.getpid())
+        alone = sampler.read(0.0)
+        with running(HOLDING.format(32 * MIB)):
+            both = sampler.read(0.5)
+        after = sampler.read(1.0)
+        assert both["processes"] == alone["processes"] + 1
+        assert after["processes"] == alone["processes"]
+        assert both["rss_bytes"] >= alone["rss_bytes"] + 32 * MIB
+        assert set(both) - {"pss_bytes"} == {
+            *("user_cores", "system_cores", "worker_cores"),
+            *("rss_bytes", "processes"),
+        }
+
+    def test_time_of_workers_that_ended_is_not_lost(self) -> None:
+        """It has gone over to the process that reaped them."""
+        sampler = TreeSampler(os.getpid())
+        sampler.read(0.0)
+        before_s = os.times().children_user
+        with running("sum(range(10**7)); print(1)"):
+            busy = sampler.read(1.0)
+        spent_s = os.times().children_user - before_s
+        assert busy["worker_cores"] > 0
+        assert busy["user_cores"] + sampler.read(2.0)["user_cores"] >= spent_s - 0.02
+
+    def test_a_process_that_has_ended_takes_nothing(self) -> None:
+        """The last reading of a trial may come after its end."""
+        with running("print(1)") as process:
+            sampler = TreeSampler(process)
+            sampler.read(0.0)
+        nothing = {"user_cores": 0, "system_cores": 0, "worker_cores": 0, "rss_bytes": 0}
+        assert sampler.read(1.0) == {**nothing, "processes": 0}
+
+    def test_without_pss_it_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An old kernel: RSS alone, and what that means."""
+        monkeypatch.setattr(samplers, "proportional_bytes", lambda process: None)
+        sampler = TreeSampler(os.getpid())
+        assert "pss_bytes" not in sampler.read(0.0)
+        assert "memory of processes is RSS here" in sampler.notes[0]
+
+    def test_a_part_of_the_tree_is_not_its_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A worker whose memory may not be read leaves the sum unknown, not smaller."""
+        own, unread = os.getpid(), set[int]()
+        monkeypatch.setattr(
+            samplers, "proportional_bytes", lambda process: None if process in unread else 700
+        )
+        with running(HOLDING.format(1)) as worker:
+            unread.add(worker)
+            assert "pss_bytes" not in TreeSampler(own).read(0.0)
+        assert TreeSampler(own).read(0.0)["pss_bytes"] % 700 == 0
+
+    def test_pages_are_counted_the_more_seldom_the_longer_it_takes(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """6 ms each time: every 2 seconds, 0.3 % of a processor."""
+        clock = VirtualClock()
+
+        def slow(process: int) -> int:
+            clock.sleep(0.006)
+            return 700
+
+        monkeypatch.setattr(samplers, "proportional_bytes", slow)
+        times = (0.0, 0.5, 1.0, 1.9, 2.1, 3.0, 4.2)
+        with running(HOLDING.format(1)) as process:
+            sampler = TreeSampler(process, clock.now_s)
+            read = [now_s for now_s in times if "pss_bytes" in sampler.read(now_s)]
+        assert read == [0.0, 2.1, 4.2]
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """In place of the real bindings."""
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return fake
+
+
+def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
+    """In shares, bytes, MHz and W; what one does not support is left out, and is no zero."""
+    assert GpuSampler(1).read(0.0) == {
+        "0_utilisation_share": 0.6,
+        "0_memory_bytes": 8 << 30,
+        "0_sm_clock_mhz": 1500,
+        "0_power_w": 250,
+        "1_memory_bytes": 1 << 30,
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "devices"),
+    [
+        ("1", {"1"}),
+        ("GPU-aaaa", {"0"}),
+        ("1,0", {"0", "1"}),
+        ("", {"0", "1"}),
+        ("MIG-x", {"0", "1"}),
+    ],
+)
+def test_only_visible_devices_are_read(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, told: str, devices: set[str]
+) -> None:
+    """By number or by the beginning of a name; parts of a GPU are not told apart."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+    assert {name.split("_")[0] for name in GpuSampler(1).read(0.0)} == devices
+
+
+def test_utilisation_is_said_to_be_no_figure(nvml: FakeNvml) -> None:
+    """What NVML means by it stands beside the series."""
+    assert "any kernel ran" in GpuSampler(1).notes[0]
+
+
+def test_the_library_is_let_go_of(nvml: FakeNvml) -> None:
+    """Once for each time that it was begun."""
+    GpuSampler(1).close()
+    assert (nvml.begun, nvml.ended) == (1, 1)
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message is the command that brings it."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(Unavailable, match=r"pip install 'dataprep-iobench\[gpu\]'"):
+        GpuSampler(1)

@@ -1,0 +1,586 @@
+"""Paths as what they lie on: from a mount table and a sysfs, and from the real ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.machine.block_devices import disks
+from iobench.machine.mounts import Mount, file_system, mounts, parse_mount
+from iobench.machine.storage import describe_target, target_lines
+from iobench.machine.storage_kinds import KINDS, Reach, kept_options, kind_name, reach
+from tests.iobench.machine.machines import PLANTED, Sysfs, link
+
+PCI = "pci0000:00/0000:00:1f.0"
+
+
+def described(path: str, sysfs: Sysfs, *lines: str) -> dict[str, Any]:
+    """A path on a machine with these lines in its mount table."""
+    table = [mount for line in lines if (mount := parse_mount(line)) is not None]
+    assert len(table) == len(lines)
+    found = describe_target(Path(path), table, sysfs.machine)
+    text = json.dumps(found)
+    assert PLANTED not in text
+    assert json.loads(text) == found
+    return found
+
+
+def test_an_instance_store_with_an_ebs_root(sysfs: Sysfs) -> None:
+    """Each path by the deepest mount above it."""
+    sysfs.partition(sysfs.nvme(0, "Amazon Elastic Block Store"), "nvme0n1p1", "259:1")
+    sysfs.nvme(1, "Amazon EC2 NVMe Instance Storage")
+    lines = (
+        "1 0 259:1 / / rw,noatime - xfs /dev/nvme0n1p1 rw,attr2,inode64,logbufs=8",
+        f"2 1 259:4 / /mnt/{PLANTED} rw,relatime - ext4 /dev/nvme1n1 rw,discard",
+    )
+    root = described("/no/such/path", sysfs, *lines)
+    assert (root["kind"], root["name"], root["file_system"]) == ("ebs", "Amazon EBS", "xfs")
+    assert root["mount_options"] == "rw,noatime,inode64,logbufs=8"
+    assert root["read_ahead_kb"] == 128
+    store = described(f"/mnt/{PLANTED}/data", sysfs, *lines)
+    assert (store["kind"], store["mount_options"]) == ("ec2-instance-store", "rw,relatime,discard")
+    assert store["device"] == {
+        "model": "Amazon EC2 NVMe Instance Storage",
+        "transport": "pcie",
+        "rotational": False,
+        "total_bytes": 41943040 * 512,
+        "link_mb_per_s": 3938.5,
+        "queue": {
+            "scheduler": "none",
+            "read_ahead_kb": 128,
+            "requests": 1023,
+            "largest_request_kb": 128,
+            "write_cache": "write back",
+        },
+    }
+
+
+def test_a_raid_of_instance_stores(sysfs: Sysfs) -> None:
+    """As training machines have it; read-ahead is the RAID's."""
+    sysfs.md("raid0", *(sysfs.nvme(i, "Amazon EC2 NVMe Instance Storage") for i in (1, 2)))
+    sysfs.write("devices/virtual/block/md127/queue/read_ahead_kb", "4096")
+    found = described("/x", sysfs, "1 0 9:127 / / rw - xfs /dev/md/0 rw")
+    assert found["kind"] == "ec2-instance-store"
+    assert found["stack"][1] == "md RAID (raid0) of 2"
+    assert found["read_ahead_kb"] == 4096
+
+
+def test_network_mounts_name_nobody(sysfs: Sysfs) -> None:
+    """Servers, buckets, users and file systems' identities stay where they are."""
+    sysfs.write("class/bdi/0:52/read_ahead_kb", "128")
+    line = (
+        f"1 0 0:52 / / rw,relatime shared:1 - nfs4 {PLANTED}.example.org:/{PLANTED} "
+        f"rw,vers=4.1,rsize=1048576,hard,clientaddr=10.0.0.1,addr=10.0.0.2"
+    )
+    found = described("/x", sysfs, line)
+    assert (found["kind"], found["read_ahead_kb"]) == ("nfs", 128)
+    assert found["mount_options"] == "rw,relatime,vers=4.1,rsize=1048576,hard"
+    for source, mounted_as, kind in (
+        ("fs-0a1b2c3d.efs.us-east-1.amazonaws.com:/", "nfs4", "efs"),
+        ("mountpoint-s3", "fuse", "mountpoint-s3"),
+        (PLANTED, "fuse", "fuse"),
+        (PLANTED, "fuse.gcsfuse", "gcsfuse"),
+        (f"//acme/{PLANTED}", "cifs", "cifs"),
+        ("beegfs_nodev", "beegfs", "beegfs"),
+    ):
+        options = f"rw,user_id=0,username={PLANTED},cfgFile=/etc/{PLANTED}"
+        found = described("/x", sysfs, f"1 0 0:52 / / rw - {mounted_as} {source} {options}")
+        assert found["kind"] == kind
+        assert "0a1b2c3d" not in json.dumps(found)
+
+
+def test_btrfs_over_its_devices(sysfs: Sysfs) -> None:
+    """The mount's own number is that of no device."""
+    for i in (0, 1):
+        disk = sysfs.nvme(i, "Some SSD")
+        link(sysfs.root / "fs/btrfs" / PLANTED / "devices" / disk.name, disk)
+    line = "1 0 0:33 /@home / rw - btrfs /dev/nvme0n1 rw,compress=zstd:3,subvol=/@home"
+    found = described("/x", sysfs, line)
+    assert (found["kind"], found["mount_options"]) == ("nvme", "rw,compress=zstd:3")
+    assert found["stack"] == ["btrfs", "volume of 2", "2 × NVMe (Some SSD)"]
+
+
+def test_a_loop_device_is_what_its_file_is_on(sysfs: Sysfs, tmp_path: Path) -> None:
+    """Also through a partition in it; unknown where the file is not seen from here."""
+    sysfs.nvme(0, "Amazon Elastic Block Store")
+    image = tmp_path / PLANTED
+    image.touch()
+    sysfs.partition(sysfs.loop(str(image)), "loop0p1", "259:9")
+    root = "1 0 259:0 / / rw - ext4 /dev/nvme0n1 rw"
+    loop = "2 1 259:9 / /loop rw - xfs /dev/loop0p1 rw"
+    found = described("/loop/x", sysfs, root, loop)
+    assert found["kind"] == "ebs"
+    assert found["stack"][:4] == ["xfs", "partition", "loop device", "ext4"]
+    assert found["why"] == "a file on ext4 as a device: its model is Amazon Elastic Block Store"
+    image.unlink()
+    found = described("/loop/x", sysfs, root, loop)
+    assert (found["kind"], found["why"]) == (
+        "unknown",
+        "what lies below the loop device cannot be seen",
+    )
+
+
+def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
+    """Linux says so of every one whose driver does not say otherwise; a drive's word counts."""
+    sysfs.virtio()
+    sysfs.sata("WDC WD40EFRX", rotational=True)
+    found = described("/x", sysfs, "1 0 254:0 / / rw - ext4 /dev/vda rw")
+    assert found["kind"] == "virtio"
+    assert "rotational" not in found["device"]
+    drive = described("/x", sysfs, "1 0 8:0 / / rw - ext4 /dev/sda rw")
+    assert drive["device"]["rotational"] is True
+
+
+def test_a_device_that_sysfs_does_not_show(sysfs: Sysfs) -> None:
+    """There is one: it is not said that there is none."""
+    found = described("/data", sysfs, "1 0 9:0 / /data rw - xfs /dev/md0 rw")
+    assert found["kind"] == "unknown"
+    assert found["why"] == "its block device is not shown by /sys here"
+
+
+def test_no_table_and_no_sysfs(sysfs: Sysfs, tmp_path: Path) -> None:
+    """Room is told all the same; the rest is unknown, with why."""
+    found = describe_target(tmp_path, [], sysfs.root)
+    assert (found["kind"], found["file_system"]) == ("unknown", "unknown")
+    assert found["total_bytes"] >= found["free_bytes"] > 0
+    line = "1 0 254:0 / / rw - ext4 /dev/vda rw"
+    assert described("/x", sysfs, line)["kind"] == "unknown"
+
+
+def disk_at(sysfs: Sysfs, number: str) -> dict[str, Any]:
+    """What is said of a file system on the device with that number."""
+    return described("/x", sysfs, f"1 0 {number} / / rw - ext4 /dev/x rw")
+
+
+def mounted(file_system: str, source: str) -> dict[str, Any]:
+    """What is said of a mount without a device."""
+    table = [Mount(Path("/"), file_system, "rw", source, "rw", "0:52")]
+    return describe_target(Path("/x"), table, Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("model", "transport", "kind"),
+    [
+        ("nvme_card-pd", "pcie", "google-persistent-disk"),
+        ("nvme_card", "pcie", "google-local-ssd"),
+        ("nvme_card12", "pcie", "google-local-ssd"),
+        ("MSFT NVMe Accelerator v1.0", "pcie", "azure-managed-disk"),
+        ("Microsoft NVMe Direct Disk v2", "pcie", "azure-local-disk"),
+        ("QEMU NVMe Ctrl", "pcie", "virtual"),
+        ("Samsung SSD 980 PRO 1TB", "pcie", "nvme"),
+        ("Array", "tcp", "nvme-fabric"),
+        ("Array", "fc", "nvme-fabric"),
+        ("Array", "", "nvme"),
+    ],
+)
+def test_nvme_disks(sysfs: Sysfs, model: str, transport: str, kind: str) -> None:
+    """By their model, else by the way to them."""
+    sysfs.nvme(0, model, transport)
+    found = disk_at(sysfs, "259:0")
+    assert (found["kind"], found["device"]["model"]) == (kind, model)
+    assert found["why"]
+
+
+@pytest.mark.parametrize(
+    ("way", "vendor", "model", "transport", "kind"),
+    [
+        (f"{PCI}/host0/port-0:0/end_device-0:0", "SEAGATE", "X", "sas", "sas"),
+        (f"{PCI}/host0/port-0:0/end_device-0:0", "ATA", "X", "sata", "sata"),
+        (f"{PCI}/host0/port-0:0/end_device-0:0", "ACME", "PersistentDisk", "sas", "sas"),
+        (f"{PCI}/usb2/2-1/2-1:1.0/host6", "WD", "X", "usb", "usb"),
+        ("platform/host3/session1", "DELL", "X", "iscsi", "iscsi"),
+        (f"{PCI}/host1/rport-1:0-0", "NETAPP", "LUN C-Mode", "fc", "fibre-channel"),
+        (f"{PCI}/virtio0/host0", "Nutanix", "X", "virtio-scsi", "virtio"),
+        (
+            f"{PCI}/virtio0/host0",
+            "Google",
+            "PersistentDisk",
+            "virtio-scsi",
+            "google-persistent-disk",
+        ),
+        ("LNXSYSTM:00/VMBUS:00/f8b3-0/host0", "Msft", "Virtual Disk", "hyper-v", "virtual"),
+        (f"{PCI}/ata1/host0", "ATA", "QEMU HARDDISK", "ata", "virtual"),
+        (f"{PCI}/ata1/host0", "ATA", "Maxtor", "ata", "unknown"),
+        (f"{PCI}/host0", "AVAGO", "MR9361-8i", "", "unknown"),
+    ],
+)
+def test_scsi_disks(
+    sysfs: Sysfs, way: str, vendor: str, model: str, transport: str, kind: str
+) -> None:
+    """By vendor and model, else by the path; a RAID controller's path tells nothing."""
+    sysfs.scsi(way, "sda", "8:0", vendor, model)
+    found = disk_at(sysfs, "8:0")
+    device = found["device"]
+    assert (found["kind"], device.get("transport", "")) == (kind, transport)
+    assert (device["model"], device["vendor"]) == (model, vendor)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("virtual/block/zram0", "ram-disk"),
+        ("virtual/block/nbd0", "nbd"),
+        ("virtual/block/rbd0", "rbd"),
+        ("virtual/block/pmem0", "pmem"),
+        ("platform/mmc/block/mmcblk0", "mmc"),
+        ("vbd-51712/block/xvda", "xen"),
+        ("virtual/block/sdb", "unknown"),
+    ],
+)
+def test_other_disks(sysfs: Sysfs, path: str, kind: str) -> None:
+    """By their names or their path."""
+    sysfs.block(path, "99:0")
+    assert disk_at(sysfs, "99:0")["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("speed", "transport", "most"), [("6.0 Gbps", "sata", 600), ("<unknown>", "ata", None)]
+)
+def test_a_link_with_a_speed_is_serial(
+    sysfs: Sysfs, speed: str, transport: str, most: float | None
+) -> None:
+    """Parallel ATA and QEMU's controller have the same path without a speed."""
+    sysfs.sata("Samsung SSD 870", speed=speed, rotational=True)
+    device = disk_at(sysfs, "8:0")["device"]
+    assert (device["transport"], device.get("link_mb_per_s")) == (
+        ("sata", most) if most else ("ata", most)
+    )
+
+
+def test_an_nvme_drive_with_several_controllers(sysfs: Sysfs) -> None:
+    """With native multipath the namespace belongs to a subsystem, and controllers are beside it."""
+    sub = "virtual/nvme-subsystem/nvme-subsys0"
+    sysfs.write(f"devices/{sub}/model", "Remote Flash")
+    sysfs.write("devices/virtual/nvme-fabrics/ctl/nvme0/transport", "tcp")
+    disk = sysfs.block(f"{sub}/nvme0n1", "259:0")
+    link(disk / "device", disk.parent)
+    link(disk.parent / "nvme0", sysfs.root / "devices/virtual/nvme-fabrics/ctl/nvme0")
+    device = disk_at(sysfs, "259:0")["device"]
+    assert (device["model"], device["transport"]) == ("Remote Flash", "tcp")
+    assert "link_mb_per_s" not in device
+
+
+def test_layers_down_to_the_disks(sysfs: Sysfs) -> None:
+    """LVM on dm-crypt on a RAID of partitions of two alike disks, whose link is not that of one."""
+    parts = [
+        sysfs.partition(sysfs.nvme(i, "SSD"), f"nvme{i}n1p1", f"259:{4 * i + 1}") for i in (0, 1)
+    ]
+    crypt = sysfs.mapped("dm-0", "252:0", "CRYPT-LUKS2", sysfs.md("raid0", *parts))
+    sysfs.mapped("dm-1", "252:1", "LVM", crypt)
+    found = disk_at(sysfs, "252:1")
+    disks = "2 × NVMe (SSD)"
+    layers = ["ext4", "LVM", "dm-crypt", "md RAID (raid0) of 2", "partition", disks]
+    assert (found["kind"], found["stack"]) == ("nvme", layers)
+    assert found["why"] == "2 disks, each an NVMe drive on PCI Express"
+    assert "link_mb_per_s" not in found["device"]
+
+
+def test_two_partitions_of_a_disk_are_one_disk(sysfs: Sysfs) -> None:
+    """A RAID across them has one below it."""
+    disk = sysfs.nvme(0, "SSD")
+    sysfs.md("raid1", *(sysfs.partition(disk, f"nvme0n1p{i}", f"259:{i}") for i in (1, 2)))
+    found = disk_at(sysfs, "9:127")
+    assert found["stack"][-1] == "NVMe (SSD)"
+    assert found["device"]["link_mb_per_s"] > 0
+
+
+def test_disks_of_several_kinds_are_mixed(sysfs: Sysfs) -> None:
+    """A cache device before a slow disk, say: which gave the bytes is not known."""
+    disks = sysfs.nvme(0, "Amazon Elastic Block Store"), sysfs.virtio()
+    sysfs.over(sysfs.block("virtual/block/bcache0", "251:0"), *disks)
+    found = disk_at(sysfs, "251:0")
+    assert (found["kind"], found["stack"]) == ("mixed", ["ext4", "bcache"])
+    assert "Amazon EBS, virtual disk (virtio)" in found["why"]
+    assert "device" not in found
+
+
+@pytest.mark.parametrize(
+    ("prefix", "layer"),
+    [("mpath", "multipath"), ("DMRAID", "device mapper"), ("", "device mapper")],
+)
+def test_nothing_below_is_unknown(sysfs: Sysfs, prefix: str, layer: str) -> None:
+    """A device mapper without slaves, as a container may see it, and a circle of devices."""
+    one = sysfs.mapped("dm-0", "252:0", prefix)
+    found = disk_at(sysfs, "252:0")
+    assert (found["kind"], found["why"]) == (
+        "unknown",
+        f"what lies below the {layer} cannot be seen",
+    )
+    sysfs.over(one, sysfs.mapped("dm-1", "252:1", "LVM", one))
+    assert disk_at(sysfs, "252:0")["kind"] == "unknown"
+
+
+def test_names_that_people_chose_are_not_kept(sysfs: Sysfs) -> None:
+    """Linux's own iSCSI target gives a disk's name as its model; a model is one short line."""
+    sysfs.scsi("platform/host3/session1", "sda", "8:0", "LIO-ORG", PLANTED)
+    assert "model" not in disk_at(sysfs, "8:0")["device"]
+    sysfs.nvme(0, "a\tb\x1b[31m\u20ac" + "x" * 500)
+    model = disk_at(sysfs, "259:0")["device"]["model"]
+    assert model.startswith("a b [31m x")
+    assert len(model) == 60
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_in_sysfs_are_read(content: bytes) -> None:
+    """No text of a driver breaks it; a folder without files is an unknown disk."""
+    with tempfile.TemporaryDirectory() as name:
+        sysfs = Sysfs(Path(name))
+        disk = sysfs.block("x/block/sda", "8:0")
+        for file in disk.rglob("*"):
+            if file.is_file():
+                file.write_bytes(content)
+        assert disk_at(sysfs, "8:0")["kind"] in KINDS
+
+
+def test_disks_of_the_machine(sysfs: Sysfs) -> None:
+    """Whole disks with a size, not what is made of them nor of memory."""
+    sysfs.partition(sysfs.nvme(0, "SSD"), "nvme0n1p1", "259:1")
+    sysfs.loop("/x")
+    sysfs.md("raid1")
+    sysfs.block("virtual/block/zram0", "251:0")
+    sysfs.block("virtual/block/nbd0", "43:0", {"size": "0"})
+    sysfs.sata("HDD")
+    assert [disk.name for disk in disks(sysfs.machine)] == ["nvme0n1", "sda"]
+    assert disks(sysfs.machine / "nowhere") == []
+
+
+EFS = "fs-5d7edb06.efs.eu-central-1.amazonaws.com"
+FSX = "fs-0123456789abcdef0.fsx.us-east-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("source", "file_system", "kind"),
+    [
+        (f"{EFS}:/", "nfs4", "efs"),
+        (f"us-east-1a.{EFS}:/a/path", "nfs4", "efs"),
+        ("fs-5d7edb06.efs.cn-north-1.amazonaws.com.cn:/", "nfs4", "efs"),
+        ("172.31.84.29:/", "nfs4", "nfs"),
+        ("127.0.0.1:/", "nfs4", "nfs"),
+        ("nas01:/home", "nfs", "nfs"),
+        (f"{EFS}.example.org:/", "nfs4", "nfs"),
+        ("[fe80::1]:/export", "nfs4", "nfs"),
+        (f"svm-0123.{FSX}:/vol1", "nfs4", "fsx-nfs"),
+        (f"{FSX}:/fsx", "nfs4", "fsx-nfs"),
+        ("10.1.1.47@tcp:/testfs", "lustre", "lustre"),
+        ("192.168.1.61@o2ib,192.168.1.62@o2ib1:/ai200", "lustre", "lustre"),
+        (f"{FSX}@tcp:/mountname", "lustre", "fsx-lustre"),
+        ("beegfs_nodev", "beegfs", "beegfs"),
+        ("10.0.0.1:6789,10.0.0.2:6789:/", "ceph", "ceph"),
+        ("mountpoint-s3", "fuse", "mountpoint-s3"),
+        ("s3fs", "fuse.s3fs", "s3fs"),
+        ("some-bucket", "fuse.gcsfuse", "gcsfuse"),
+        ("some-bucket", "fuse.geesefs", "geesefs"),
+        ("remote:bucket/prefix", "fuse.rclone", "rclone"),
+        ("blobfuse2", "fuse.blobfuse2", "blobfuse2"),
+        ("blobfuse", "fuse.blobfuse", "blobfuse2"),
+        ("JuiceFS:foo-dev", "fuse.juicefs", "juicefs"),
+        ("jane@host:/home/jane", "fuse.sshfs", "sshfs"),
+        ("some-bucket", "fuse", "fuse"),
+        ("some-bucket", "fuse.goofys", "goofys"),
+        ("x", "fuse.lxcfs", "unknown"),
+        ("//account.file.core.windows.net/share", "cifs", "azure-files"),
+        ("//nas/share", "cifs", "cifs"),
+        (f"//amznfsx.{FSX}/share", "smb3", "cifs"),
+        ("tmpfs", "tmpfs", "tmpfs"),
+        ("overlay", "overlay", "overlay"),
+        ("hostshare", "9p", "9p"),
+        ("myfs", "virtiofs", "virtiofs"),
+        ("tank/data", "zfs", "zfs"),
+        ("x", "newfs", "unknown"),
+        ("/dev/no-such-disk", "ext4", "unknown"),
+    ],
+)
+def test_mounts_without_a_device(source: str, file_system: str, kind: str) -> None:
+    """By type and source; no source is repeated in the evidence."""
+    found = mounted(file_system, source)
+    assert (found["kind"], found["stack"]) == (kind, [file_system])
+    assert not re.search(r"jane|bucket|nas0|\d\.\d", found["why"])
+
+
+@given(st.text(max_size=80), st.text(max_size=20))
+def test_no_text_of_a_mount_table_breaks_it(source: str, file_system: str) -> None:
+    """The kind is one of the table."""
+    assert mounted(file_system, source)["kind"] in KINDS
+
+
+def test_a_disk_by_fuse_is_a_disk(sysfs: Sysfs) -> None:
+    """NTFS and exFAT may be a program's, with a device below."""
+    sysfs.virtio()
+    line = "1 0 254:0 / / rw - fuseblk /dev/vda rw"
+    assert described("/x", sysfs, line)["kind"] == "virtio"
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("fs-5d7edb06.mnt.efs.20052", "efs"),
+        ("fs-5d7edb06.mnt.efs.20053", "nfs"),
+        ("fs-5d7edb06.mnt.efs.120052", "nfs"),
+        ("~fs-5d7edb06.mnt.efs.20052", "nfs"),
+        ("stunnel-config.fs-5d7edb06.mnt.efs.20052", "nfs"),
+    ],
+)
+def test_the_proxy_of_efs_mount_helper(sysfs: Sysfs, file: str, kind: str) -> None:
+    """It keeps a file with the port at its end; other files are there, and half-made ones."""
+    folder = sysfs.machine / "var/run/efs"
+    folder.mkdir(parents=True)
+    (folder / file).touch()
+    line = "1 0 0:52 / / rw - nfs4 {}:/ rw,vers=4.1,port=20052,addr=127.0.0.1"
+    assert described("/x", sysfs, line.format("127.0.0.1"))["kind"] == kind
+    assert described("/x", sysfs, line.format("10.0.0.1"))["kind"] == "nfs"
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ("rw,noatime,rw,discard", "rw,noatime,discard"),
+        (
+            "rw,relatime,vers=4.1,rsize=1048576,wsize=1048576,namlen=255,hard,noresvport,proto=tcp,"
+            "port=20376,timeo=600,retrans=2,sec=sys,clientaddr=172.31.92.143,local_lock=none,"
+            "addr=172.31.84.29,nconnect=16",
+            "rw,relatime,vers=4.1,rsize=1048576,wsize=1048576,namlen=255,hard,noresvport,proto=tcp,"
+            "timeo=600,retrans=2,sec=sys,local_lock=none,nconnect=16",
+        ),
+        ("rw,cfgFile=/etc/beegfs/jane.conf,_netdev", "rw"),
+        ("rw,username=jane,domain=ACME,uid=1000,password=x,cache=strict", "rw,cache=strict"),
+        (
+            "rw,lowerdir=/home/jane/l,upperdir=/home/jane/u,workdir=/w,xino=off,volatile",
+            "rw,xino=off,volatile",
+        ),
+        ("ro,user_id=1000,group_id=1000,default_permissions", "ro,default_permissions"),
+        ("rw,name=jane,secret=<hidden>,mds_namespace=acme,fsid=1-2", "rw"),
+        (
+            "rw,subvol=/home/jane,compress=zstd:3,space_cache=v2",
+            "rw,compress=zstd:3,space_cache=v2",
+        ),
+        ("", ""),
+    ],
+)
+def test_mount_options_that_are_kept(options: str, left: str) -> None:
+    """Those that affect figures, and none that names anybody."""
+    assert kept_options(options.split(",")) == left
+
+
+@given(st.text(min_size=1, max_size=20), st.text(max_size=20))
+def test_an_option_that_is_not_listed_is_dropped(name: str, value: str) -> None:
+    """Whatever the next file system invents."""
+    assert kept_options([f"x-{name}={value}", f"x-{name}"]) == ""
+
+
+@pytest.mark.parametrize("value", ["10.0.0.1", "fe80::1", "/home/jane", "jane@acme", "", "x" * 40])
+def test_a_listed_option_with_an_odd_value_is_dropped(value: str) -> None:
+    """An address or a path is no setting."""
+    assert kept_options([f"cache={value}"]) == ""
+
+
+def test_kinds_have_names_of_their_own() -> None:
+    """Two kinds that read alike would be one; a newer version's kind is shown as it is."""
+    names = [kind.name for kind in KINDS.values()]
+    assert len(set(names)) == len(names)
+    assert {kind.reach for kind in KINDS.values()} == set(get_args(Reach))
+    assert (kind_name("holographic"), reach("holographic")) == ("holographic", "unknown")
+    assert (kind_name("ebs"), reach("ebs")) == ("Amazon EBS", "network")
+
+
+def test_lines_for_a_terminal() -> None:
+    """Kind, layers, room, settings, options, evidence; those that are known."""
+    target = {
+        "kind": "ec2-instance-store",
+        "name": "EC2 instance store",
+        "why": "its model is Amazon EC2 NVMe Instance Storage",
+        "stack": ["xfs", "md RAID (raid0) of 2", "2 × EC2 instance store"],
+        "device": {
+            "queue": {"scheduler": "none"},
+            "link_mb_per_s": 3938.5,
+            "rotational": True,
+        },
+        "file_system": "xfs",
+        "mount_options": "rw,noatime",
+        "total_bytes": 38 * 10**11,
+        "free_bytes": 10**9,
+        "read_ahead_kb": 4096,
+    }
+    assert target_lines("/mnt", target) == [
+        "/mnt: EC2 instance store",
+        "    xfs → md RAID (raid0) of 2 → 2 × EC2 instance store, 3,800.0 GB, 1.0 GB free",
+        "    reads 4096 KiB ahead; scheduler none; a link of 3,938 MB/s; rotational",
+        "    mounted rw, noatime",
+        "    because its model is Amazon EC2 NVMe Instance Storage",
+    ]
+    unknown = {
+        "kind": "unknown",
+        "name": "unknown",
+        "why": "no block device is behind it",
+        "stack": [],
+        "file_system": "proc",
+        "mount_options": "",
+    }
+    assert target_lines("/proc", unknown) == [
+        "/proc: unknown",
+        "    proc",
+        "    no block device is behind it",
+    ]
+
+
+class TestHere:
+    def test_this_machines_own(self, tmp_path: Path) -> None:
+        """The file system that the mount table gives, and a kind of the table."""
+        found = describe_target(tmp_path)
+        assert found["file_system"] == file_system(tmp_path)
+        assert found["kind"] in KINDS
+        assert found["why"]
+        assert str(tmp_path) not in json.dumps(found)
+
+    def test_memory(self) -> None:
+        """Shared memory is a tmpfs, where there is any."""
+        if file_system(Path("/dev/shm")) != "tmpfs":
+            pytest.skip("/dev/shm is no tmpfs here")
+        assert describe_target(Path("/dev/shm"))["kind"] == "tmpfs"
+
+    @pytest.fixture
+    def loop_mount(self, tmp_path: Path) -> Iterator[Path]:
+        """An ext4 in a file, mounted."""
+        if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
+            pytest.skip("only root may mount, and mkfs.ext4 is needed")
+        image, point = tmp_path / f"{PLANTED}.img", tmp_path / "mounted"
+        with image.open("wb") as file:
+            file.truncate(16 * 2**20)
+        point.mkdir()
+        subprocess.run(["mkfs.ext4", "-q", image], check=True, capture_output=True)
+        done = subprocess.run(
+            ["mount", "-o", "loop,noatime", image, point], check=False, capture_output=True
+        )
+        if done.returncode:
+            pytest.skip(f"a loop device cannot be mounted here: {done.stderr.decode()}")
+        yield point
+        subprocess.run(["umount", point], check=True)
+
+    def test_a_file_as_a_device(self, loop_mount: Path, tmp_path: Path) -> None:
+        """It is what its file lies on, with the loop device told on the way."""
+        found, below = describe_target(loop_mount), describe_target(tmp_path)
+        assert (found["file_system"], found["kind"]) == ("ext4", below["kind"])
+        assert found["stack"] == ["ext4", "loop device", *below["stack"]]
+        assert "noatime" in found["mount_options"].split(",")
+        assert PLANTED not in json.dumps(found)
+
+    def test_links_in_a_circle(self, tmp_path: Path) -> None:
+        """They lie where they lie."""
+        loop = tmp_path / "loop"
+        loop.symlink_to(loop)
+        assert describe_target(loop)["file_system"] == file_system(tmp_path)
+
+    def test_every_mount_of_this_machine(self) -> None:
+        """None of them breaks it."""
+        for mount in mounts():
+            assert describe_target(mount.point)["kind"] in KINDS

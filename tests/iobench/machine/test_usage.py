@@ -1,0 +1,147 @@
+"""What processes and machine used over the steps that count."""
+
+from __future__ import annotations
+
+import pytest
+
+from iobench.machine.sampling import Columns, Samples
+from iobench.machine.usage import sampled, usage
+from iobench.trial import Outcome
+
+TIMES = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def columns(**given: list[float | None]) -> Columns:
+    """Readings of the tree, a second apart."""
+    return {"time_s": TIMES, **{f"tree.{name}": values for name, values in given.items()}}
+
+
+BUSY = columns(
+    user_cores=[None, 9.0, 9.0, 1.0, 2.0, 9.0],
+    system_cores=[None, 9.0, 9.0, 0.5, 0.5, 9.0],
+    worker_cores=[None, 9.0, 9.0, 1.0, 1.5, 9.0],
+)
+
+
+def test_processors_of_the_steps_that_count() -> None:
+    """Of readings that lie within them: what came before and after is not theirs."""
+    found = usage(BUSY, 0.7, 3.4, 500)
+    assert found["cores_busy"] == 2.0
+    assert found["worker_cores_busy"] == 1.25
+    assert found["cpu_s_per_1000_samples"] == pytest.approx(1000 * 2.0 * 2.7 / 500)
+    assert found["worker_cpu_s_per_1000_samples"] == pytest.approx(1000 * 1.25 * 2.7 / 500)
+
+
+def test_what_runs_between_epochs_is_not_theirs() -> None:
+    """Readings that touch a pause are passed over, and its time does not count."""
+    found = usage(BUSY, 0.7, 3.4, 500, [(2.2, 2.6)])
+    assert found["cores_busy"] == 1.5
+    assert found["cpu_s_per_1000_samples"] == pytest.approx(1000 * 1.5 * 2.3 / 500)
+    assert usage(BUSY, 0.7, 3.4, 500, [(1.5, 2.5)]) == {}
+
+
+@pytest.mark.parametrize(("begin_s", "end_s"), [(0.5, 1.9), (3.1, 3.2), (4.0, 9.0)])
+def test_two_readings_have_to_lie_within(begin_s: float, end_s: float) -> None:
+    """Else nothing is told rather than something of other times."""
+    assert usage(BUSY, begin_s, end_s, 500) == {}
+
+
+def test_a_reading_that_failed_is_passed_over() -> None:
+    """The others stand."""
+    readings = columns(
+        user_cores=[None, 1.0, None, 4.0, 2.0, 1.0], system_cores=[None, 0.0, 0.0, 0.0, 0.0, 0.0]
+    )
+    found = usage(readings, 0.0, 3.0, 0)
+    assert found == {"cores_busy": 3.0}
+
+
+def test_the_largest_memory_since_the_first_batch_was_asked_for() -> None:
+    """Until the steps end: opening before, and the end of the workers after, are not theirs."""
+    memory = columns(pss_bytes=[99.0, None, 5.0, 7.0, None, 80.0], rss_bytes=[999.0] * 6)
+    assert usage(memory, 1.5, 3.5, 10) == {"memory_bytes": 7, "memory_counted": "PSS"}
+
+
+def test_rss_where_no_pss_was_ever_read() -> None:
+    """And it is called so; PSS at other times is no reason to mix the two."""
+    memory = columns(rss_bytes=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert usage(memory, 1.5, 3.5, 10) == {"memory_bytes": 5, "memory_counted": "RSS"}
+    mixed = columns(pss_bytes=[1.0, None, None, None, None, 1.0], rss_bytes=[9.0] * 6)
+    assert usage(mixed, 1.5, 3.5, 10) == {}
+
+
+MOMENTS: list[float | None] = [0.0, 1.0, 2.0, 4.0, 5.0]
+
+
+def test_means_are_over_the_steps_alone_and_weighted_by_time() -> None:
+    """Two whole intervals lie within: one second at 0.2 and two at 0.8."""
+    columns: Columns = {
+        "time_s": MOMENTS,
+        "cpu.user_share": [None, 1.0, 0.1, 0.6, 1.0],
+        "cpu.system_share": [None, 0.0, 0.1, 0.1, 0.0],
+        "cpu.steal_share": [None, 0.0, 0.0, 0.1, 0.0],
+        "cpu.iowait_share": [None, 0.0, 0.3, 0.0, 0.0],
+        "disk.read_bytes_per_s": [None, 9e9, 3e6, 6e6, 9e9],
+        "network.received_bytes_per_s": [None, 9e9, 0.0, 3e6, 9e9],
+        "gpu.0_utilisation_share": [0.0, 0.0, 0.3, 0.3, 0.0],
+        "gpu.1_utilisation_share": [0.0, 0.0, 0.5, 0.5, 0.0],
+        "gpu.1_memory_bytes": [1.0] * 5,
+    }
+    assert usage(columns, 1.0, 4.0, 10) == pytest.approx(
+        {
+            "cpu_busy_share": 0.6,
+            "cpu_iowait_share": 0.1,
+            "disk_read_mb_per_s": 5.0,
+            "network_received_mb_per_s": 2.0,
+            "gpu_utilisation_share": 0.4,
+        }
+    )
+
+
+def test_what_was_not_read_is_left_out() -> None:
+    """No column, no whole interval, or half of a sum."""
+    columns: Columns = {"time_s": MOMENTS, "disk.read_bytes_per_s": [None, 1.0, 1.0, 1.0, 1.0]}
+    assert usage({**columns, "cpu.user_share": [0.5] * 5}, 1.0, 4.0, 10) == {
+        "disk_read_mb_per_s": 1e-6
+    }
+    assert usage(columns, 1.0, 1.5, 10) == {}
+    assert usage({}, 0.0, 1.0, 10) == {}
+
+
+SAMPLES = Samples({"time_s": [10.0, 12.0], "cpu.user_share": [None, 0.5]}, 0.004, ("a note",))
+
+
+def test_times_count_from_where_the_series_do() -> None:
+    """What was read before the loop asked for a batch has a negative time."""
+    found = sampled(Outcome({"x": 1}, origin_s=11.0), SAMPLES, 3.0)
+    assert found.samples == {"time_s": [-1.0, 1.0], "cpu.user_share": [None, 0.5]}
+
+
+def test_without_a_loop_they_count_from_the_trial() -> None:
+    """So for disks and stores."""
+    assert sampled(Outcome({}), SAMPLES, 3.0).samples["time_s"] == [7.0, 9.0]
+
+
+def test_what_sampling_cost_is_a_metric() -> None:
+    """Beside what was not to be had."""
+    metrics = sampled(Outcome({"x": 1}), SAMPLES, 0.0).metrics
+    assert metrics == {"x": 1, "sampling_core_share": 0.004, "sampling_notes": ["a note"]}
+
+
+def test_nothing_read_is_no_table() -> None:
+    """Not even one of times."""
+    assert sampled(Outcome({}), Samples({}, 0.0, ()), 0.0).samples == {}
+
+
+def test_of_a_loop_what_its_processes_took_is_told() -> None:
+    """Over the steps that count, on the same clock."""
+    columns: dict[str, list[float | None]] = {
+        "time_s": [10.0, 12.0, 14.0],
+        "tree.user_cores": [None, 5.0, 1.0],
+        "tree.system_cores": [None, 0.0, 0.5],
+        "tree.pss_bytes": [1e9, None, 2e9],
+    }
+    outcome = Outcome({"samples": 300}, origin_s=11.0, counted_s=(1.0, 3.0))
+    metrics = sampled(outcome, Samples(columns, 0.0, ()), 0.0).metrics
+    assert metrics["cores_busy"] == 1.5
+    assert metrics["cpu_s_per_1000_samples"] == 10.0
+    assert (metrics["memory_bytes"], metrics["memory_counted"]) == (2_000_000_000, "PSS")
