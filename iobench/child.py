@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from dataprep.errors import DataprepError
@@ -25,13 +25,16 @@ from iobench.messages import requested
 from iobench.trial import Context
 
 KINDS = {
-    "disk": "iobench.probes.disk",
-    "layout": "iobench.probes.layout",
-    "object": "iobench.probes.object_store.probe",
-    "loader": "iobench.loops.loading",
-    "train": "iobench.loops.training",
+    "disk": "iobench.probes.disk:run",
+    "layout": "iobench.probes.layout:run",
+    "object": "iobench.probes.object_store.probe:run",
+    "loader": "iobench.loops.loading:run",
+    "train": "iobench.loops.training:run",
 }
-PARTS = {"rank": "iobench.loops.rank", "loading-rank": "iobench.loops.loading_rank"}
+PARTS = {
+    "rank": "iobench.loops.several_devices:run_rank",
+    "loading-rank": "iobench.loops.loading:run_rank",
+}
 """What a trial starts itself, in processes of their own."""
 
 _EVERY_S = 0.25
@@ -71,7 +74,7 @@ def main() -> int:
     context = Context(places, clock, lines.progress, scratch)
     message: dict[str, Any]
     try:
-        outcome = import_module({**KINDS, **PARTS}[spec.kind]).run(spec, context)
+        outcome = resolve_name({**KINDS, **PARTS}[spec.kind])(spec, context)
         message = {"outcome": asdict(outcome)}
         json.dumps(message, allow_nan=False)
     except Unavailable as error:

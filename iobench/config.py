@@ -17,8 +17,7 @@ from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import DropCaches
 from iobench.machine.sampling import SamplingSettings
 from iobench.planning import CostSettings, ScaleSettings
-from iobench.probes.disk.settings import DiskSettings
-from iobench.probes.object_store.settings import ObjectStoreSettings
+from iobench.probes.settings import DiskSettings, ObjectStoreSettings
 
 
 class BenchConfig(BaseModel):

@@ -15,10 +15,10 @@ from iobench.data.making import Maker
 from iobench.data.settings import LOCAL
 from iobench.errors import Unavailable
 from iobench.probes import disk
-from iobench.probes.object_store.clean import clean as clean_store
+from iobench.probes.object_store.figures import is_overload
 from iobench.probes.object_store.pool import PREFIX
-from iobench.probes.object_store.reach import is_overload
-from iobench.probes.object_store.settings import StoreTarget
+from iobench.probes.object_store.pool import clean as clean_store
+from iobench.probes.settings import StoreTarget
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 

@@ -9,8 +9,7 @@ from typing import Any
 from iobench.config import BenchConfig
 from iobench.loops import loader_grid, training_plan
 from iobench.machine.page_cache import WHEN_NEEDED
-from iobench.probes import disk
-from iobench.probes.object_store.plan import plan as object_plan
+from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
 from iobench.trial import TrialSpec
 
 Point = tuple[str, dict[str, Any]]
@@ -44,10 +43,10 @@ def places_of(spec: TrialSpec) -> list[str]:
 def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
     """Points that belong together and are interleaved with each other."""
     if config.disk is not None:
-        yield [("disk", dict(params)) for params in disk.plan(config.disk)]
-        yield [("layout", dict(params)) for params in disk.plan_layouts(config.disk)]
+        yield [("disk", dict(params)) for params in plan_disks(config.disk)]
+        yield [("layout", dict(params)) for params in plan_layouts(config.disk)]
     if config.object_store is not None:
-        yield [("object", dict(params)) for params in object_plan(config.object_store)]
+        yield [("object", dict(params)) for params in plan_objects(config.object_store)]
     yield [("loader", params) for grid in config.loaders for params in loader_grid.plan(grid)]
     for group in config.training:
         yield [("train", params) for params in training_plan.plan(group)]

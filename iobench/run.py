@@ -25,7 +25,7 @@ from iobench.data.settings import LOCAL, BucketSettings, DataSettings
 from iobench.display import Display
 from iobench.errors import NothingRan, Unavailable
 from iobench.isolation import run_isolated
-from iobench.loops.saturation import saturated
+from iobench.loops.loader_grid import saturated
 from iobench.machine.environment import describe
 from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.others import clashes, others

@@ -16,7 +16,7 @@ from iobench.analysis.points import (
     in_pairs,
     kept,
 )
-from iobench.probes.object_store.peak import Point, find_peak
+from iobench.probes.object_store.figures import Point, find_peak
 from iobench.stats import ratio
 from iobench.trial import Params, Trial
 

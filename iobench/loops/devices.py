@@ -1,14 +1,18 @@
-"""Which devices a training loop takes, where it takes several."""
+"""The devices that a training loop takes, and the threads that it computes with on a processor."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from iobench.consumers import requirements
 from iobench.errors import Unavailable
+from iobench.machine.hardware import gpus
+
+_VARIABLES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +29,18 @@ class Devices:
         return " + ".join(f"{count} x {name}" for name, count in Counter(ranks).items())
 
 
-def devices_of(params: Mapping[str, Any]) -> Devices | None:
-    """Those that a trial's ``devices`` and ``device`` ask for; None for one device alone.
+def devices_of(asked: int | Literal["all"], device: str) -> Devices | None:
+    """The devices that a trial's ``devices`` and ``device`` ask for; None for one alone.
 
     Raises:
         Unavailable: there are fewer, or torch cannot train on several here.
     """
-    asked = params.get("devices", 1)
     if asked == 1:
         return None
     torch = requirements.framework("torch")
     there = int(torch.cuda.device_count())
     build = f"torch {torch.__version__}"
-    on_gpu = requirements.takes_gpu(params["device"], there > 0, build)
+    on_gpu = requirements.takes_gpu(device, there > 0, build)
     if asked == "all":
         asked = there if on_gpu else 1
     if on_gpu and asked > there:
@@ -52,3 +55,41 @@ def devices_of(params: Mapping[str, Any]) -> Devices | None:
             "one device only (devices: 1)"
         )
     return Devices(asked, on_gpu)
+
+
+def limit_threads(threads: int | None, workers: int, *, on_cpu: bool) -> None:
+    """Set the frameworks' thread count in this process; before any of them is imported.
+
+    Without ``threads``, and ``on_cpu`` or without a GPU, a training loop leaves a processor to
+    each of the loader's ``workers``: threads that wait for each other while a worker has their
+    processor take many times as long, and would look like a stall for data. What the user's
+    environment says stands.
+    """
+    os.environ.update(_limited(threads, workers, os.environ, on_cpu=on_cpu))
+
+
+def rank_environment(
+    environment: Mapping[str, str], threads: int | None, workers: int, ranks: int, *, on_cpu: bool
+) -> dict[str, str]:
+    """``environment`` for each of ``ranks`` processes that share the processors.
+
+    Each has as many threads as ``limit_threads`` would give it on its part of them.
+    """
+    limited = _limited(threads, workers, environment, on_cpu=on_cpu, ranks=ranks)
+    return {**environment, **limited}
+
+
+def _limited(
+    threads: int | None,
+    workers: int,
+    environment: Mapping[str, str],
+    *,
+    on_cpu: bool,
+    ranks: int = 1,
+) -> dict[str, str]:
+    """The variables to set; none where they are to stay as they are."""
+    if threads is None:
+        if any(name in environment for name in _VARIABLES) or (not on_cpu and gpus()):
+            return {}
+        threads = max(1, len(os.sched_getaffinity(0)) // ranks - workers)
+    return dict.fromkeys(_VARIABLES, str(threads))

@@ -50,6 +50,21 @@ class LoopTimes:
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
     @property
+    def first_batch_at_s(self) -> float:
+        """When the first batch was there, on the loop's clock."""
+        return self.asked_s + self.time_to_first_batch_s
+
+    @property
+    def begun_at_s(self) -> float:
+        """When the steps that count began, on the loop's clock."""
+        return self.asked_s + self.begun_s
+
+    @property
+    def ended_at_s(self) -> float:
+        """When they ended."""
+        return self.begun_at_s + self.seconds
+
+    @property
     def counted_s(self) -> tuple[float, float]:
         """From and to which second after ``asked_s`` the steps that count ran."""
         return self.begun_s, self.begun_s + self.seconds
@@ -109,8 +124,13 @@ def drive(
         progress(samples)
     consumer.finish()
     ended_s = clock.now_s()
+    if not steps:
+        raise TrialFailed("the loader gave no batch")
     if not counted:
-        raise TrialFailed(_too_few(steps, leave_out))
+        raise TrialFailed(
+            f"the loader gave {steps} batches, of which the first {leave_out} do not count: "
+            "give more images or smaller batches"
+        )
     compute_s = tuple(consumer.compute_s()[done:])
     running_s = ended_s - begun_s
     return LoopTimes(
@@ -137,12 +157,3 @@ def steps_to_leave_out(workers: int, prefetch: int, steps: int | None) -> int:
     """
     ahead = 1 + workers * prefetch
     return max(1, ahead if steps is None else min(ahead, steps // 4))
-
-
-def _too_few(steps: int, leave_out: int) -> str:
-    if steps == 0:
-        return "the loader gave no batch"
-    return (
-        f"the loader gave {steps} batches, of which the first {leave_out} do not count: "
-        "give more images or smaller batches"
-    )

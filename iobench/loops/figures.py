@@ -1,18 +1,31 @@
-"""PURE. What loops of both kinds tell."""
+"""What a loop's timings tell: metrics and series of both kinds of trial."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import fsum
+from typing import Any, NamedTuple
 
+from iobench.clock import Clock
+from iobench.consumers.null import NullConsumer
+from iobench.consumers.protocol import Consumer, ConsumerSettings
+from iobench.loaders import Batch, Loader, SplitsFirstBatch
+from iobench.loaders.null import placeholder
 from iobench.loaders.own import SYNTHETIC
-from iobench.loops.drive import LoopTimes
-from iobench.stats import quantiles
+from iobench.loops.drive import LoopTimes, drive
+from iobench.loops.training_plan import TrainingTrial
+from iobench.stats import median, quantiles
 from iobench.stored import Stored
+from iobench.trial import Cold, Outcome
+
+_ROUNDING_S = 1e-9
+_STEPS, _ROUNDS = 1_000, 5
 
 
 def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
-    """Rates, waits and the first batch. MB/s are of stored bytes, objects files or shards."""
+    """PURE. Rates, waits and the first batch. MB/s are of stored bytes, objects files or shards."""
     metrics: dict[str, Any] = {
         "samples_per_s": times.samples_per_s,
         "samples": times.samples,
@@ -29,15 +42,132 @@ def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
     return metrics
 
 
-def harness_metrics(
-    params: Mapping[str, Any], step_cost_s: float, times: LoopTimes
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What several devices of a training loop are; see ``Consumer``."""
+
+    device: str
+    precision: str
+    notes: Sequence[str]
+    emulated: bool = False
+
+
+def loop_outcome(
+    times: LoopTimes,
+    computed: Computed | Consumer,
+    trial: TrainingTrial,
+    clock: Clock,
+    *,
+    notes: Sequence[str],
+    more: Mapping[str, Any] | None = None,
+    data: Stored | None = None,
+    cold: Cold | None = None,
+) -> Outcome:
+    """Figures and series of a training loop; ``notes`` and ``more`` metrics are its loader's."""
+    metrics = {**loop_metrics(times, data), **(more or {})}
+    metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
+    metrics |= harness_metrics(trial.loader, trial.consumer, clock, times)
+    metrics |= {
+        "steps": len(times.step_s),
+        "wait_share": sum(times.wait_s) / times.seconds,
+        "au_mlperf": times.au_mlperf,
+        "emulated": computed.emulated,
+        "device": computed.device,
+        "precision": computed.precision,
+        "notes": [*computed.notes, *notes],
+    }
+    ends = tuple(accumulate(times.step_s))
+    series = {
+        "step_end_s": ends,
+        "wait_s": times.wait_s,
+        "compute_s": times.compute_s,
+        "time_s": tuple(times.begun_s + end_s for end_s in ends),
+    }
+    return Outcome(metrics, cold, series, origin_s=times.asked_s, counted_s=times.counted_s)
+
+
+def harness_metrics(loader: str, consumer: str, clock: Clock, times: LoopTimes) -> dict[str, Any]:
     """What timing a step costs, and its share of the steps that were timed.
 
     No share where neither loader nor consumer does anything: there the harness itself is measured.
     """
-    metrics: dict[str, Any] = {"harness_step_s": step_cost_s}
-    idle = params["loader"] in SYNTHETIC and params.get("consumer", "null") == "null"
+    cost_s = step_cost_s(clock)
+    metrics = {"harness_step_s": cost_s}
+    idle = loader in SYNTHETIC and consumer == "null"
     if not idle and times.seconds > 0:
-        metrics["harness_share"] = step_cost_s * len(times.step_s) / times.seconds
+        metrics["harness_share"] = cost_s * len(times.step_s) / times.seconds
     return metrics
+
+
+def step_cost_s(clock: Clock) -> float:
+    """Seconds a step of ``drive`` with a loader and a consumer that do nothing; some ms in all.
+
+    An upper bound: the call of either and a comparison of the time for progress are in it. The
+    median of a few rounds, which one interruption does not move.
+    """
+    batch = placeholder(1)
+
+    def batches() -> Iterator[Batch]:
+        for _ in range(_STEPS):
+            yield batch
+
+    def looked(samples: float) -> None:
+        clock.now_s()
+
+    rounds = []
+    for _ in range(_ROUNDS):
+        consumer = NullConsumer(ConsumerSettings(), clock)
+        times = drive(batches, consumer, clock, leave_out=1, progress=looked)
+        rounds.append(times.seconds / len(times.step_s))
+    return median(rounds)
+
+
+class Split(NamedTuple):
+    """``first_batch_listing_s`` and so on, seconds, the rest last; empty where none is known."""
+
+    metrics: Mapping[str, float] = {}
+    notes: Sequence[str] = ()
+
+
+def first_batch(loader: Loader, time_to_first_batch_s: float) -> Split:
+    """The parts of the time to the first batch that the loader can tell, and the rest.
+
+    Parts that cannot be those of that time are left out, all of them, and a note says so.
+    """
+    told = loader.first_batch() if isinstance(loader, SplitsFirstBatch) else None
+    given = told._asdict() if told else {}
+    parts = {name: seconds for name, seconds in given.items() if seconds is not None}
+    if not parts:
+        return Split()
+    sum_s = fsum(parts.values())
+    parts["rest_s"] = time_to_first_batch_s - sum_s
+    if not all(seconds >= -_ROUNDING_S for seconds in parts.values()):
+        note = (
+            "the loader's parts of its first batch are left out: they add up to "
+            f"{sum_s:.6g} s of {time_to_first_batch_s:.6g} s, or one is negative"
+        )
+        return Split(notes=(note,))
+    return Split({f"first_batch_{name}": max(seconds, 0.0) for name, seconds in parts.items()})
+
+
+def epoch_record(
+    number: int, samples: int, seconds: float, first_batch_s: float, cold: Cold | None
+) -> dict[str, Any]:
+    """PURE. The saved record of an epoch, counted from 0; ``cold`` is None where nothing was read.
+
+    ``seconds`` from asking for it to the end of its last step, of which ``first_batch_s`` passed
+    until its first batch; ``samples`` are all that it took.
+    """
+    found: dict[str, Any] = {
+        "number": number,
+        "samples": samples,
+        "seconds": seconds,
+        "samples_per_s": samples / seconds if seconds > 0 else 0.0,
+        "time_to_first_batch_s": first_batch_s,
+    }
+    if cold is not None:
+        for name in ("asked", "resident_before", "physical_ratio", "label", "why"):
+            found[name] = getattr(cold, name)
+        if cold.amplification is not None:
+            found["amplification"] = cold.amplification
+    return found

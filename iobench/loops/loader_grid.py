@@ -1,9 +1,11 @@
-"""PURE. What is asked of loaders alone: a grid, and its points."""
+"""PURE. What is asked of loaders alone: a grid, its points, and the parameters of a trial."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from dataprep.schema import typed
 from iobench.access import (
     DIRECT,
     SETTINGS,
@@ -28,7 +31,10 @@ from iobench.data.settings import check_name, split_name
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.several import AlsoNull, Several, bare_null, grid
+from iobench.stats import median
+from iobench.trial import Params, Trial, TrialSpec
 
 Processes = Annotated[int, Field(ge=1, le=256)]
 DataName = Annotated[str, AfterValidator(check_name)]
@@ -133,6 +139,46 @@ class LoaderGrid(BaseModel):
         return self
 
 
+Part = TypeVar("Part", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopTrial:
+    """Parameters that trials of loaders and of training loops share."""
+
+    loader: str
+    data: str
+    settings: LoaderSettings
+    access: Access = "direct"
+    connections: int = 8
+    epochs: int | None = None
+    drop_caches: DropCaches = WHEN_NEEDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderTrial(LoopTrial):
+    """Parameters of a trial of kind ``loader``, which lasts ``seconds`` or whole ``epochs``."""
+
+    cache: Literal["warm", "cold"]
+    processes: int = 1
+    seconds: float | None = None
+
+    @property
+    def epoch_limit(self) -> int | None:
+        """How many epochs there are at most: one where a second would no longer be cold."""
+        return self.epochs or (1 if self.cache == "cold" else None)
+
+
+def loader_trial(params: Params) -> LoaderTrial:
+    """The parameters of a trial from their saved form."""
+    return typed(LoaderTrial, {**params, "settings": part_of(LoaderSettings, params)})
+
+
+def part_of(kind: type[Part], params: Params) -> Part:
+    """The settings among a trial's saved parameters that have a key in ``kind``."""
+    return kind(**{name: value for name, value in params.items() if name in kind.model_fields})
+
+
 _ALWAYS = ("batch_size", "workers", "prefetch")
 _COLOURS = ("colour_jitter", "pca_noise")
 _PIXELS = ("augment", *_COLOURS, "normalise", "image_size")
@@ -196,3 +242,32 @@ def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
 def _is_told(settings: LoaderGrid, name: str) -> bool:
     default = LoaderGrid.model_fields[name].default
     return name in _ALWAYS or getattr(settings, name) != default
+
+
+def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
+    """Why a loader is not tried with so many workers; empty where it is to be tried.
+
+    Among the trials so far that differ from ``spec`` in fewer workers alone, some raise of the
+    workers brought less than ``gain`` of the rate, medians of the repeats that there are. Each
+    round decides anew: what one noisy trial kept from the first is in the next. One worker in the
+    place of none moves the work to another process, and says nothing about a second one.
+    """
+    workers = spec.params.get("workers")
+    if spec.kind != "loader" or not isinstance(workers, int):
+        return ""
+    alike = {**spec.params, "workers": None}
+    rates: dict[int, list[float]] = {}
+    for trial in trials:
+        fewer = trial.params.get("workers")
+        same = trial.kind == spec.kind and {**trial.params, "workers": None} == alike
+        if same and trial.status == "done" and isinstance(fewer, int) and 0 < fewer < workers:
+            rates.setdefault(fewer, []).append(float(trial.metrics.get("samples_per_s", 0.0)))
+    for few, more in pairwise(sorted(rates)):
+        before = median(rates[few])
+        brought = median(rates[more]) / before - 1 if before > 0 else gain
+        if brought < gain:
+            return (
+                f"{more} workers brought {brought:+.1%} over {few}: more are not tried "
+                "(more_workers_gain)"
+            )
+    return ""

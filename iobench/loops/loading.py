@@ -1,60 +1,113 @@
-"""Kind ``loader``: what a loader supplies to a consumer that costs nothing."""
+"""Kind ``loader``: what a loader supplies to a consumer that costs nothing, alone or several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from iobench.access import DIRECT, metered
 from iobench.clock import Clock, PausedClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
-from iobench.loaders import LoaderSettings
-from iobench.loops import several_processes
+from iobench.errors import TrialFailed
+from iobench.loaders import Batch, Loader
+from iobench.loops.aggregate import processes_as_one, times_of
+from iobench.loops.cache import epoch_cache_for
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.epoch_cache import EpochCache, epoch_cache_for
-from iobench.loops.epochs import Epochs, epoch_limit
-from iobench.loops.figures import harness_metrics, loop_metrics
-from iobench.loops.first_batch import first_batch
-from iobench.loops.opening import loader_settings, reached
-from iobench.loops.overhead import step_cost_s
-from iobench.stored import stored
+from iobench.loops.figures import epoch_record, first_batch, harness_metrics, loop_metrics
+from iobench.loops.loader_grid import LoaderTrial, loader_trial
+from iobench.loops.opening import batches_of, built, check_shares, data_of, reached
+from iobench.loops.ranks import gate, run_ranks, wait_at
+from iobench.machine import page_cache
 from iobench.trial import Cold, Context, Outcome, TrialSpec
+
+_MOST_RECORDS = 100
+"""Epochs of which a result has a record."""
+
+
+class Epochs:
+    """Batches of ``limit`` epochs, numbered from 0; without one, of epoch after epoch.
+
+    An epoch has ended when the batch after its last is asked for. ``between`` is told then how
+    many samples it had and whether another one follows, and says what the page cache did for it:
+    the workers go on meanwhile.
+    """
+
+    def __init__(
+        self,
+        loader: Loader,
+        clock: Clock,
+        limit: int | None = None,
+        between: Callable[[int, bool], Cold | None] = lambda samples, more: None,
+    ) -> None:
+        self._loader, self._clock, self._limit = loader, clock, limit
+        self._between = between
+        self._ended: list[tuple[float, int]] = []
+        self._records: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Begin anew.
+
+        Raises:
+            TrialFailed: an epoch has no batch.
+        """
+        self._ended, self._records = [], []
+        for number in count() if self._limit is None else range(self._limit):
+            asked_s = first_s = self._clock.now_s()
+            samples = 0
+            for batch in batches_of(self._loader, number):
+                if not samples:
+                    first_s = self._clock.now_s()
+                samples += batch.samples
+                yield batch
+            if not samples:
+                raise TrialFailed("the loader gave no batch")
+            ended_s = self._clock.now_s()
+            self._ended.append((ended_s, samples))
+            if number < _MOST_RECORDS:
+                cold = self._between(samples, number + 1 != self._limit)
+                record = (number, samples, ended_s - asked_s, first_s - asked_s, cold)
+                self._records.append(epoch_record(*record))
+
+    def metrics(self, asked_s: float) -> dict[str, Any]:
+        """Of the epochs that went to their end, the first having been asked for at ``asked_s``.
+
+        ``first_epoch_s`` has the first batch in it. ``steady_samples_per_s`` is the rate of all
+        later ones, their starts included; it is absent where there is none.
+        """
+        if not self._ended:
+            return {}
+        first_s, last_s = self._ended[0][0], self._ended[-1][0]
+        found: dict[str, Any] = {
+            "whole_epochs": len(self._ended),
+            "first_epoch_s": first_s - asked_s,
+        }
+        later = sum(samples for _, samples in self._ended[1:])
+        if last_s > first_s:
+            found["steady_samples_per_s"] = later / (last_s - first_s)
+        return found
+
+    def records(self) -> dict[str, Any]:
+        """``epochs``: those that went to their end, the first hundred; empty without any."""
+        return {"epochs": list(self._records)} if self._records else {}
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One point of the grid."""
-    params = spec.params
-    if params.get("processes", 1) > 1:
-        return several_processes.run(params, context)
-    settings = loader_settings(params)
-    place = context.places[params["data"]] if params["data"] else None
-    loader = reached(params, place, settings, context)
-    data = stored(place, loader.reads) if place is not None and loader.reads else None
-    cache = epoch_cache_for(params, params["cache"], place, data, every=False)
+    trial = loader_trial(spec.params)
+    if trial.processes > 1:
+        return _several_processes(spec, trial, context)
+    place = context.places[trial.data] if trial.data else None
+    loader = reached(trial, place, context)
+    data = data_of(place, loader)
+    cache = epoch_cache_for(trial, trial.cache, place, data, every=False)
     clock = PausedClock(context.clock)
-    epochs = Epochs(loader, clock, epoch_limit(params), _judging(cache, clock))
-    if cache is not None:
-        cache.before()
-    try:
-        with metered(params, loader, place, data) as needed:
-            times = driven(epochs, settings, params, context, clock)
-        first = first_batch(loader, times.time_to_first_batch_s)
-    finally:
-        loader.close()
-    metrics = {**loop_metrics(times, data), **first.metrics}
-    metrics |= harness_metrics(params, step_cost_s(context.clock), times)
-    if _has_epochs(params):
-        metrics |= epochs.metrics(times.asked_s)
-    metrics |= {**needed, **epochs.records(), "notes": [*loader.notes, *first.notes]}
-    cold = cache.ended(times.taken) if cache else None
-    return Outcome(metrics=metrics, cold=cold, origin_s=times.asked_s, counted_s=times.counted_s)
-
-
-def _judging(cache: EpochCache | None, clock: PausedClock) -> Callable[[int, bool], Cold | None]:
-    """Each epoch by itself, its workers alive, on no clock."""
 
     def between(samples: int, more: bool) -> Cold | None:
+        """Judge each epoch by itself, its workers alive, on no clock."""
         if cache is None:
             return None
         with clock.paused():
@@ -63,20 +116,25 @@ def _judging(cache: EpochCache | None, clock: PausedClock) -> Callable[[int, boo
                 cache.before()
         return cold
 
-    return between
+    epochs = Epochs(loader, clock, trial.epoch_limit, between)
+    if cache is not None:
+        cache.before()
+    try:
+        with metered(spec.params, loader, place, data) as needed:
+            times = _driven(epochs, trial, context, clock)
+        first = first_batch(loader, times.time_to_first_batch_s)
+    finally:
+        loader.close()
+    metrics = {**loop_metrics(times, data), **first.metrics}
+    metrics |= harness_metrics(trial.loader, "null", context.clock, times)
+    if trial.epochs or trial.access != DIRECT:
+        metrics |= epochs.metrics(times.asked_s)
+    metrics |= {**needed, **epochs.records(), "notes": [*loader.notes, *first.notes]}
+    cold = cache.ended(times.taken) if cache else None
+    return Outcome(metrics, cold, origin_s=times.asked_s, counted_s=times.counted_s)
 
 
-def _has_epochs(params: Mapping[str, Any]) -> bool:
-    return "epochs" in params or params.get("access", DIRECT) != DIRECT
-
-
-def driven(
-    epochs: Epochs,
-    settings: LoaderSettings,
-    params: Mapping[str, Any],
-    context: Context,
-    clock: Clock,
-) -> LoopTimes:
+def _driven(epochs: Epochs, trial: LoaderTrial, context: Context, clock: Clock) -> LoopTimes:
     """The loop of one process over its batches."""
     consumer = NullConsumer(ConsumerSettings(), clock)
     consumer.warm_up()
@@ -84,7 +142,81 @@ def driven(
         lambda: iter(epochs),
         consumer,
         clock,
-        leave_out=steps_to_leave_out(settings.workers, settings.prefetch, None),
-        max_seconds=None if params.get("epochs") else params["seconds"],
+        leave_out=steps_to_leave_out(trial.settings.workers, trial.settings.prefetch, None),
+        max_seconds=None if trial.epochs else trial.seconds,
         progress=lambda samples: context.progress(samples, "samples"),
+    )
+
+
+def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) -> Outcome:
+    """Loaders in several processes at once, as the ranks of a job on one machine.
+
+    Each has a share of the samples and workers of its own. This process counts the bytes and
+    prepares the page cache before any of them begins; it loads nothing.
+
+    Raises:
+        Unavailable: the loader does not share its samples among processes.
+        TrialFailed: a process failed, or they did not run at the same time.
+    """
+    place = context.places[trial.data] if trial.data else None
+    loader = built(trial.loader, place, trial.settings, context)
+    try:
+        check_shares(loader, trial.loader, "processes", "processes: 1")
+        data = data_of(place, loader)
+    finally:
+        loader.close()
+    cache = epoch_cache_for(trial, trial.cache, place, data, every=False)
+    if cache is not None:
+        cache.before()
+    with gate() as descriptors:
+        told = {**spec.params, "world_size": trial.processes, "gate": list(descriptors)}
+        outcomes = run_ranks(
+            [TrialSpec("loading-rank", {**told, "rank": n}) for n in range(trial.processes)],
+            context.places,
+            environment=dict(os.environ),
+            keep=descriptors,
+            progress=context.progress,
+        )
+    found = [outcome.metrics for outcome in outcomes]
+    times = [times_of(one["times"]) for one in found]
+    whole, rates = processes_as_one(times)
+    metrics = {
+        **loop_metrics(whole, data),
+        **harness_metrics(trial.loader, "null", context.clock, times[0]),
+        "process_samples_per_s": rates,
+        # 1 where all are alike.
+        "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,
+        "notes": list(dict.fromkeys(str(note) for one in found for note in one["notes"])),
+    }
+    cold = None
+    if cache is not None and data is not None:
+        read = min(whole.taken, data.samples) if trial.epochs else whole.taken
+        cold = cache.judge(read, [one["physical_bytes"] for one in found])
+    return Outcome(metrics, cold, origin_s=whole.asked_s, counted_s=whole.counted_s)
+
+
+def run_rank(spec: TrialSpec, context: Context) -> Outcome:
+    """Kind ``loading-rank``: one process of several that load at once.
+
+    Its times are metrics, of which ``aggregate`` makes figures. ``params`` are those of the trial,
+    with ``rank``, ``world_size`` and ``gate``.
+    """
+    trial = loader_trial(spec.params)
+    settings = trial.settings
+    place = context.places[trial.data] if trial.data else None
+    loader = built(trial.loader, place, settings, context)
+    epochs = Epochs(loader, context.clock, trial.epoch_limit)
+    before = page_cache.physical_read_bytes()
+    wait_at(spec.params["gate"], settings.rank, settings.world_size)
+    try:
+        times = _driven(epochs, trial, context, context.clock)
+    finally:
+        loader.close()
+    after = page_cache.physical_read_bytes()
+    return Outcome(
+        {
+            "times": asdict(times),
+            "physical_bytes": None if before is None or after is None else after - before,
+            "notes": list(loader.notes),
+        }
     )

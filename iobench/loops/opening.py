@@ -1,38 +1,38 @@
-"""Loaders for a loop: made, and held against what it takes."""
+"""Loaders for a loop: made, checked against what it takes, and counted in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from dataprep.counted import counted
 from iobench.access import DownloadedLoader
 from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
-from iobench.loaders import LOADERS, Batch, Loader, LoaderSettings
+from iobench.loaders import LOADERS, Batch, CountsBatches, Loader, LoaderSettings
 from iobench.loaders.own import TAKE_PIXELS
-from iobench.stored import check_form
+from iobench.loops.drive import steps_to_leave_out
+from iobench.loops.loader_grid import LoopTrial
+from iobench.loops.training_plan import TrainingTrial
+from iobench.stored import Stored, check_form, stored
 from iobench.trial import Context, Place
 
 
-def reached(
-    params: Mapping[str, Any], place: Place | None, settings: LoaderSettings, context: Context
-) -> Loader:
+def reached(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
     """The loader of a trial, which reaches its data as ``access`` says.
 
     Raises:
         Unavailable: the trial has no folder for a download; what ``built`` raises.
     """
-    name = params["loader"]
-    if params.get("access") != "file" or place is None:
-        return built(name, place, settings, context)
+    if trial.access != "file" or place is None:
+        return built(trial.loader, place, trial.settings, context)
     if context.scratch is None:
         raise Unavailable("access file needs a folder to download to")
     return DownloadedLoader(
         place,
-        lambda where: built(name, where, settings, context),
+        lambda where: built(trial.loader, where, trial.settings, context),
         context.scratch,
-        batch_size=settings.batch_size,
-        connections=params["connections"],
+        batch_size=trial.settings.batch_size,
+        connections=trial.connections,
     )
 
 
@@ -59,6 +59,11 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
     return loader
 
 
+def data_of(place: Place | None, loader: Loader) -> Stored | None:
+    """What a loader finds at its place; None where it reads nothing."""
+    return stored(place, loader.reads) if place is not None and loader.reads else None
+
+
 def batches_of(loader: Loader, number: int) -> Iterator[Batch]:
     """An epoch of a loader, whoever wrote it.
 
@@ -74,10 +79,48 @@ def batches_of(loader: Loader, number: int) -> Iterator[Batch]:
         yield batch
 
 
-def loader_settings(params: Mapping[str, Any]) -> LoaderSettings:
-    """Those of a trial's params that are the loader's."""
-    known = LoaderSettings.model_fields
-    return LoaderSettings(**{name: value for name, value in params.items() if name in known})
+def full_batches(loader: Loader, batch_size: int, number: int = 0) -> Iterator[Batch]:
+    """One epoch without its short batches, for each size of which a GPU would tune anew."""
+    return (batch for batch in batches_of(loader, number) if batch.samples == batch_size)
+
+
+def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int:
+    """How many full batches there are, where the data have so many ``samples``."""
+    if isinstance(loader, CountsBatches):
+        return loader.whole_batches()
+    share = len(range(settings.rank, samples, settings.world_size))
+    return share // settings.batch_size
+
+
+def steps_of(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) -> tuple[int, int]:
+    """How many steps are run, and how many of them do not count: the same for every input.
+
+    ``whole``: batches of each rank, none where nothing is read. All ranks take as many steps as
+    the one with the fewest can: gradients are exchanged in each.
+
+    Raises:
+        TrialFailed: none of them would count.
+    """
+    workers, ranks = trial.settings.workers, len(whole)
+    steps = min([trial.steps, *whole])
+    leave_out = steps_to_leave_out(workers, trial.settings.prefetch, steps)
+    if steps > leave_out:
+        return steps, leave_out
+    sharing = [f"{ranks} ranks"] if ranks > 1 else []
+    if workers > 1:
+        sharing.append(f"{workers} workers")
+    among = f" among {' of '.join(sharing)}" if sharing else ""
+    fewest, shards = (" for the rank with the fewest", " more shards,") if ranks > 1 else ("", "")
+    raise TrialFailed(
+        f"{data.samples if data else 0:,} images{among} are {counted(steps, 'whole batch')} of "
+        f"{trial.settings.batch_size}{fewest}: give more images,{shards} a smaller batch_size or "
+        "fewer workers"
+    )
+
+
+def classes_of(data: Stored | None) -> int:
+    """Classes of the network's last layer: ImageNet's 1,000, or more where the data have more."""
+    return max(data.classes if data else 2, 1000)
 
 
 def check_frameworks(loader: Loader, consumer_framework: str) -> None:
@@ -96,8 +139,8 @@ def check_shares(loader: Loader, name: str, among: str, instead: str) -> None:
     """Refuse a loader that would give every rank all samples.
 
     Args:
-        loader: that is to be one of several.
-        name: its own.
+        loader: the loader that is to be one of several.
+        name: its name.
         among: what there are several of: ``devices``, ``processes``.
         instead: what else to ask for.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
-import selectors
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import wait
 
 from iobench.child_process import LOOK_EVERY_S, ChildProcess
 from iobench.errors import TrialFailed, Unavailable
@@ -52,7 +53,7 @@ def run_ranks(
         ]
         for rank, spec in zip(ranks, specs, strict=True):
             rank.ask(request(spec, places))
-        said = _Listening(ranks, progress).last_words()
+        said = _last_words(ranks, progress)
         if (number := cause(said)) is not None:
             raise _error(number, said[number], ranks)
         for rank in ranks:
@@ -68,16 +69,17 @@ def cause(said: Mapping[int, Message]) -> int | None:
     failed = [number for number, message in said.items() if "outcome" not in message]
     if not failed:
         return None
-    return min(failed, key=lambda number: (bool(said[number]), _at_s(said[number]), number))
+
+    def order(number: int) -> tuple[bool, float, int]:
+        message = said[number]
+        return bool(message), float(message.get("at_s", -math.inf)), number
+
+    return min(failed, key=order)
 
 
 def lost_another(message: Message) -> bool:
     """PURE. Whether a rank failed since a connection to another was gone: gloo's words, NCCL's."""
     return bool(_LOST.search(str(message.get("failed", ""))))
-
-
-def _at_s(message: Message) -> float:
-    return float(message.get("at_s", -math.inf))
 
 
 def _error(number: int, message: Message, ranks: Sequence[ChildProcess]) -> Exception:
@@ -89,57 +91,64 @@ def _error(number: int, message: Message, ranks: Sequence[ChildProcess]) -> Exce
     return TrialFailed(f"rank {number} of {len(ranks)}: {message.get('failed') or rank.how}")
 
 
-class _Listening:
-    """To all ranks at once."""
+def _last_words(
+    ranks: Sequence[ChildProcess], progress: Callable[[float, str], None]
+) -> dict[int, Message]:
+    """By rank: the last message of all, or of those that have spoken when one has failed."""
+    said: dict[int, Message] = {}
+    done = [0.0] * len(ranks)
 
-    def __init__(
-        self, ranks: Sequence[ChildProcess], progress: Callable[[float, str], None]
-    ) -> None:
-        self._ranks, self._progress = ranks, progress
-        self._done = [0.0] * len(ranks)
-        self._said: dict[int, Message] = {}
+    def look() -> None:
+        for number, rank in enumerate(ranks):
+            ended = rank.ended  # what it left behind may hold its pipe open
+            for message in rank.messages():
+                if "progress" in message:
+                    done[number], unit = message["progress"]
+                    progress(sum(done), unit)
+                else:
+                    said[number] = message
+            if ended or rank.closed:
+                said.setdefault(number, _SILENT)
 
-    def last_words(self) -> dict[int, Message]:
-        """By rank: of all of them, or of those that have spoken when one has failed."""
-        with selectors.DefaultSelector() as selector:
-            for number, rank in enumerate(self._ranks):
-                selector.register(rank, selectors.EVENT_READ, number)
-            while len(self._said) < len(self._ranks) and cause(self._said) is None:
-                for key, _ in selector.select(LOOK_EVERY_S):
-                    self._take(key.data)
-                    if self._ranks[key.data].closed:
-                        selector.unregister(key.fileobj)
-                self._look()
-        self._settle()
-        return self._said
+    while len(said) < len(ranks) and cause(said) is None:
+        wait([rank.fileno() for rank in ranks if not rank.closed], LOOK_EVERY_S)
+        look()
+    # Whoever was lost first has spoken by the time that others notice, or is gone, or on its way
+    # out: ``exit`` closes connections before a library has let go of all it has.
+    deadline_s = time.monotonic() + _GRACE_S
+    while True:
+        look()
+        first = cause(said)
+        in_doubt = first is not None and lost_another(said[first])
+        if not in_doubt or len(said) == len(ranks) or time.monotonic() >= deadline_s:
+            return said
+        time.sleep(_PAUSE_S)
 
-    def _settle(self) -> None:
-        """Whoever was lost first has spoken by the time that others notice, or is gone, or on its
-        way out: ``exit`` closes connections before a library has let go of all it has."""
-        deadline_s = time.monotonic() + _GRACE_S
-        while True:
-            for number in range(len(self._ranks)):
-                self._take(number)
-            self._look()
-            first = cause(self._said)
-            in_doubt = first is not None and lost_another(self._said[first])
-            if not in_doubt or len(self._said) == len(self._ranks):
-                return
-            if time.monotonic() >= deadline_s:
-                return
-            time.sleep(_PAUSE_S)
 
-    def _look(self) -> None:
-        """For ranks that are gone: what they left behind may hold their pipe open."""
-        for number, rank in enumerate(self._ranks):
-            if number not in self._said and (rank.ended or rank.closed):
-                self._take(number)
-                self._said.setdefault(number, _SILENT)
+@contextmanager
+def gate() -> Iterator[tuple[int, int]]:
+    """A gate at which processes of one trial wait until all of them are there.
 
-    def _take(self, number: int) -> None:
-        for message in self._ranks[number].messages():
-            if "progress" in message:
-                self._done[number], unit = message["progress"]
-                self._progress(sum(self._done), unit)
-            else:
-                self._said[number] = message
+    Two counters of the kernel (eventfd(2)), as descriptors that the processes inherit: nothing of
+    it is left, however the trial ends. A process that never arrives is left to its parent, which
+    ends them all.
+    """
+    with ExitStack() as stack:
+        arrived = os.eventfd(0, os.EFD_SEMAPHORE)
+        stack.callback(os.close, arrived)
+        opened = os.eventfd(0, os.EFD_SEMAPHORE)
+        stack.callback(os.close, opened)
+        yield arrived, opened
+
+
+def wait_at(descriptors: Sequence[int], rank: int, world_size: int) -> None:
+    """Return when all of ``world_size`` processes have called this, once each."""
+    arrived, opened = descriptors
+    if rank:
+        os.eventfd_write(arrived, 1)
+        os.eventfd_read(opened)
+        return
+    for _ in range(world_size - 1):
+        os.eventfd_read(arrived)
+    if world_size > 1:
+        os.eventfd_write(opened, world_size - 1)

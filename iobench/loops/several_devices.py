@@ -1,30 +1,42 @@
-"""A training loop on several devices: a process each, and one loop of all that they tell.
+"""A training loop on several devices: a process each, and one loop of all their timings.
 
-This process counts the steps and puts the page cache into its state before any rank begins; it
-holds neither a network nor a batch.
+The trial's process counts the steps and prepares the page cache before any rank begins; it holds
+neither a network nor a batch.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from itertools import repeat
 
-from iobench.access import Fetched, added, downloaded
-from iobench.errors import Unavailable
-from iobench.loops.caching import LoopCache, prepared
-from iobench.loops.counting import classes_of, steps_of, whole_batches
-from iobench.loops.devices import Devices
-from iobench.loops.in_a_row import epoch_of, records
-from iobench.loops.opening import built, check_frameworks, check_shares, loader_settings
-from iobench.loops.outcome import loop_outcome
+from iobench.access import Fetched, added, counting, downloaded
+from iobench.consumers.torch_group import TorchGroup
+from iobench.consumers.torch_train import TorchConsumer
+from iobench.errors import TrialFailed, Unavailable
+from iobench.loaders import Batch
+from iobench.loops.aggregate import rank_metrics, ranks_as_one, times_of
+from iobench.loops.cache import epoch_cache_for
+from iobench.loops.devices import Devices, rank_environment
+from iobench.loops.drive import drive
+from iobench.loops.figures import Computed, epoch_record, loop_outcome
+from iobench.loops.opening import (
+    built,
+    check_frameworks,
+    check_shares,
+    classes_of,
+    data_of,
+    full_batches,
+    steps_of,
+    whole_batches,
+)
 from iobench.loops.ranks import run_ranks
-from iobench.loops.threads import rank_environment
-from iobench.loops.together import rank_metrics, times_of, together
-from iobench.machine.page_cache import WHEN_NEEDED
-from iobench.stored import Stored, stored
-from iobench.trial import Cold, Context, Metrics, Outcome, Params, Place, TrialSpec
+from iobench.loops.training_plan import TrainingTrial, training_trial
+from iobench.machine import page_cache
+from iobench.stored import Stored
+from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
 
 # Ranks talk among themselves: no other network is asked, and no name of this host.
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
@@ -33,53 +45,51 @@ DIFFER = "parameters differ between ranks: their gradients were not exchanged"
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
-    """The work: what each rank is told, of which data, and how many whole batches each has."""
+class _Work:
+    """What every rank does, of which data, and how many whole batches each rank has."""
 
-    ranks: Sequence[Params]
+    steps: int
+    leave_out: int
     data: Stored | None
     whole: Sequence[int]
 
-    @property
-    def steps(self) -> int:
-        """That every rank takes."""
-        return int(self.ranks[0]["steps"])
-
-
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    """What computed, of all ranks."""
-
-    device: str
-    precision: str
-    notes: tuple[str, ...]
-    emulated: bool = False
-
 
 def run(
-    params: Params, context: Context, devices: Devices, environment: Mapping[str, str]
+    spec: TrialSpec,
+    trial: TrainingTrial,
+    context: Context,
+    devices: Devices,
+    environment: Mapping[str, str],
 ) -> Outcome:
-    """The trial, by a rank on each of ``devices``; they start with ``environment``."""
-    place = context.places[params["data"]] if params["data"] else None
-    download_s = None
-    if place is not None and params.get("access") == "file":
-        begun_s = context.clock.now_s()
-        place = _downloaded(params, context, place)
-        context = replace(context, places={**context.places, params["data"]: place})
-        download_s = context.clock.now_s() - begun_s
-    shared = _shared(params, context, place, devices)
-    data = shared.data
-    drop = params.get("drop_caches", WHEN_NEEDED)
-    cache = None
-    if place is not None and data:
-        cache = prepared(params["input"], place, data, drop_caches=drop)
+    """Run the trial with a rank on each of ``devices``; they start with ``environment``."""
+    clock = context.clock
+    more: dict[str, object] = {"devices": devices.count}
+    place = context.places[trial.data] if trial.data else None
+    if place is not None and trial.access == "file":
+        begun_s = clock.now_s()
+        place = _downloaded(trial, context, place)
+        context = replace(context, places={**context.places, trial.data: place})
+        more["download_s"] = clock.now_s() - begun_s
+    work = _work(trial, context, place, devices)
+    cache = epoch_cache_for(trial, trial.input, place, work.data, every=True)
+    if cache is not None:
+        cache.before()
+    told = {
+        **spec.params,
+        "world_size": devices.count,
+        "device": "gpu" if devices.on_gpu else "cpu",
+        "steps": work.steps,
+        "leave_out": work.leave_out,
+        "classes": classes_of(work.data),
+    }
     limited = rank_environment(
-        *(environment, params.get("threads"), params["workers"], devices.count),
+        *(environment, trial.threads, trial.settings.workers, devices.count),
         on_cpu=not devices.on_gpu,
     )
     with _meeting() as (path, descriptor):
+        told["meeting"] = path
         outcomes = run_ranks(
-            [TrialSpec("rank", {**told, "meeting": path}) for told in shared.ranks],
+            [TrialSpec("rank", {**told, "rank": rank}) for rank in range(devices.count)],
             context.places,
             environment={**_LOOPBACK, **limited},
             keep=[descriptor],
@@ -87,69 +97,66 @@ def run(
         )
     found = [outcome.metrics for outcome in outcomes]
     times = [times_of(one["times"]) for one in found]
-    whole = together(times)
-    agree = len({one["fingerprint"] for one in found}) == 1
-    real = params["input"] != "synthetic"
-    notes = [*(_each_once(found, "loaded") if real else ()), *_uneven(shared)]
-    cold = _cold(cache, params["loader"], whole.taken, found)
-    outcome = loop_outcome(
-        whole,
-        _computed(found, devices),
-        params,
-        context.clock,
-        notes=notes if agree else [*notes, DIFFER],
-        data=data if real else None,
-        cold=cold,
-    )
-    more = {"devices": devices.count, "ranks_agree": agree, **rank_metrics(times, whole)}
+    whole = ranks_as_one(times)
+    more |= {"ranks_agree": len({one["fingerprint"] for one in found}) == 1}
+    more |= rank_metrics(times, whole)
+    real = trial.input != "synthetic"
+    notes = [*(_each_once(found, "loaded") if real else ()), *_uneven(work)]
+    if not more["ranks_agree"]:
+        notes.append(DIFFER)
+    cold = None
+    if cache is not None:
+        cold = cache.judge(whole.taken, [one["physical_bytes"] for one in found])
+    if real:
+        record = (0, whole.taken, whole.counted_s[1], whole.time_to_first_batch_s, cold)
+        more["epochs"] = [epoch_record(*record)]
     if real and place is not None and place.uri.startswith("s3://"):
         more |= added(Fetched(*one["fetched"]) for one in found).metrics
-    if download_s is not None:
-        more["download_s"] = download_s
-    epochs = {"epochs": records([epoch_of(whole, cold)])} if real else {}
-    return replace(outcome, metrics={**outcome.metrics, **more, **epochs})
+    computed = Computed(
+        device=devices.named([one["device"] for one in found]),
+        precision=", ".join(dict.fromkeys(one["precision"] for one in found)),
+        notes=_each_once(found, "computed"),
+    )
+    data = work.data if real else None
+    return loop_outcome(
+        *(whole, computed, trial, clock), notes=notes, more=more, data=data, cold=cold
+    )
 
 
-def _downloaded(params: Params, context: Context, place: Place) -> Place:
+def _downloaded(trial: TrainingTrial, context: Context, place: Place) -> Place:
     """The data on a local disk, copied once before any rank begins."""
     if context.scratch is None:
         raise Unavailable("access file needs a folder to download to")
-    reads = built(params["loader"], place, loader_settings(params), context).reads
+    reads = built(trial.loader, place, trial.settings, context).reads
     folder = context.scratch / "download"
     folder.mkdir(parents=True)
-    return downloaded(place, reads or "files", folder, params["connections"])
+    return downloaded(place, reads or "files", folder, trial.connections)
 
 
-def _shared(params: Params, context: Context, place: Place | None, devices: Devices) -> _Shared:
-    """Every rank's loader is asked what it has; no sample is read.
+def _work(trial: TrainingTrial, context: Context, place: Place | None, devices: Devices) -> _Work:
+    """Count the batches of every rank's loader; no sample is read.
 
     Raises:
         Unavailable: the loader does not go with such a loop.
         TrialFailed: too few batches for a step that counts.
     """
-    over = context.places[params["over"]] if params["over"] else None
-    ranks = [{**params, "rank": n, "world_size": devices.count} for n in range(devices.count)]
-    settings = [loader_settings(told) for told in ranks]
-    loaders = [built(params["loader"], place or over, one, context) for one in settings]
-    if params["input"] != "synthetic":
-        check_frameworks(loaders[0], "torch")
-        check_shares(loaders[0], params["loader"], "devices", "devices: 1")
-    reads = loaders[0].reads
-    data = stored(over, reads) if over is not None and reads else None
+    over = context.places[trial.over] if trial.over else None
+    data: Stored | None = None
     whole: list[int] = []
-    if data is not None:
-        pairs = zip(loaders, settings, strict=True)
-        whole = [whole_batches(loader, one, data.samples) for loader, one in pairs]
-    for loader in loaders:
+    for rank in range(devices.count):
+        part = {"rank": rank, "world_size": devices.count}
+        settings = trial.settings.model_copy(update=part)
+        loader = built(trial.loader, place or over, settings, context)
+        if rank == 0 and trial.input != "synthetic":
+            check_frameworks(loader, "torch")
+            check_shares(loader, trial.loader, "devices", "devices: 1")
+        if rank == 0:
+            data = data_of(over, loader)
+        if data is not None:
+            whole.append(whole_batches(loader, settings, data.samples))
         loader.close()
-    steps, leave_out = steps_of(params, data, whole)
-    same = {
-        "device": "gpu" if devices.on_gpu else "cpu",
-        "steps": steps,
-        "leave_out": leave_out,
-        "classes": classes_of(data),
-    }
-    return _Shared([{**told, **same} for told in ranks], data, whole)
+    steps, leave_out = steps_of(trial, data, whole)
+    return _Work(steps, leave_out, data, whole)
 
 
 @contextmanager
@@ -165,34 +172,75 @@ def _meeting() -> Iterator[tuple[str, int]]:
         os.close(descriptor)
 
 
-def _computed(found: Sequence[Metrics], devices: Devices) -> _Computed:
-    return _Computed(
-        device=devices.named([one["device"] for one in found]),
-        precision=", ".join(dict.fromkeys(one["precision"] for one in found)),
-        notes=tuple(_each_once(found, "computed")),
-    )
-
-
 def _each_once(found: Sequence[Metrics], key: str) -> list[str]:
     return list(dict.fromkeys(str(note) for one in found for note in one[key]))
 
 
-def _uneven(shared: _Shared) -> list[str]:
-    """A word where some ranks have more whole batches than all ranks take."""
-    whole, steps = shared.whole, shared.steps
-    if not whole or min(whole) == max(whole) or steps < min(whole):
+def _uneven(work: _Work) -> list[str]:
+    """A note where some ranks have more whole batches than all ranks take."""
+    whole = work.whole
+    if not whole or min(whole) == max(whole) or work.steps < min(whole):
         return []
     return [
-        f"ranks have {min(whole):,} to {max(whole):,} whole batches: each takes {steps:,}, since "
-        "gradients are exchanged in every step"
+        f"ranks have {min(whole):,} to {max(whole):,} whole batches: each takes {work.steps:,}, "
+        "since gradients are exchanged in every step"
     ]
 
 
-def _cold(
-    cache: LoopCache | None, loader: str, samples: int, found: Sequence[Metrics]
-) -> Cold | None:
-    """What the cache did for all ranks, by the bytes that storage gave to any of them."""
-    if cache is None:
-        return None
-    physical = [one["physical_bytes"] for one in found]
-    return cache.judged_by(None if None in physical else sum(physical), loader, samples)
+def run_rank(spec: TrialSpec, context: Context) -> Outcome:
+    """Kind ``rank``: the loop over this rank's share, in a process that the trial's started.
+
+    Its times are metrics, of which ``aggregate`` makes figures. ``params`` are those of the trial,
+    with ``rank``, ``world_size``, ``meeting``, ``leave_out`` and ``classes``; ``device`` is
+    ``cpu`` or ``gpu``, ``steps`` the number that every rank takes.
+    """
+    params = spec.params
+    trial = training_trial(params)
+    settings = trial.settings
+    on_gpu = trial.compute.device == "gpu"
+    group = TorchGroup(settings.rank, settings.world_size, params["meeting"], on_gpu=on_gpu)
+    name = trial.data or trial.over
+    place = context.places[name] if name else None
+    loader = built(trial.loader, place, settings, context)
+    consumer = TorchConsumer(trial.compute, context.clock, group)
+    consumer.warm_up()
+
+    def epoch() -> Iterator[Batch]:
+        if trial.input == "synthetic":
+            return repeat(consumer.synthetic())
+        return full_batches(loader, settings.batch_size)
+
+    before = page_cache.physical_read_bytes()
+    group.wait()
+    try:
+        with counting() if place is not None and place.is_remote else nullcontext() as gets:
+            times = drive(
+                epoch,
+                consumer,
+                context.clock,
+                leave_out=params["leave_out"],
+                max_steps=trial.steps,
+                progress=lambda samples: context.progress(samples, "samples"),
+            )
+            fetched = gets.fetched() if gets else None
+        # Refused here, before anybody waits for what this rank has left to do.
+        if (taken := times.left_out + len(times.step_s)) < trial.steps:
+            raise TrialFailed(
+                f"the loader gave {taken} of the {trial.steps} whole batches that it was counted "
+                "to have"
+            )
+    finally:
+        loader.close()
+    after = page_cache.physical_read_bytes()
+    metrics = {
+        "times": asdict(times),
+        "fetched": fetched,
+        "physical_bytes": None if before is None or after is None else after - before,
+        "fingerprint": consumer.fingerprint(),
+        "device": consumer.device,
+        "precision": consumer.precision,
+        "computed": list(consumer.notes),
+        "loaded": list(loader.notes),
+    }
+    group.leave()
+    return Outcome(metrics)

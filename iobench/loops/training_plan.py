@@ -1,30 +1,34 @@
-"""PURE. What is asked of a training loop, and its points: one an input."""
+"""PURE. What is asked of a training loop, its points (one an input), and a trial's parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dataprep.counted import counted
+from dataprep.schema import typed
 from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
-from iobench.consumers import CONSUMERS, Model
+from iobench.consumers import CONSUMERS, ConsumerSettings, Model
 from iobench.consumers.presets import PRESETS
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
 from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
-from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
-from iobench.loops.loader_grid import LoaderName
+from iobench.loaders.protocol import BatchSize, ItemSeconds, LoaderSettings, Prefetch, Workers
+from iobench.loops.loader_grid import LoaderName, LoopTrial, part_of
 from iobench.several import AlsoNull, Several, bare_null
+from iobench.trial import Params
 from iobench.words import model_words
 
 Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
+Evict = Literal["every-epoch", "first-epoch"]
 _LOADER_KEYS = (
     *("workers", "prefetch", "augment", "colour_jitter", "pca_noise", "normalise"),
     *("pin_memory", "image_size"),
 )
-CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
+_CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
 
 
 ConsumerName = Annotated[
@@ -132,7 +136,7 @@ class Training(BaseModel):
     epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
     """That a trial lasts, each of so many `steps`, on one device."""
 
-    evict: Literal["every-epoch", "first-epoch"] = "every-epoch"
+    evict: Evict = "every-epoch"
     """Of several epochs of inputs `cold` and `warm`: every one begins cold (warm), its workers
     anew; or the first alone, and later ones find what the page cache has kept."""
 
@@ -141,83 +145,63 @@ class Training(BaseModel):
     one processor is left to each worker."""
 
     @model_validator(mode="after")
-    def _paced_is_described(self) -> Training:
-        described = self.preset is not None or self.images_per_s is not None
-        if described and self.consumer != "paced":
-            raise ValueError(
-                f"preset and images_per_s describe the device of consumer paced, not of "
-                f"{self.consumer}"
-            )
-        if self.consumer == "paced" and (self.preset is None) == (self.images_per_s is None):
-            raise ValueError(
-                "consumer paced needs either preset (one of "
-                f"{', '.join(sorted(PRESETS))}) or images_per_s"
-            )
-        if self.preset is not None and self.preset not in PRESETS:
-            raise ValueError(f"no preset {self.preset!r}: known are {', '.join(sorted(PRESETS))}")
-        if self.preset is not None and self.model != "resnet50":
-            raise ValueError(f"preset {self.preset!r} is a figure for resnet50, not {self.model}")
+    def _is_possible(self) -> Training:
+        if problems := [*self._problems_of_devices(), *self._problems_of_inputs()]:
+            raise ValueError(problems[0])
         return self
 
-    @model_validator(mode="after")
-    def _several_are_of_torch(self) -> Training:
+    def _problems_of_devices(self) -> Iterator[str]:
+        described = self.preset is not None or self.images_per_s is not None
+        if described and self.consumer != "paced":
+            yield (
+                "preset and images_per_s describe the device of consumer paced, not of "
+                f"{self.consumer}"
+            )
+        known = ", ".join(sorted(PRESETS))
+        if self.consumer == "paced" and (self.preset is None) == (self.images_per_s is None):
+            yield f"consumer paced needs either preset (one of {known}) or images_per_s"
+        if self.preset is not None and self.preset not in PRESETS:
+            yield f"no preset {self.preset!r}: known are {known}"
+        if self.preset is not None and self.model != "resnet50":
+            yield f"preset {self.preset!r} is a figure for resnet50, not {self.model}"
         if self.devices != 1 and self.consumer != "torch":
-            raise ValueError(
+            yield (
                 f"consumer {self.consumer} trains on one device: several (devices: "
                 f"{self.devices}) are for consumer torch"
             )
         if self.devices == "all" and self.device == "cpu":
-            raise ValueError(
-                "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
-            )
+            yield "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
         if self.devices != 1 and self.epochs != 1:
-            raise ValueError(
+            yield (
                 f"epochs: {self.epochs} are for loops on one device: several take one epoch a trial"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _evict_has_a_use(self) -> Training:
         if self.evict != "every-epoch" and self.epochs == 1:
-            raise ValueError(
-                f"evict {self.evict} says what later epochs find: give epochs: 2 or more"
-            )
-        return self
+            yield f"evict {self.evict} says what later epochs find: give epochs: 2 or more"
 
-    @model_validator(mode="after")
-    def _access_has_a_use(self) -> Training:
+    def _problems_of_inputs(self) -> Iterator[str]:
         if self.access != DIRECT and "store" not in self.inputs:
-            raise ValueError(f"access {self.access} is how input store is read: add it to inputs")
+            yield f"access {self.access} is how input store is read: add it to inputs"
         if not suits(self.access, self.loader):
-            raise ValueError(
+            yield (
                 f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _rungs_in_memory_are_of_torch(self) -> Training:
         asked = [source for source in HOST_RUNGS if source in self.inputs]
-        if not asked:
-            return self
         said = ", ".join(asked)
-        if self.loader not in FROM_MEMORY:
-            raise ValueError(
+        if asked and self.loader not in FROM_MEMORY:
+            yield (
                 f"inputs {said} are rungs of torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
                 f"of loader {self.loader} three are what there is, synthetic, warm, and cold or "
                 "store"
             )
-        if self.consumer in ("tensorflow", "mxnet"):
-            raise ValueError(
-                f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them"
-            )
-        if self.devices != 1:
-            raise ValueError(
+        if asked and self.consumer in ("tensorflow", "mxnet"):
+            yield f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them"
+        if asked and self.devices != 1:
+            yield (
                 f"inputs {said} are for a loop on one device, not for several (devices: "
                 f"{self.devices})"
             )
         if "decode" in asked and self.data == "pixels":
-            raise ValueError("input decode is of images that are stored encoded, not of pixels")
-        return self
+            yield "input decode is of images that are stored encoded, not of pixels"
 
     @property
     def over(self) -> str:
@@ -237,6 +221,37 @@ class Training(BaseModel):
         reached += "" if self.epochs == 1 else f", {self.epochs} epochs, evict {self.evict}"
         said = f"{model_words(self.model)} on {device}{several}, {self.loader}{reached}"
         return self.group or said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingTrial(LoopTrial):
+    """Parameters of a trial of kind ``train``.
+
+    ``over``: the data whose number of samples limits every input. ``compute``: of the consumer.
+    """
+
+    input: Input
+    over: str
+    consumer: str
+    compute: ConsumerSettings
+    steps: int
+    devices: int | Literal["all"] = 1
+    evict: Evict = "every-epoch"
+    threads: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether samples come from this process's memory."""
+        return self.input in HELD_RUNGS
+
+
+def training_trial(params: Params) -> TrainingTrial:
+    """The parameters of a trial from their saved form."""
+    parts = {
+        "settings": part_of(LoaderSettings, params),
+        "compute": part_of(ConsumerSettings, params),
+    }
+    return typed(TrainingTrial, {**params, **parts})
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
@@ -264,7 +279,7 @@ def _points(settings: Training) -> Iterator[dict[str, Any]]:
             "over": settings.over,
             "steps": settings.steps,
         }
-        point |= {key: getattr(settings, key) for key in (*CONSUMER_KEYS, *_LOADER_KEYS)}
+        point |= {key: getattr(settings, key) for key in (*_CONSUMER_KEYS, *_LOADER_KEYS)}
         for key in ("preset", "images_per_s", "threads"):
             if getattr(settings, key) is not None:
                 point[key] = getattr(settings, key)

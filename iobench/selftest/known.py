@@ -16,7 +16,7 @@ from iobench.loaders.mock import MockLoader
 from iobench.loaders.null import NullLoader
 from iobench.loaders.protocol import Loader, LoaderSettings
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.epochs import Epochs
+from iobench.loops.loading import Epochs
 from iobench.watching.session import Session
 from iobench.watching.tally import Tally
 

@@ -33,7 +33,7 @@ from iobench.loaders import (
     SplitsFirstBatch,
 )
 from iobench.loaders.protocol import MemoryRung
-from iobench.loops.first_batch import first_batch
+from iobench.loops.figures import first_batch
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 

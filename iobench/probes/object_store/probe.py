@@ -1,21 +1,25 @@
-"""One trial: requests of one kind to one store, timed."""
+"""One trial of the object-store probe: requests of one kind to one store, timed."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import resource
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
-
-from pydantic import BaseModel, ConfigDict
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
 
 from dataprep.counted import counted
 from dataprep.errors import DataprepError
-from dataprep.ordered import in_order
+from dataprep.schema import typed
 from dataprep.stores import Store
-from iobench.errors import Unavailable
+from iobench.clock import Clock
+from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
 from iobench.probes.object_store import pool
 from iobench.probes.object_store.clients import (
@@ -25,36 +29,38 @@ from iobench.probes.object_store.clients import (
     RequestFailed,
     Timing,
 )
-from iobench.probes.object_store.copies import copies
-from iobench.probes.object_store.figures import copy_metrics, metrics, require_success
-from iobench.probes.object_store.reach import OVERLOADED, overload_said, reach
-from iobench.probes.object_store.settings import Operation
-from iobench.probes.object_store.streams import Bounds, Request, attempt
-from iobench.trial import Cold, Context, Outcome, Place, TrialSpec
+from iobench.probes.object_store.figures import (
+    OVERLOADED,
+    Attempts,
+    metrics,
+    rates,
+    require_success,
+)
+from iobench.probes.settings import ObjectTrial
+from iobench.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
 
-_READS = ("get", "range_get")
-_DELETES_AT_ONCE = 8
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
+_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
+_PROGRESS_S = 0.2
+_HOPELESS = 20
+_COPY_NOTE = "a process for all objects, its start included, into memory"
 
 
-class _Asked(BaseModel):
-    """A trial's params."""
+Request = Callable[[int, int], Timing]
+"""``request(stream, turn)``: the ``turn``-th of that stream, both from 0."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    store: str
-    client: str
-    operation: Operation
-    object_bytes: int
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Each stream starts at least one request, and no other after either limit."""
+
     connections: int
-    seconds: float = 3.0
-    max_requests: int = 20_000
-    pool_bytes: int = 256_000_000
-    part_bytes: int = 8 * 2**20
+    seconds: float
+    max_requests: int
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Kind ``object``: see ``figures.metrics`` for what comes out.
+    """Kind ``object``: see ``figures.metrics`` for the figures.
 
     Objects to read are put first where they are missing; what was written is deleted at the
     end. Each connection is opened with a request that does not count.
@@ -64,148 +70,166 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         TrialFailed: not one request succeeded, or the store refuses requests for now.
         PermissionRefused: the bucket may not be listed or written.
     """
-    asked = _Asked(**cast("dict[str, Any]", spec.params))
-    place = context.places.get(f"store/{asked.store}")
+    trial = typed(ObjectTrial, spec.params)
+    place = context.places.get(f"store/{trial.store}")
     if place is None:
-        raise Unavailable(f"no object store is called {asked.store!r}: name it under targets")
-    kind = _kind(asked.client, place)
-    with overload_said():
-        store = reach(place)
+        raise Unavailable(f"no object store is called {trial.store!r}: name it under targets")
+    if not place.uri.startswith("s3://") and not CLIENTS.origin(trial.client):
+        raise Unavailable(
+            f"client {trial.client!r} speaks S3, and {place.uri} is none: name a client of the "
+            "package that brings this store"
+        )
+    kind = CLIENTS.load(trial.client)
+    protocol = CopyClient if hasattr(kind, "copy") else ObjectClient
+    with pool.overload_explained():
+        store = pool.reach(place)
         client = made(
-            CLIENTS,
-            asked.client,
-            CopyClient if hasattr(kind, "copy") else ObjectClient,
-            lambda: kind(place, asked.connections, context.clock),
+            *(CLIENTS, trial.client, protocol),
+            lambda: kind(place, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
-            return _copied(asked, client, store, context)
+            return Outcome(_copied(trial, client, store, context), cold=_SERVER_CACHE)
         with contextlib.closing(client):
-            return _measured(asked, context, place, client, store)
-
-
-def _kind(name: str, place: Place) -> type[ObjectClient] | type[CopyClient]:
-    """A client's class, if it speaks to such a place.
-
-    Raises:
-        Unavailable: it speaks S3 only.
-    """
-    if not place.uri.startswith("s3://") and not CLIENTS.origin(name):
-        raise Unavailable(
-            f"client {name!r} speaks S3, and {place.uri} is none: name a client of the package "
-            "that brings this store"
-        )
-    return CLIENTS.load(name)
-
-
-def _copied(asked: _Asked, client: CopyClient, store: Store, context: Context) -> Outcome:
-    if asked.operation != "get":
-        raise Unavailable(f"{asked.client} copies whole objects: it takes part in get alone")
-    objects = pool.to_get(asked.object_bytes, asked.pool_bytes)
-    pool.provide(store, objects)
-    limits = (asked.seconds, asked.max_requests)
-    done = copies(client, objects, *limits, context.clock, context.progress)
-    return Outcome(copy_metrics(done, client.notes), cold=_SERVER_CACHE)
+            found = _measured(trial, client, store, place, context)
+        return Outcome(found, cold=_SERVER_CACHE if trial.reads else None)
 
 
 def _measured(
-    asked: _Asked, context: Context, place: Place, client: ObjectClient, store: Store
-) -> Outcome:
+    trial: ObjectTrial, client: ObjectClient, store: Store, place: Place, context: Context
+) -> Metrics:
     notes: list[str] = []
-    with _requests(asked, client, store, notes) as request:
-        _open_connections(client, store, asked.connections)
-        before, refused = client.retries, _refused(client)
+    sending = _reading if trial.reads else _writing
+    with sending(trial, client, store, notes) as request:
+        _open_connections(client, store, trial.connections)
+        retries, refused = client.retries, getattr(client, "refused", None)
         cpu_s = time.process_time()
-        bounds = Bounds(asked.connections, asked.seconds, asked.max_requests)
-        attempts = attempt(request, bounds, context.clock, _telling(client, context.progress))
-        after, cpu_s = client.retries, time.process_time() - cpu_s
-        refused_after = _refused(client)
+        bounds = Bounds(trial.connections, trial.seconds, trial.max_requests)
+        attempts = attempt(request, bounds, context.clock, _progress(client, context))
+        cpu_s = time.process_time() - cpu_s
+        retries = _difference(client.retries, retries)
+        refused = _difference(getattr(client, "refused", None), refused)
     require_success(attempts, place.uri)
-    found = metrics(
-        attempts,
-        retries=_since(before, after),
-        refused=_since(refused, refused_after),
-        cpu_s=cpu_s,
-        notes=[*notes, *client.notes],
-    )
-    return Outcome(found, cold=_SERVER_CACHE if asked.operation in _READS else None)
+    notes += client.notes
+    return metrics(attempts, retries=retries, refused=refused, cpu_s=cpu_s, notes=notes)
 
 
-def _refused(client: ObjectClient) -> int | None:
-    """Answers that asked for fewer requests so far; None of a client that does not count them."""
-    return getattr(client, "refused", None)
-
-
-def _since(before: int | None, after: int | None) -> int | None:
+def _difference(after: int | None, before: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-def _telling(
-    client: ObjectClient, progress: Callable[[float, str], None]
-) -> Callable[[float, str], None]:
-    """``progress``, and a line in the trial's log for requests that are sent again.
+def _progress(client: ObjectClient, context: Context) -> Callable[[float, str], None]:
+    """Report progress, and log a line for requests that are sent again.
 
     If the trial is killed over them, that line is its reason.
     """
-    said = client.retries or 0
+    reported = client.retries or 0
 
-    def tell(done: float, unit: str) -> None:
-        nonlocal said
+    def progress(done: float, unit: str) -> None:
+        nonlocal reported
         now = client.retries or 0
-        if now > said:
-            said = now
+        if now > reported:
+            reported = now
             sys.stderr.write(f"{counted(now, 'request')} sent again: {OVERLOADED}\n")
             sys.stderr.flush()
-        progress(done, unit)
+        context.progress(done, unit)
 
-    return tell
-
-
-def _requests(
-    asked: _Asked, client: ObjectClient, store: Store, notes: list[str]
-) -> contextlib.AbstractContextManager[Request]:
-    """The requests of a trial, while what they need is there."""
-    if asked.operation in _READS:
-        return contextlib.nullcontext(_reading(asked, client, store))
-    return _writing(asked, client, store, notes)
+    return progress
 
 
-def _reading(asked: _Asked, client: ObjectClient, store: Store) -> Request:
-    size, streams = asked.object_bytes, asked.connections
-    if asked.operation == "get":
-        objects = pool.to_get(size, asked.pool_bytes)
-        pool.provide(store, objects)
-        return lambda stream, turn: client.get(objects.key(stream + turn * streams))
-    objects = pool.to_range(size, asked.pool_bytes)
+def attempt(
+    request: Request,
+    bounds: Bounds,
+    clock: Clock,
+    progress: Callable[[float, str], None] = lambda done, unit: None,
+) -> Attempts:
+    """Send requests on ``bounds.connections`` threads.
+
+    A request that fails is counted, and its stream goes on. Where nothing but failures came in
+    so far, it ends after 20 of them or one a stream, whichever is more.
+
+    Raises:
+        Exception: whatever ``request`` raises beside ``RequestFailed``.
+    """
+    attempts, lock = Attempts(), threading.Lock()
+    deadline_s = clock.now_s() + bounds.seconds
+    started = 0
+
+    def may_start(turn: int) -> bool:
+        nonlocal started
+        with lock:
+            failed = attempts.errors.total()
+            hopeless = failed >= max(_HOPELESS, bounds.connections) and not attempts.timings
+            is_over = started >= bounds.max_requests or clock.now_s() >= deadline_s
+            if turn and (hopeless or is_over):
+                return False
+            started += 1
+            return True
+
+    def stream(number: int) -> None:
+        for turn in itertools.count():
+            if not may_start(turn):
+                return
+            start_s = clock.now_s()
+            try:
+                outcome: Timing | RequestFailed = request(number, turn)
+            except RequestFailed as error:
+                outcome = error
+            end_s = clock.now_s()
+            with lock:
+                attempts.note(outcome, start_s, end_s)
+
+    with ThreadPoolExecutor(bounds.connections) as threads:
+        streams = [threads.submit(stream, number) for number in range(bounds.connections)]
+        running = set(streams)
+        while running:
+            running = wait(running, timeout=_PROGRESS_S).not_done
+            progress(attempts.bytes, "bytes")
+        for each in streams:
+            each.result()
+    return attempts
+
+
+@contextlib.contextmanager
+def _reading(
+    trial: ObjectTrial, client: ObjectClient, store: Store, notes: list[str]
+) -> Iterator[Request]:
+    size = trial.object_bytes
+    whole = trial.operation == "get"
+    objects = (pool.to_get if whole else pool.to_range)(size, trial.pool_bytes)
     pool.provide(store, objects)
 
-    def get_range(stream: int, turn: int) -> Timing:
-        number = stream + turn * streams
-        return client.get_range(objects.key(number), pool.offset(number, objects.bytes, size), size)
+    def read(stream: int, turn: int) -> Timing:
+        number = stream + turn * trial.connections
+        key = objects.key(number)
+        if whole:
+            return client.get(key)
+        return client.get_range(key, pool.offset(number, objects.bytes, size), size)
 
-    return get_range
+    yield read
 
 
 @contextlib.contextmanager
 def _writing(
-    asked: _Asked, client: ObjectClient, store: Store, notes: list[str]
+    trial: ObjectTrial, client: ObjectClient, store: Store, notes: list[str]
 ) -> Iterator[Request]:
-    operation, bodies = asked.operation, pool.payloads(asked.object_bytes)
-    ring = pool.ring(asked.object_bytes, asked.pool_bytes, asked.connections)
+    """Each stream overwrites a ring of keys of its own; all are deleted at the end."""
+    bodies = pool.payloads(trial.object_bytes)
+    ring = pool.ring(trial.object_bytes, trial.pool_bytes, trial.connections)
     keys: set[str] = set()
 
     def write(stream: int, turn: int) -> Timing:
-        key, body = pool.written_key(operation, stream, turn, ring), bodies[turn % len(bodies)]
+        key = f"{pool.PREFIX}{trial.operation}/{stream:05d}-{turn % ring:05d}"
+        body = bodies[turn % len(bodies)]
         keys.add(key)
-        if operation == "put":
+        if trial.operation == "put":
             return client.put(key, body)
-        return client.multipart(key, body, asked.part_bytes)
+        return client.multipart(key, body, trial.part_bytes)
 
     try:
         yield write
     finally:
         try:
-            for _ in in_order(store.delete, sorted(keys), _DELETES_AT_ONCE):
-                pass
+            pool.delete(store, sorted(keys))
         except DataprepError as error:
             notes.append(f"what was written could not be deleted: {error}")
 
@@ -219,5 +243,54 @@ def _open_connections(client: ObjectClient, store: Store, connections: int) -> N
             client.get_range(pool.WARM_UP, 0, 1)
 
     with ThreadPoolExecutor(connections) as threads:
-        for _ in threads.map(read, range(connections)):
-            pass
+        list(threads.map(read, range(connections)))
+
+
+def _copied(trial: ObjectTrial, client: CopyClient, store: Store, context: Context) -> Metrics:
+    if trial.operation != "get":
+        raise Unavailable(f"{trial.client} copies whole objects: it takes part in get alone")
+    objects = pool.to_get(trial.object_bytes, trial.pool_bytes)
+    pool.provide(store, objects)
+    found = copies(client, objects, trial, context.clock, context.progress)
+    notes = [_COPY_NOTE, *client.notes]
+    return {**found, "errors": {}, "retries": None, "refused": None, "notes": notes}
+
+
+def copies(
+    client: CopyClient,
+    objects: pool.Objects,
+    trial: ObjectTrial,
+    clock: Clock,
+    progress: Callable[[float, str], None],
+) -> Metrics:
+    """Copy all ``objects`` into memory, at least once, and again until time or number is up.
+
+    Removing them is not in the time; a program's start is.
+
+    Raises:
+        TrialFailed: the program failed, or not all objects were there afterwards.
+    """
+    taken_s = used_s = 0.0
+    count = 0
+    while not count or (taken_s < trial.seconds and count < trial.max_requests):
+        with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as name:
+            folder = Path(name)
+            start_s, before_s = clock.now_s(), _cpu_s()
+            client.copy(objects.prefix, folder)
+            taken_s += clock.now_s() - start_s
+            used_s += _cpu_s() - before_s
+            sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+        if sizes != [objects.bytes] * objects.count:
+            raise TrialFailed(
+                f"{len(sizes)} files with {sum(sizes):,} bytes came of {objects.count} objects of "
+                f"{objects.bytes:,}"
+            )
+        count += objects.count
+        progress(count * objects.bytes, "bytes")
+    return rates(count * objects.bytes, count, taken_s, used_s)
+
+
+def _cpu_s() -> float:
+    """Processor time of this process, and of those that it has started and waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

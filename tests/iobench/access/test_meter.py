@@ -14,7 +14,8 @@ from iobench.access import SETTINGS, metered
 from iobench.consumers.null import NullConsumer
 from iobench.loaders import Batch, Loader
 from iobench.loops import loading
-from iobench.loops.opening import loader_settings, reached
+from iobench.loops.loader_grid import loader_trial
+from iobench.loops.opening import reached
 from iobench.stored import stored
 from iobench.trial import Context, Place, TrialSpec
 
@@ -60,7 +61,7 @@ def params_of(access: str, loader: str, **changed: Any) -> dict[str, Any]:
 
 def opened(params: Mapping[str, Any], context: Context) -> Loader:
     """The loader of a trial."""
-    return reached(params, context.places[params["data"]], loader_settings(params), context)
+    return reached(loader_trial(params), context.places[params["data"]], context)
 
 
 def images(batches: Iterator[Any]) -> list[bytes]:
@@ -98,8 +99,8 @@ def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: i
     params = params_of("pipe", "torch-iterable", workers=workers)
 
     def order(seed: int, epoch: int) -> list[bytes]:
-        settings = loader_settings(params).model_copy(update={"seed": seed})
-        loader = reached(params, context.places["shards@s3"], settings, context)
+        trial = loader_trial({**params, "seed": seed})
+        loader = reached(trial, context.places["shards@s3"], context)
         try:
             return images(loader.epoch(epoch))
         finally:

@@ -1,12 +1,28 @@
-"""What a loop's times tell."""
+"""What a loop's timings tell."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.clock import VirtualClock
+from iobench.loaders import FirstBatch, LoaderSettings
 from iobench.loops.drive import LoopTimes
-from iobench.loops.figures import harness_metrics, loop_metrics
+from iobench.loops.figures import (
+    Split,
+    epoch_record,
+    first_batch,
+    harness_metrics,
+    loop_metrics,
+    step_cost_s,
+)
 from iobench.stored import Stored
+from iobench.trial import Cold
+from tests.iobench.loops.fakes import SlowLoader, TellingLoader
 
 
 def test_mb_per_s_are_of_stored_bytes() -> None:
@@ -23,9 +39,114 @@ def test_mb_per_s_are_of_stored_bytes() -> None:
 def test_what_timing_costs_is_a_share_of_the_steps() -> None:
     """None where nothing but the harness runs: there it is the measurement."""
     times = LoopTimes(1, 0, 100, 110, 10, 1, (1.0,) * 5, (2.0,) * 5, (0.0,) * 5)
-    assert harness_metrics({"loader": "raw"}, 1e-3, times) == {
-        "harness_step_s": 1e-3,
-        "harness_share": 5e-4,
+    clock = TickingClock()
+    found = harness_metrics("raw", "null", clock, times)
+    assert found["harness_share"] == found["harness_step_s"] * 5 / 10 > 0
+    assert "harness_share" in harness_metrics("mock", "paced", clock, times)
+    assert list(harness_metrics("null", "null", clock, times)) == ["harness_step_s"]
+
+
+def test_a_record_is_of_all_of_an_epoch() -> None:
+    """Its first batch included, and what the cache did for it."""
+    found = epoch_record(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so"))
+    assert found == {
+        "number": 1,
+        "samples": 30,
+        "seconds": 5.0,
+        "samples_per_s": 6.0,
+        "time_to_first_batch_s": 2.0,
+        "asked": "cold",
+        "resident_before": 0.4,
+        "physical_ratio": 0.6,
+        "label": "warm",
+        "why": "so",
     }
-    assert "harness_share" in harness_metrics({"loader": "mock", "consumer": "paced"}, 1e-3, times)
-    assert harness_metrics({"loader": "null"}, 1e-3, times) == {"harness_step_s": 1e-3}
+    read = epoch_record(0, 1, 0.0, 0.0, Cold("cold", "cold", amplification=1.5))
+    assert (read["amplification"], read["samples_per_s"]) == (1.5, 0.0)
+    assert "label" not in epoch_record(0, 1, 1.0, 0.5, None)
+
+
+part_s = st.none() | st.floats(0, 1e5)
+
+
+def split(total_s: float, parts: FirstBatch | None) -> Split:
+    """Of a loader that tells these parts."""
+    loader = TellingLoader(None, LoaderSettings(), VirtualClock())
+    loader.parts = parts
+    return first_batch(loader, total_s)
+
+
+@given(st.builds(FirstBatch, part_s, part_s, part_s, part_s), st.floats(0, 1e5))
+def test_what_is_told_and_the_rest_add_up(parts: FirstBatch, rest_s: float) -> None:
+    """None is below 0; of what is not told nothing is said."""
+    told = {name: value for name, value in parts._asdict().items() if value is not None}
+    total_s = math.fsum(told.values()) + rest_s
+    found = split(total_s, parts)
+    assert found.notes == ()
+    expected = {f"first_batch_{name}": value for name, value in told.items()}
+    if not told:
+        assert found.metrics == {}
+        return
+    *_, last = found.metrics
+    assert last == "first_batch_rest_s"
+    assert {**expected, last: found.metrics[last]} == found.metrics
+    assert found.metrics[last] >= 0
+    assert sum(found.metrics.values()) == pytest.approx(total_s)
+
+
+def test_a_part_of_no_time_is_told() -> None:
+    """Nothing decoded is not the same as not told apart."""
+    assert split(2.0, FirstBatch(decode_s=0.0)).metrics == {
+        "first_batch_decode_s": 0.0,
+        "first_batch_rest_s": 2.0,
+    }
+
+
+def test_a_loader_need_not_tell() -> None:
+    """Nor one that can, as long as it knows nothing."""
+    silent = SlowLoader(None, LoaderSettings(), VirtualClock())
+    assert first_batch(silent, 1.0) == split(1.0, None) == Split()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        FirstBatch(listing_s=0.75, fetch_s=0.5),
+        FirstBatch(listing_s=-0.5, fetch_s=0.5),
+        FirstBatch(listing_s=math.nan),
+        FirstBatch(listing_s=math.inf),
+    ],
+    ids=["too long", "negative", "no number", "infinite"],
+)
+def test_parts_that_cannot_be_are_left_out(parts: FirstBatch) -> None:
+    """All of them, with a word; the time itself stands."""
+    found = split(1.0, parts)
+    assert found.metrics == {}
+    (note,) = found.notes
+    assert "parts of its first batch are left out" in note
+    assert "of 1 s" in note
+
+
+def test_rounding_is_no_fault() -> None:
+    """Differences of a clock's readings may miss their sum by the last digit."""
+    found = split(math.nextafter(1.0, 0.0), FirstBatch(listing_s=0.5, fetch_s=0.5))
+    assert found.metrics["first_batch_rest_s"] == 0.0
+
+
+class TickingClock(VirtualClock):
+    """Every look at it takes a microsecond."""
+
+    def now_s(self) -> float:
+        """And the time passes."""
+        self.sleep(1e-6)
+        return super().now_s()
+
+
+def test_it_is_the_looks_at_the_clock_of_a_step() -> None:
+    """Three in the loop and one for progress, on a clock that charges for each."""
+    assert 3.9e-6 < step_cost_s(TickingClock()) < 4.1e-6
+
+
+def test_where_time_stands_still_it_costs_nothing() -> None:
+    """Trials on a virtual clock stay exact."""
+    assert step_cost_s(VirtualClock()) == 0

@@ -1,21 +1,35 @@
-"""Loaders for a loop."""
+"""Loaders for a loop, and how many steps every rank takes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LoaderSettings
-from iobench.loops.opening import batches_of, built, check_frameworks, loader_settings
+from iobench.loops.loader_grid import loader_trial
+from iobench.loops.opening import (
+    batches_of,
+    built,
+    check_frameworks,
+    classes_of,
+    full_batches,
+    steps_of,
+    whole_batches,
+)
+from iobench.loops.training_plan import Training, TrainingTrial, plan, training_trial
+from iobench.stored import Stored
 from iobench.trial import Context, Place
-from tests.iobench.loops.fakes import PARAMS, SAMPLES, looped
+from tests.iobench.loops.fakes import PARAMS, SAMPLES, SlowLoader, looped
 
 
 def test_settings_of_a_trial_are_its_loaders() -> None:
     """Params that are somebody else's are left out; nothing is lost."""
-    found = loader_settings({**PARAMS, "augment": False, "item_s": 0.5})
-    assert found == LoaderSettings(
+    found = loader_trial({**PARAMS, "augment": False, "item_s": 0.5})
+    assert (found.loader, found.seconds) == ("slow", 5.0)
+    assert found.settings == LoaderSettings(
         batch_size=SAMPLES, workers=1, prefetch=2, augment=False, item_s=0.5
     )
 
@@ -56,3 +70,62 @@ def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(loader, "epoch", lambda number: iter([("images", "labels")]))
     with pytest.raises(TrialFailed, match=r"gives tuple where .* Batch\(images, labels, samples\)"):
         next(batches_of(loader, 0))
+
+
+def trial(**changes: Any) -> TrainingTrial:
+    """A loop of 100 steps of 10 samples, unless told otherwise."""
+    told = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2, **changes}
+    (params,) = plan(Training.model_validate({"inputs": "warm", **told}))
+    return training_trial(params)
+
+
+DATA = Stored(samples=205, bytes=1, classes=2, files=())
+
+
+def test_all_ranks_take_as_many_as_the_one_with_the_fewest() -> None:
+    """And none more than is asked for."""
+    assert steps_of(trial(), DATA, [40, 37, 41]) == (37, 5)
+    assert steps_of(trial(steps=20), DATA, [40, 37]) == (20, 5)
+    assert steps_of(trial(), None, ()) == (100, 5)
+
+
+def test_a_rank_without_a_batch_fails_them_all() -> None:
+    """With how many share the images."""
+    with pytest.raises(
+        TrialFailed, match="205 images among 2 ranks of 2 workers are 0 whole batch"
+    ):
+        steps_of(trial(), DATA, [9, 0])
+
+
+@pytest.mark.parametrize(("rank", "batches"), [(0, 3), (1, 3), (2, 2)])
+def test_a_loader_that_does_not_count_has_a_share_of_the_samples(rank: int, batches: int) -> None:
+    """Of 89 samples two ranks have 30 and one 29."""
+    loader, _ = looped(1)
+    settings = LoaderSettings(batch_size=10, rank=rank, world_size=3)
+    assert whole_batches(loader, settings, 89) == batches
+
+
+def test_short_batches_are_passed_over() -> None:
+    """Wherever they come."""
+    loader, _ = looped(4, last_samples=SAMPLES - 1)
+    assert [batch.samples for batch in full_batches(loader, SAMPLES)] == [SAMPLES] * 3
+
+
+def test_a_network_has_a_class_for_each_of_the_data() -> None:
+    """And for the thousand of ImageNet."""
+    assert classes_of(None) == classes_of(DATA) == 1000
+    assert classes_of(Stored(1, 1, 21_841, ())) == 21_841
+
+
+class Counting(SlowLoader):
+    """Has fewer whole batches than its samples would make."""
+
+    def whole_batches(self) -> int:
+        """Thirty."""
+        return 30
+
+
+def test_a_loader_that_counts_its_batches_is_asked() -> None:
+    """Workers that batch their own shards leave several short batches."""
+    settings = LoaderSettings(batch_size=10)
+    assert whole_batches(Counting(None, settings, VirtualClock()), settings, 400) == 30

@@ -1,12 +1,13 @@
-"""Who of several ranks is to blame."""
+"""Processes that measure one trial together."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
-from iobench.loops.ranks import cause, lost_another
+from iobench.loops.ranks import cause, gate, lost_another, wait_at
 
 DONE: dict[str, Any] = {"outcome": {}}
 
@@ -48,3 +49,30 @@ def test_who_lost_another_is_known_by_its_words(message: str, lost: bool) -> Non
     """Whoever fell silent may then not be gone yet."""
     assert lost_another({"failed": message, "at_s": 1.0}) == lost
     assert not lost_another({})
+
+
+def test_nobody_passes_before_the_last_has_come() -> None:
+    """Whoever it is."""
+    passed: list[int] = []
+    with gate() as descriptors:
+
+        def goes(rank: int) -> None:
+            wait_at(descriptors, rank, 4)
+            passed.append(rank)
+
+        threads = [threading.Thread(target=goes, args=(rank,), daemon=True) for rank in (0, 2, 3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(0.05)
+        assert passed == []
+        goes(1)
+        for thread in threads:
+            thread.join(60)
+    assert sorted(passed) == [0, 1, 2, 3]
+
+
+def test_one_alone_waits_for_nobody() -> None:
+    """A job of one process."""
+    with gate() as descriptors:
+        wait_at(descriptors, 0, 1)

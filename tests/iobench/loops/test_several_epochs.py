@@ -9,7 +9,7 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.loaders import Batch, LoaderSettings
 from iobench.loops.drive import LoopTimes, drive
-from iobench.loops.several_epochs import SeveralEpochs
+from iobench.loops.training import SeveralEpochs
 from iobench.trial import Cold
 from tests.iobench.loops.fakes import SAMPLES, START_S, WAIT_S, SlowConsumer, TellingLoader, warm
 
@@ -69,11 +69,11 @@ def test_workers_end_before_files_are_evicted() -> None:
     trial.epochs.close()
     assert [loader.epochs for loader in trial.loaders] == [[0], [1]]
     assert all(loader.closed for loader in trial.loaders)
-    found = trial.epochs.epochs()
+    found = trial.epochs.records()
     after = f"after {4 * SAMPLES}"
     assert [what for what, _ in trial.cache.done] == ["before", after, "before", after]
     assert [closed for what, closed in trial.cache.done if what == after] == [True, True]
-    assert [one.samples for one in found] == [4 * SAMPLES] * 2
+    assert [one["samples"] for one in found] == [4 * SAMPLES] * 2
     assert trial.epochs.cold() == Cold("cold", "cold", why="4")
     assert trial.epochs.notes == ["a fake"]
 
@@ -83,7 +83,7 @@ def test_workers_go_on_where_nothing_is_evicted() -> None:
     trial = Trial(restarts=False)
     trial.epochs.run(3, trial.drive)
     trial.epochs.close()
-    trial.epochs.epochs()
+    trial.epochs.records()
     (loader,) = trial.loaders
     assert loader.epochs == [0, 1, 2]
     closed = [closed for what, closed in trial.cache.done if what.startswith("after")]

@@ -9,10 +9,9 @@ import pytest
 from iobench.analysis.loops import loops
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders import Batch, LoaderSettings
+from iobench.loaders import Batch
 from iobench.loops import opening, training
 from iobench.loops.training_plan import Training, plan
-from iobench.stored import Stored
 from iobench.trial import Around, Context, Outcome, Place, Trial, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
@@ -230,38 +229,3 @@ class TestRun:
         monkeypatch.setattr(SlowLoader, "batches", 0)
         with pytest.raises(TrialFailed, match="the loader gave no batch"):
             self.trial("warm")
-
-
-class Counting(SlowLoader):
-    """Has fewer whole batches than its samples would make."""
-
-    def whole_batches(self) -> int:
-        """Thirty."""
-        return 30
-
-
-LOADER = SlowLoader(None, LoaderSettings(), VirtualClock())
-
-
-class TestSteps:
-    """``_steps``: the same for every input of a group."""
-
-    PARAMS = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2}  # noqa: RUF012
-
-    def test_data_limit_them(self) -> None:
-        """At most one epoch is run, of whole batches."""
-        data = Stored(samples=408, bytes=1, classes=2, files=())
-        assert training._steps(self.PARAMS, data, LOADER) == (40, 5)
-        assert training._steps(self.PARAMS, None, LOADER) == (100, 5)
-
-    def test_a_loader_that_counts_its_batches_is_asked(self) -> None:
-        """Workers that batch their own shards leave several short batches."""
-        loader = Counting(None, LoaderSettings(), VirtualClock())
-        data = Stored(400, 400_000, 10, ())
-        assert training._steps(self.PARAMS, data, loader) == (30, 5)
-
-    def test_few_images_are_refused_with_what_to_do(self) -> None:
-        """One batch has nothing that counts."""
-        data = Stored(samples=19, bytes=1, classes=2, files=())
-        with pytest.raises(TrialFailed, match="among 2 workers are 1 whole batch of 10: give"):
-            training._steps(self.PARAMS, data, LOADER)

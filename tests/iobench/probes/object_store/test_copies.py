@@ -9,8 +9,9 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed
-from iobench.probes.object_store.copies import copies
 from iobench.probes.object_store.pool import Objects
+from iobench.probes.object_store.probe import copies
+from iobench.probes.settings import ObjectTrial
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +38,11 @@ class Copier:
         self._clock.sleep(2.0)
 
 
+def limited(seconds: float, max_requests: int) -> ObjectTrial:
+    """A trial with these limits."""
+    return ObjectTrial("s3", "s5cmd", "get", 1000, 1, seconds, max_requests, 3000)
+
+
 @pytest.fixture
 def clock() -> VirtualClock:
     """One that passes only where somebody sleeps."""
@@ -50,10 +56,11 @@ def test_rounds(clock: VirtualClock, seconds: float, at_most: int, rounds: int) 
     """At least one, and others until time or number is up; nothing is left of any."""
     copier, told = Copier(clock), list[float]()
     progress: Callable[[float, str], None] = lambda done, unit: told.append(done)  # noqa: E731
-    done = copies(copier, OBJECTS, seconds, at_most, clock, progress)
-    assert (done.objects, done.bytes, done.seconds) == (3 * rounds, 3000 * rounds, 2.0 * rounds)
+    done = copies(copier, OBJECTS, limited(seconds, at_most), clock, progress)
+    found = tuple(done[name] for name in ("requests", "bytes", "seconds"))
+    assert found == (3 * rounds, 3000 * rounds, 2.0 * rounds)
     assert told == [3000 * number for number in range(1, rounds + 1)]
-    assert done.cpu_s >= 0
+    assert done["cpu_cores"] >= 0
     assert not any(folder.exists() for folder in copier.folders)
 
 
@@ -63,4 +70,4 @@ def test_other_than_all_is_a_failure(clock: VirtualClock, sizes: Sequence[int]) 
     with pytest.raises(
         TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes came of 3"
     ):
-        copies(Copier(clock, sizes), OBJECTS, 1.0, 9, clock)
+        copies(Copier(clock, sizes), OBJECTS, limited(1.0, 9), clock, lambda done, unit: None)

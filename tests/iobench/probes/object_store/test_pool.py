@@ -45,11 +45,9 @@ def test_ranges_spread_over_the_object() -> None:
 
 @given(BYTES, BYTES, st.integers(1, 1024))
 def test_what_is_written_is_bounded(object_bytes: int, pool_bytes: int, connections: int) -> None:
-    """Streams have keys of their own, together no more than the pool may hold or one each."""
+    """All streams together write no more than the pool may hold, or one key each."""
     ring = pool.ring(object_bytes, pool_bytes, connections)
     assert ring == 1 or ring * connections * object_bytes <= pool_bytes
-    keys = {pool.written_key("put", stream, turn, ring) for stream in (0, 1) for turn in range(600)}
-    assert len(keys) == 2 * ring
 
 
 def test_content_is_the_same_always_and_cannot_be_compressed() -> None:

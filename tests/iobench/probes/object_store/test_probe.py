@@ -71,7 +71,7 @@ def test_programs_do_nothing_else(
     trial: RunTrial, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     """Who asks for ranges or writes is told what they take part in."""
-    monkeypatch.setattr("iobench.probes.object_store.clients.programs.found", lambda name: name)
+    monkeypatch.setattr("iobench.probes.object_store.copy_clients.found", lambda name: name)
     with pytest.raises(Unavailable, match="s5cmd copies whole objects: it takes part in get alone"):
         trial(client="s5cmd", operation=operation)
 

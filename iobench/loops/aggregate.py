@@ -1,0 +1,213 @@
+"""PURE. The timings of several loops as those of one: epochs, ranks, or independent processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+from iobench.errors import TrialFailed
+from iobench.loops.drive import LoopTimes
+from iobench.trial import Outcome
+
+_ALIKE = 0.01
+"""Of a step: waits that differ by less do not show which rank came last."""
+_TOGETHER = 0.5
+"""Share of the longest loop's time in which all must have run."""
+
+
+def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
+    """The steps that count of consecutive epochs as those of one loop.
+
+    Each leaves out its own first steps, as a loop of one epoch does, so that what passes between
+    two epochs (workers that end, files that are evicted, workers that start) is in no rate. The
+    time to the first batch is that of the first epoch; ``au_mlperf`` leaves out the first step of
+    each, as DLIO, which MLPerf Storage runs, does of each epoch.
+    """
+    first = epochs[0]
+    if len(epochs) == 1:
+        return first
+    running_s = sum(one.running_s for one in epochs)
+    computing_s = sum(one.au_mlperf * one.running_s for one in epochs)
+
+    def joined(name: str) -> tuple[float, ...]:
+        return tuple(chain.from_iterable(getattr(one, name) for one in epochs))
+
+    return replace(
+        first,
+        au_mlperf=computing_s / running_s if running_s > 0 else 0.0,
+        samples=sum(one.samples for one in epochs),
+        taken=sum(one.taken for one in epochs),
+        seconds=sum(one.seconds for one in epochs),
+        left_out=sum(one.left_out for one in epochs),
+        wait_s=joined("wait_s"),
+        step_s=joined("step_s"),
+        compute_s=joined("compute_s"),
+        running_s=running_s,
+        running_compute_s=joined("running_compute_s"),
+    )
+
+
+def with_epochs(outcome: Outcome, epochs: Sequence[LoopTimes]) -> Outcome:
+    """The outcome of ``epochs_as_one``, its steps where they were on the clock.
+
+    Of several epochs each step also has the number of its own, and the time between them is a
+    pause.
+    """
+    if len(epochs) == 1:
+        return outcome
+    origin_s = epochs[0].asked_s
+    time_s: list[float] = []
+    numbers: list[int] = []
+    bounds: list[float] = []
+    for number, one in enumerate(epochs):
+        begun_s = one.begun_at_s - origin_s
+        time_s += [begun_s + end_s for end_s in accumulate(one.step_s)]
+        numbers += [number] * len(one.step_s)
+        bounds += [begun_s, begun_s + one.seconds]
+    series = {**outcome.series, "time_s": tuple(time_s), "epoch": tuple(numbers)}
+    pauses = tuple(pairwise(bounds))[1::2]
+    return replace(outcome, series=series, counted_s=(bounds[0], bounds[-1]), pauses=pauses)
+
+
+def times_of(stored: Mapping[str, Any]) -> LoopTimes:
+    """A rank's times, as JSON has kept them."""
+    lists = {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
+    return LoopTimes(**{**stored, **lists})
+
+
+def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
+    """The whole of loops that waited for each other in each of equally many steps, on one clock.
+
+    DistributedDataParallel averages gradients in each backward pass (Li et al., "PyTorch
+    Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020), so that no rank
+    ends a step before the last one has its batch. Therefore, of the whole:
+
+    - a step ends when its last rank ends it;
+    - it waits as long as the rank that waits longest, and computes as long as that one does: it
+      comes last and waits for nobody in its backward pass, while the computing time of others has
+      the wait for its gradients in it. Where ranks wait alike it computes as long as they do on
+      average.
+
+    Samples are those of all ranks. Times begin with the first rank and end with the last.
+    """
+    asked_s = min(one.asked_s for one in ranks)
+    begun_s = min(one.begun_at_s for one in ranks)
+    ended_s = max(one.ended_at_s for one in ranks)
+    running_s = ended_s - min(one.ended_at_s - one.running_s for one in ranks)
+    ends = [[one.begun_at_s + end_s for end_s in accumulate(one.step_s)] for one in ranks]
+    lasts = [begun_s, *map(max, zip(*ends, strict=True))]
+    steps = [after - before for before, after in pairwise(lasts)]
+    waits = [max(each) for each in zip(*(one.wait_s for one in ranks), strict=True)]
+    computed = tuple(_computed_s(ranks, step, lasts_s) for step, lasts_s in enumerate(steps))
+    # Batches of steps that do not count were ready: no rank came last for want of one.
+    ahead = zip(*(one.running_compute_s for one in ranks), strict=True)
+    before = tuple(sum(each) / len(ranks) for each in ahead)
+    return LoopTimes(
+        time_to_first_batch_s=max(one.first_batch_at_s for one in ranks) - asked_s,
+        au_mlperf=sum((*before, *computed)) / running_s if running_s > 0 else 0.0,
+        samples=sum(one.samples for one in ranks),
+        taken=sum(one.taken for one in ranks),
+        seconds=ended_s - begun_s,
+        left_out=ranks[0].left_out,
+        # A rank may be ahead by the part of a step: what is waited for then costs nobody time.
+        wait_s=tuple(map(min, waits, steps)),
+        step_s=tuple(steps),
+        compute_s=computed,
+        asked_s=asked_s,
+        begun_s=begun_s - asked_s,
+        running_s=running_s,
+        running_compute_s=before,
+    )
+
+
+def _computed_s(ranks: Sequence[LoopTimes], step: int, lasts_s: float) -> float:
+    waits = [one.wait_s[step] for one in ranks]
+    if max(waits) - min(waits) < _ALIKE * lasts_s:
+        return _mean([one.compute_s[step] for one in ranks])
+    return ranks[waits.index(max(waits))].compute_s[step]
+
+
+def rank_metrics(ranks: Sequence[LoopTimes], whole: LoopTimes) -> dict[str, Any]:
+    """By rank: means of the steps that count, shares of its own time; and how uneven they are.
+
+    ``rank_uneven_share`` is the share of the time that the slowest rank of each step waits beyond
+    what its ranks wait on average: what even ranks would not lose.
+    """
+    means = [_mean(waits) for waits in zip(*(one.wait_s for one in ranks), strict=True)]
+    beyond = [max(0.0, each - mean) for each, mean in zip(whole.wait_s, means, strict=True)]
+    return {
+        "rank_wait_s": [_mean(one.wait_s) for one in ranks],
+        "rank_wait_share": [_share(sum(one.wait_s), one.seconds) for one in ranks],
+        "rank_step_s": [_mean(one.step_s) for one in ranks],
+        "rank_compute_s": [_mean(one.compute_s) for one in ranks],
+        "rank_au_mlperf": [one.au_mlperf for one in ranks],
+        "rank_uneven_share": _share(sum(beyond), whole.seconds),
+    }
+
+
+def processes_as_one(ranks: Sequence[LoopTimes]) -> tuple[LoopTimes, list[float]]:
+    """The whole of loops that ran at once without waiting for each other; and samples/s of each.
+
+    Only the time counts in which the steps of every one of them counted: before it and after it
+    some had the machine for themselves. A step that lies in it in part counts by that part: whole
+    ones alone would be the short ones, since batches come in bursts. The rate of the whole is the
+    sum of theirs.
+
+    Raises:
+        TrialFailed: they did not run at the same time for long enough.
+    """
+    start_s = max(one.begun_at_s for one in ranks)
+    end_s = min(one.ended_at_s for one in ranks)
+    seconds = end_s - start_s
+    if seconds < _TOGETHER * max(one.seconds for one in ranks):
+        raise TrialFailed(
+            "the processes ran together for less than half of their time: give more seconds "
+            "(cold: more images), or a smaller batch_size"
+        )
+    rates, waits, steps = [], [], []
+    for one in ranks:
+        shares = _shares_between(one, start_s, end_s)
+        batch = one.samples / len(one.step_s)  # on average
+        rates.append(sum(shares) * batch / seconds)
+        mostly = [step for step, share in enumerate(shares) if share >= 0.5]
+        waits += [one.wait_s[step] for step in mostly]
+        steps += [one.step_s[step] for step in mostly]
+    asked_s = min(one.asked_s for one in ranks)
+    whole = LoopTimes(
+        time_to_first_batch_s=max(one.first_batch_at_s for one in ranks) - asked_s,
+        au_mlperf=0.0,
+        samples=round(sum(rates) * seconds),
+        taken=sum(one.taken for one in ranks),
+        seconds=seconds,
+        left_out=max(one.left_out for one in ranks),
+        wait_s=tuple(waits),
+        step_s=tuple(steps),
+        compute_s=(),
+        asked_s=asked_s,
+        begun_s=start_s - asked_s,
+    )
+    return whole, rates
+
+
+def _shares_between(one: LoopTimes, start_s: float, end_s: float) -> list[float]:
+    """The share of each step that lies between two moments."""
+    shares = []
+    step_end_s = one.begun_at_s
+    for step_s in one.step_s:
+        step_end_s += step_s
+        inside_s = min(step_end_s, end_s) - max(step_end_s - step_s, start_s)
+        if step_s > 0:
+            shares.append(max(0.0, inside_s) / step_s)
+        else:
+            shares.append(float(start_s <= step_end_s <= end_s))
+    return shares
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0

@@ -1,0 +1,135 @@
+"""The page cache around the epochs of a loop: prepared, or left as it is, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import psutil
+
+from iobench.loaders.own import BY_SAMPLE
+from iobench.loops.loader_grid import LoopTrial
+from iobench.machine import page_cache
+from iobench.machine.coldness import LEFT, cache_resident, judge_remote, whole
+from iobench.machine.hardware import memory_bytes
+from iobench.machine.page_cache import CacheState
+from iobench.stored import Stored
+from iobench.trial import Cold, Place
+
+_TRIES = 5
+
+
+class EpochCache:
+    """The page cache of one trial: ``before`` and ``after`` each epoch, ``whole`` at the end.
+
+    ``asked`` is ``cold``, ``warm`` or ``store``. Each epoch is prepared where ``every`` is true,
+    else the first alone, and the rest find what the one before has left. A remote place has no
+    page cache here; a copy of it on a disk has, which may be kept.
+    """
+
+    def __init__(
+        self, trial: LoopTrial, asked: str, place: Place, data: Stored, *, every: bool
+    ) -> None:
+        self._trial, self._asked, self._place, self._data = trial, asked, place, data
+        self._every = every
+        self._state: CacheState | None = None
+        self._physical: int | None = None
+        self._judged: list[Cold] = []
+        self._samples: list[int] = []
+
+    @property
+    def restarts(self) -> bool:
+        """Whether workers end between epochs: what they have mapped cannot be evicted."""
+        return self._every and not self._place.is_remote
+
+    def before(self) -> None:
+        """Prepare the next epoch, or look at what it will find. Workers of the last are gone."""
+        if not self._place.is_remote:
+            files = self._data.files
+            if self._judged and not self._every:
+                asked = LEFT if self._asked == "cold" else self._asked
+                self._state = page_cache.observed(asked, files)
+            else:
+                self._state = page_cache.prepared(self._asked, files, self._trial.drop_caches)
+        self._physical = physical_bytes()
+
+    def after(self, samples: int) -> Cold:
+        """Judge the ``samples`` that were taken since ``before``, by workers alive or reaped."""
+        now = None if self._state is None else physical_bytes()
+        if now is None or self._physical is None:
+            return self.judge(samples, [None])
+        return self.judge(samples, [now - self._physical])
+
+    def judge(self, samples: int, counts: Sequence[int | None]) -> Cold:
+        """The same, of loops in processes to each of which storage gave so many bytes."""
+        if self._state is None:
+            cold = judge_remote(self._asked)
+            if self._trial.access == "file":
+                fits = cache_resident(self._data.bytes, memory_bytes())
+                cold = replace(cold, cache_resident=fits)
+        else:
+            ratio = None
+            logical = samples * self._data.sample_bytes
+            known = [count for count in counts if count is not None]
+            if len(known) == len(counts) and logical > 0:
+                ratio = self._of_the_data(sum(known), self._state) / logical
+            whole_files = self._trial.loader not in BY_SAMPLE
+            cold = self._state.judged(ratio, sequential=whole_files)
+        self._judged.append(cold)
+        self._samples.append(samples)
+        return cold
+
+    def _of_the_data(self, counted: int, state: CacheState) -> int:
+        """The bytes of the data among ``counted``, which came from storage since ``before``.
+
+        The kernel counts whatever a process read, code included. So no more is believed than
+        came into the page cache of the data's own files, where all of it has room to stay.
+        """
+        before = state.resident_before
+        if before is None or self._data.bytes > memory_bytes() / 2:
+            return counted
+        resident = page_cache.residency(self._data.files)
+        if resident is None:
+            return counted
+        return min(counted, int(max(0.0, resident - before) * self._data.bytes))
+
+    def ended(self, samples: int) -> Cold:
+        """Judge a trial of so many ``samples``, and first those since ``before``."""
+        rest = samples - sum(self._samples)
+        if rest > 0 or not self._judged:
+            self.after(rest)
+        return self.whole()
+
+    def whole(self) -> Cold:
+        """Of all epochs so far."""
+        return whole(self._judged, self._samples)
+
+
+def epoch_cache_for(
+    trial: LoopTrial, asked: str, place: Place | None, data: Stored | None, *, every: bool
+) -> EpochCache | None:
+    """The page cache of a trial; None where it reads no data."""
+    if place is None or data is None:
+        return None
+    return EpochCache(trial, asked, place, data, every=every)
+
+
+def physical_bytes() -> int | None:
+    """Bytes that storage gave so far to this process and all below it; None where not counted.
+
+    The kernel's count of a process has its threads and the children that it has reaped in it, so
+    that a worker is counted by itself while it lives, in its parent's count afterwards, and never
+    in both.
+    """
+    this = psutil.Process()
+    for _ in range(_TRIES):
+        before = [this, *this.children(recursive=True)]
+        try:
+            counts = [process.io_counters().read_bytes for process in before]
+        except psutil.NoSuchProcess:
+            continue  # it ended meanwhile: by now it may be in its parent's count
+        except (psutil.AccessDenied, RuntimeError, ValueError, OSError):
+            return None
+        if [this, *this.children(recursive=True)] == before:
+            return sum(counts)
+    return None

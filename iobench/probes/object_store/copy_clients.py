@@ -1,0 +1,173 @@
+"""Clients that copy whole objects by themselves: s5cmd, Amazon's aws, and s3torchconnector."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from dataprep.names import escape
+from dataprep.stores.s3_bucket import S3Bucket
+from iobench.clock import Clock
+from iobench.errors import TrialFailed, Unavailable
+from iobench.machine.processes import find_program
+from iobench.probes.object_store.s3_client import address_of
+from iobench.trial import Place
+
+_LAST_WORDS = 300
+
+
+class _Program(ABC):
+    """A program that is started for each copy."""
+
+    name: str
+    package: str
+    notes: Sequence[str] = ()
+
+    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+        path = find_program(self.name)
+        if path is None:
+            raise Unavailable(f"{self.name} is not installed: pip install {self.package}")
+        self._path = path
+        self._bucket = S3Bucket(place.uri, place.store)
+        self._connections = connections
+
+    @abstractmethod
+    def copy(self, prefix: str, folder: Path) -> None:
+        """Copy all objects below ``prefix`` into ``folder``."""
+
+    def _options(self, own: Mapping[str, str | None]) -> list[str]:
+        """The program's own options and those that both have, without those that are None."""
+        store = self._bucket.options
+        shared = {
+            "--endpoint-url": store.endpoint_url,
+            "--profile": store.profile,
+            "--request-payer": "requester" if store.requester_pays else None,
+        }
+        words: list[str] = []
+        for name, value in {**shared, **own}.items():
+            if value is not None:
+                words += [name, value]
+        return words
+
+    def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        done = subprocess.run(
+            [self._path, *command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+            env={**os.environ, **environment},
+        )
+        if done.returncode:
+            words = escape(" ".join((done.stderr or done.stdout).split())[-_LAST_WORDS:])
+            raise TrialFailed(f"{self.name} ended with exit code {done.returncode}: {words}")
+
+
+class S5cmd(_Program):
+    """s5cmd, with as many workers as connections; objects are not split into parts."""
+
+    name = package = "s5cmd"
+
+    def copy(self, prefix: str, folder: Path) -> None:
+        """Copy all objects below ``prefix`` into ``folder``."""
+        store = self._bucket.options
+        options = {
+            "--retry-count": str(store.max_attempts - 1),
+            "--numworkers": str(self._connections),
+            "--log": "error",
+        }
+        source = f"s3://{self._bucket.name}/{self._bucket.prefix}{prefix}*"
+        copying = ["cp", "--concurrency", "1", source, f"{folder}/"]
+        environment = {"AWS_REGION": store.region} if store.region else {}
+        self._run([*self._options(options), *copying], environment)
+
+
+class AwsCli(_Program):
+    """``aws s3 cp --recursive``, on as many connections as its own configuration says."""
+
+    name = "aws"
+    package = "awscli"
+    notes: Sequence[str] = (
+        "aws opens as many connections as its own configuration says: 10 by default",
+    )
+
+    def copy(self, prefix: str, folder: Path) -> None:
+        """Copy all objects below ``prefix`` into ``folder``."""
+        store = self._bucket.options
+        options = {
+            "--region": store.region,
+            "--cli-read-timeout": str(round(store.read_timeout_s)),
+            "--cli-connect-timeout": str(round(store.connect_timeout_s)),
+        }
+        source = f"s3://{self._bucket.name}/{self._bucket.prefix}{prefix}"
+        copying = ["s3", "cp", "--recursive", "--only-show-errors", source, f"{folder}/"]
+        environment = {"AWS_MAX_ATTEMPTS": str(store.max_attempts)}
+        self._run([*copying, *self._options(options)], environment)
+
+
+class S3TorchConnector:
+    """s3torchconnector: Amazon's data sets for PyTorch, Mountpoint's client below them.
+
+    A map-style data set of all objects below a prefix is read by as many threads as connections.
+    It asks for whole objects and stores in parts of its own choice, so that it takes part in
+    ``get`` alone. One listing tells the sizes, as it does for a loader.
+    """
+
+    notes: Sequence[str] = (
+        "connections are objects at a time: s3torchconnector opens as many as it likes for each",
+        "s3torchconnector has no read timeout: a store that falls silent ends the trial",
+    )
+
+    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+        try:
+            import s3torchconnector
+        except ImportError:
+            raise Unavailable(
+                "s3torchconnector is not installed: pip install s3torchconnector"
+            ) from None
+        self._module: Any = s3torchconnector
+        self._bucket = S3Bucket(place.uri, place.store)
+        self._connections = connections
+        self._datasets: dict[str, Any] = {}
+
+    def copy(self, prefix: str, folder: Path) -> None:
+        """Copy all objects below ``prefix`` into ``folder``."""
+        if prefix not in self._datasets:
+            self._datasets[prefix] = self._dataset(prefix)
+        dataset = self._datasets[prefix]
+
+        def save(index: int) -> None:
+            reader = dataset[index]
+            (folder / Path(reader.key).name).write_bytes(reader.read())
+
+        try:
+            with ThreadPoolExecutor(self._connections) as threads:
+                list(threads.map(save, range(len(dataset))))
+        except self._module.S3Exception as error:
+            words = " ".join(str(error).split())
+            raise TrialFailed(f"s3torchconnector: {escape(words)}") from None
+
+    def _dataset(self, prefix: str) -> Any:
+        """The objects below a prefix; client and listing serve every copy."""
+        options = self._bucket.options
+        address = address_of(self._bucket)
+        config: dict[str, Any] = {
+            "force_path_style": address.in_path,
+            "max_attempts": options.max_attempts,
+        }
+        if options.profile:
+            config["profile"] = options.profile
+        if options.requester_pays:
+            config["requester_pays"] = True
+        return self._module.S3MapDataset.from_prefix(
+            f"{self._bucket.uri}/{prefix}",
+            region=address.region,
+            endpoint=address.endpoint,
+            s3client_config=self._module.S3ClientConfig(**config),
+        )

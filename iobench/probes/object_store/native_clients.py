@@ -1,0 +1,256 @@
+"""S3 clients in native code: awscrt (C) and obstore (Rust).
+
+Neither tells how often it sends a request again: they are told not to, and the base class does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import threading
+from collections.abc import Mapping
+from concurrent.futures import wait
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from iobench.clock import Clock
+from iobench.errors import Unavailable
+from iobench.probes.object_store.clients import RequestFailed
+from iobench.probes.object_store.s3_client import Moved, S3Client, address_of, require_all
+from iobench.trial import Place
+
+_XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
+_LOOK_S = 0.2
+
+
+def _answered(status: object, text: str) -> RequestFailed:
+    """An error answer, by its status and the XML in ``text``."""
+    xml = _XML.search(text)
+    said = f"{xml[1]}: {xml[2] or 'no message'}" if xml else "no message"
+    return RequestFailed(str(status), f"{status} {said}")
+
+
+class ObstoreClient(S3Client):
+    """obstore: Rust's ``object_store``, a thread for each stream."""
+
+    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+        try:
+            import obstore
+            from obstore.auth.boto3 import Boto3CredentialProvider
+            from obstore.exceptions import BaseError
+            from obstore.store import S3Store
+        except ImportError:
+            raise Unavailable(
+                "obstore is not installed: pip install 'dataprep-iobench[bench]'"
+            ) from None
+        super().__init__(place, connections, clock)
+        self.errors = (BaseError, OSError)
+        self._obs = obstore
+        bucket, options = self._bucket, self._bucket.options
+        written = options.storage_class
+        self._attributes = {"Storage-Class": written} if written else None
+        address = address_of(bucket)
+        config: dict[str, Any] = {
+            "endpoint": address.endpoint,
+            "server_side_encryption": options.sse,
+            "sse_kms_key_id": options.sse_kms_key_id,
+        }
+        self._client = S3Store(
+            bucket.name,
+            prefix=bucket.prefix.rstrip("/") or None,
+            region=address.region,
+            credential_provider=Boto3CredentialProvider(address.session),
+            unsigned_payload=True,
+            virtual_hosted_style_request=not address.in_path,
+            request_payer=options.requester_pays,
+            client_options={
+                "allow_http": True,
+                "connect_timeout": timedelta(seconds=options.connect_timeout_s),
+                "read_timeout": timedelta(seconds=options.read_timeout_s),
+                "timeout": timedelta(hours=1),  # of a whole request; the default cuts it at 30 s
+            },
+            retry_config={"max_retries": 0},
+            **{name: value for name, value in config.items() if value},
+        )
+
+    def _get(self, key: str, span: range | None) -> Moved:
+        options: Any = {"range": (span.start, span.stop)} if span else None
+        answer = self._obs.get(self._client, key, options=options)
+        count, first_s = 0, None
+        try:
+            # The smallest chunks: bodies pass as they arrive, and nothing is gathered.
+            for chunk in answer.stream(min_chunk_size=1):
+                first_s = self._clock.now_s() if first_s is None else first_s
+                count += len(chunk)
+        except self.errors as error:
+            raise self.failure(error, in_body=True) from None
+        # A range that reaches past the object's end is cut by the server.
+        expected = len(span) if span else answer.meta["size"]
+        return Moved(require_all(count, expected), first_s or self._clock.now_s())
+
+    def _put(self, key: str, data: bytes) -> Moved:
+        return self._sent(key, data, use_multipart=False)
+
+    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
+        return self._sent(key, data, use_multipart=True, chunk_size=part_bytes, max_concurrency=1)
+
+    def _sent(self, key: str, data: bytes, **how: Any) -> Moved:
+        self._obs.put(self._client, key, data, attributes=self._attributes, **how)
+        return Moved(len(data))
+
+    @staticmethod
+    def failure(error: BaseException, *, in_body: bool = False) -> RequestFailed:
+        """PURE. An error of obstore as a failed request; ``in_body`` after the answer's head.
+
+        obstore raises one class for most failures and puts what happened into its text: the
+        answer's status and XML, then the error of the Rust library below it, drawn as a tree.
+        """
+        text = str(error)
+        first_line = text.split("\n\nDebug source:")[0]
+        if status := re.search(r"status code: (\d{3})", text):
+            return _answered(status[1], text)
+        if "redirect without LOCATION" in text:
+            return RequestFailed("301", f"301 the bucket is in another region: {first_line}")
+        if "kind: Timeout" in text or "TimedOut" in text:
+            return RequestFailed("timeout", f"no answer in time: {first_line}")
+        if in_body:
+            return RequestFailed("truncated", f"the body broke off: {first_line}")
+        return RequestFailed("connection", first_line)
+
+
+class AwscrtClient(S3Client):
+    """awscrt: Amazon's Common Runtime in C, which boto3, its CLI and Mountpoint can use below.
+
+    A GET of a whole object is its accelerated kind, in parts, side by side where they are many.
+    All requests share ``connections``. boto3 takes awscrt for transfers of files only, and never
+    for another endpoint than Amazon's (boto3's issue 4839), so that it is called by itself.
+    """
+
+    notes = ("awscrt hands bodies over part by part: no time to the first byte is told",)
+
+    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+        try:
+            import awscrt.s3
+            from awscrt.exceptions import AwsCrtError
+        except ImportError:
+            raise Unavailable("awscrt is not installed: pip install 'boto3[crt]'") from None
+        super().__init__(place, connections, clock)
+        self.errors = (AwsCrtError,)
+        self._s3 = awscrt.s3
+        self._kind = awscrt.s3.S3RequestType
+        self._address = address_of(self._bucket)
+        with contextlib.closing(self._bucket.connect()) as resolved:
+            self._url = urlsplit(str(resolved.meta.endpoint_url))
+        self._client = self._connect(connections)
+
+    def _get(self, key: str, span: range | None) -> Moved:
+        headers = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
+        kind = self._kind.DEFAULT if span else self._kind.GET_OBJECT
+        request = self._request("GET", key, headers)
+        count = self._send(request, type=kind, operation_name="GetObject")
+        return Moved(require_all(count, len(span) if span else count))
+
+    def _put(self, key: str, data: bytes) -> Moved:
+        request = self._put_request(key, data)
+        self._send(request, type=self._kind.DEFAULT, operation_name="PutObject")
+        return Moved(len(data))
+
+    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
+        self._send(
+            self._put_request(key, data),
+            type=self._kind.PUT_OBJECT,
+            part_size=part_bytes,
+            multipart_upload_threshold=part_bytes,
+            max_active_connections_override=1,
+        )
+        return Moved(len(data))
+
+    def _send(self, request: Any, **how: Any) -> int:
+        """Send, and wait no longer than the read timeout without a byte; bytes that arrived."""
+        count, last_s = 0, self._clock.now_s()
+        lock = threading.Lock()
+
+        # The runtime's threads call both.
+        def on_body(chunk: Any, offset: int, **_: object) -> None:
+            nonlocal count
+            with lock:
+                count += len(chunk)
+
+        def on_progress(progress: int, **_: object) -> None:
+            nonlocal last_s
+            last_s = self._clock.now_s()
+
+        limit_s = self._bucket.options.read_timeout_s
+        told = {"request": request, "on_body": on_body, "on_progress": on_progress}
+        sent = self._client.make_request(**told, **how)
+        while not wait([sent.finished_future], min(_LOOK_S, limit_s)).done:
+            if self._clock.now_s() - last_s > limit_s:
+                sent.cancel()
+                raise RequestFailed("timeout", f"no byte in {limit_s:g} s")
+        sent.finished_future.result()
+        return count
+
+    @staticmethod
+    def failure(error: Any) -> RequestFailed:
+        """PURE. An error of awscrt as a failed request.
+
+        By the answer's status and XML, or by the runtime's name for what happened. An answer that
+        breaks off is a connection that is closed: awscrt makes no difference.
+        """
+        status = getattr(error, "status_code", None)
+        if status and status >= 300:
+            body = getattr(error, "body", None) or b""
+            return _answered(status, body.decode(errors="replace"))
+        own = {"AWS_ERROR_S3_SLOW_DOWN": "503", "AWS_ERROR_S3_INTERNAL_ERROR": "500"}
+        otherwise = "timeout" if "TIMEOUT" in error.name else "connection"
+        return RequestFailed(own.get(error.name, otherwise), f"{error.name}: {error.message}")
+
+    def _put_request(self, key: str, data: bytes) -> Any:
+        options = self._bucket.options
+        headers = {
+            "Content-Length": str(len(data)),
+            "x-amz-storage-class": options.storage_class,
+            "x-amz-server-side-encryption": options.sse,
+            "x-amz-server-side-encryption-aws-kms-key-id": options.sse_kms_key_id,
+        }
+        return self._request("PUT", key, headers, io.BytesIO(data))
+
+    def _request(
+        self, method: str, key: str, headers: Mapping[str, str | None], body: Any = None
+    ) -> Any:
+        from awscrt.http import HttpHeaders, HttpRequest
+
+        bucket, host, root = self._bucket, self._url.netloc, "/"
+        if self._address.in_path:
+            root = f"/{bucket.name}/"
+        else:
+            host = f"{bucket.name}.{host}"
+        payer = "requester" if bucket.options.requester_pays else None
+        wanted = {"Host": host, **headers, "x-amz-request-payer": payer}
+        given = HttpHeaders([(name, value) for name, value in wanted.items() if value is not None])
+        return HttpRequest(method, root + quote(bucket.prefix + key), given, body)
+
+    def _connect(self, connections: int) -> Any:
+        from awscrt.auth import AwsCredentials, AwsCredentialsProvider
+
+        def credentials() -> Any:
+            found = self._address.session.get_credentials()
+            if found is None:
+                raise Unavailable(f"{self._bucket.uri}: no AWS credentials")
+            return AwsCredentials(*found.get_frozen_credentials())
+
+        s3, region = self._s3, self._address.region
+        tls = s3.S3RequestTlsMode
+        provider = AwsCredentialsProvider.new_delegate(credentials)
+        return s3.S3Client(
+            region=region,
+            tls_mode=tls.ENABLED if self._url.scheme == "https" else tls.DISABLED,
+            signing_config=s3.create_default_s3_signing_config(
+                region=region, credential_provider=provider
+            ),
+            max_active_connections_override=connections,
+            connect_timeout_ms=round(self._bucket.options.connect_timeout_s * 1000),
+            retry_config=s3.S3RetryConfig(max_retries=0, retry_mode=s3.S3RetryMode.NONE),
+        )

@@ -1,0 +1,182 @@
+"""Timed operations in several processes at once: forked, started together, watched, ended.
+
+Threads would do for slow disks. Where the page cache answers within microseconds they wait for the
+interpreter's lock: eight threads read blocks of 128 KiB at half the rate of eight processes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import signal
+import warnings
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
+from typing import Any, NamedTuple
+
+from iobench.clock import Clock
+from iobench.errors import TrialFailed
+from iobench.machine.page_cache import physical_read_bytes
+from iobench.machine.processes import end_with
+
+Progress = Callable[[float, str], None]
+
+_LOOK_S = 0.2
+_COUNT_S = 0.05
+_SLOTS = 8  # of 8 bytes: a cache line for each counter, so that processes do not slow each other
+
+
+class Lane(NamedTuple):
+    """The work of one process: ``open`` gives a function that is called with each of ``work``.
+
+    The function returns the number of bytes that it moved.
+    """
+
+    open: Callable[[], AbstractContextManager[Callable[[Any], int]]]
+    work: Iterable[Any]
+
+
+class Tally(NamedTuple):
+    """The result of all lanes.
+
+    ``seconds`` from the first start to the last end; ``operations`` of each lane;
+    ``latencies_s`` of all operations, ascending; ``physical_ratio`` is bytes that storage gave
+    / bytes moved, None where the kernel does not count them.
+    """
+
+    bytes: int
+    seconds: float
+    operations: Sequence[int]
+    latencies_s: Sequence[float]
+    physical_ratio: float | None
+
+
+class _Done(NamedTuple):
+    bytes: int
+    started_s: float
+    ended_s: float
+    latencies_s: array[float]
+    physical_bytes: int | None
+
+
+def drive(
+    lanes: Sequence[Lane],
+    clock: Clock,
+    seconds: float,
+    progress: Progress = lambda done, unit: None,
+) -> Tally:
+    """Run each lane in a process of its own until its work or ``seconds`` are over.
+
+    All begin when the last has opened; an operation that has begun is finished. ``progress``
+    is called now and then with the bytes done so far. A lane may hold anything, since processes are
+    forked; it must not rely on threads. No process is left when this returns.
+
+    Raises:
+        Exception: what the first lane that failed raised; the others are ended.
+        TrialFailed: a process ended without an answer.
+    """
+    done = _answers_of(lanes, clock, seconds, progress)
+    started_s = min(one.started_s for one in done)
+    total_bytes = sum(one.bytes for one in done)
+    physical = [one.physical_bytes for one in done if one.physical_bytes is not None]
+    is_counted = total_bytes > 0 and len(physical) == len(done)
+    return Tally(
+        bytes=total_bytes,
+        seconds=max(one.ended_s for one in done) - started_s,
+        operations=[len(one.latencies_s) for one in done],
+        latencies_s=sorted(value for one in done for value in one.latencies_s),
+        physical_ratio=sum(physical) / total_bytes if is_counted else None,
+    )
+
+
+def _answers_of(
+    lanes: Sequence[Lane], clock: Clock, seconds: float, progress: Progress
+) -> list[_Done]:
+    context = multiprocessing.get_context("fork")
+    counters = memoryview(mmap.mmap(-1, 8 * _SLOTS * len(lanes))).cast("q")
+    all_open = context.Barrier(len(lanes))
+    children: dict[Any, BaseProcess] = {}
+    answers: dict[Any, _Done] = {}
+    try:
+        for number, lane in enumerate(lanes):
+            ours, theirs = context.Pipe()
+            work = partial(_work, lane, clock, seconds, all_open, counters[number * _SLOTS :])
+            child: BaseProcess = context.Process(target=_child, args=(work, theirs, os.getpid()))
+            with warnings.catch_warnings():
+                # Python warns where libraries keep threads; the child never calls those libraries.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child.start()
+            theirs.close()
+            children[ours] = child
+        while len(answers) < len(children):
+            for channel in wait([each for each in children if each not in answers], _LOOK_S):
+                answers[channel] = _answer(channel, children[channel])
+            progress(sum(counters[::_SLOTS]), "bytes")
+    finally:
+        for channel, child in children.items():
+            child.kill()
+            child.join()
+            channel.close()
+    return [answers[channel] for channel in children]
+
+
+def _child(work: Callable[[], _Done], channel: Connection, parent: int) -> None:
+    """Work in the forked process, and send the result or the error.
+
+    The process leads a session, as fio's jobs do: Linux shares the processors out by session
+    before it does by process (sched_autogroup), and in one session all children together would
+    get as much as any other busy program does.
+    """
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with(parent)
+        channel.send(work())
+    except BaseException as error:  # noqa: BLE001  raised again in the parent
+        channel.send(error)
+
+
+def _work(
+    lane: Lane, clock: Clock, seconds: float, all_open: Barrier, counter: memoryview
+) -> _Done:
+    latencies_s, moved = array("d"), 0
+    note, now_s = latencies_s.append, clock.now_s
+    with lane.open() as do:
+        all_open.wait()
+        physical = physical_read_bytes()
+        started_s = before_s = count_s = now_s()
+        deadline_s = started_s + seconds
+        for item in lane.work:
+            moved += do(item)
+            after_s = now_s()
+            note(after_s - before_s)
+            before_s = after_s
+            if after_s >= deadline_s:
+                break
+            if after_s >= count_s:
+                counter[0] = moved
+                count_s = after_s + _COUNT_S
+        counter[0] = moved
+        after = physical_read_bytes()
+    read = None if physical is None or after is None else after - physical
+    return _Done(moved, started_s, before_s, latencies_s, read)
+
+
+def _answer(channel: Any, child: BaseProcess) -> _Done:
+    try:
+        answer = channel.recv()
+    except (EOFError, ConnectionResetError):
+        child.join()
+        code = child.exitcode or 0
+        how = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        raise TrialFailed(f"a process of the probe ended early: {how}") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    found: _Done = answer
+    return found

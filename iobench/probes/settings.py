@@ -1,0 +1,346 @@
+"""PURE. What the probes measure: settings, the trials they ask for, and a trial's parameters."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from iobench.data.settings import AS_FILES, BucketSettings, check_home, check_name, split_name
+from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
+from iobench.probes.object_store.clients import CLIENTS
+from iobench.several import AnyNumber, Several
+from iobench.trial import Params
+
+DiskOperation = Literal["read", "write"]
+Pattern = Literal["sequential", "random"]
+Cache = Literal["direct", "cold", "warm"]
+Engine = Literal["iobench", "fio"]
+Access = Literal["shards", "records", "files"]
+StoreOperation = Literal["get", "range_get", "put", "multipart"]
+
+_ALIGNMENT_BYTES = 4096
+_OBJECT_BYTES = (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000)
+_MAX_OBJECT_BYTES = 5 * 10**9  # S3's limit for one PUT
+_MIN_PART_BYTES = 5 * 2**20  # S3's limit for every part but the last
+_CONFIG = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def _require_distinct_labels(targets: tuple[Any, ...]) -> tuple[Any, ...]:
+    labels = [target.label for target in targets]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise ValueError(f"two targets are labelled {twice[0]!r}: give each a label of its own")
+    return targets
+
+
+def _aligned(value: ByteSize) -> ByteSize:
+    if value < _ALIGNMENT_BYTES or value % _ALIGNMENT_BYTES:
+        raise ValueError(f"{int(value):,} bytes; O_DIRECT takes multiples of {_ALIGNMENT_BYTES}")
+    return value
+
+
+BlockBytes = Annotated[ByteSize, AfterValidator(_aligned)]
+Parallelism = Annotated[int, Field(ge=1, le=256)]
+ObjectBytes = Annotated[ByteSize, Field(ge=1, le=_MAX_OBJECT_BYTES)]
+Connections = Annotated[int, Field(ge=1, le=1024)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+ClientName = Annotated[str, AfterValidator(CLIENTS.check)]
+
+
+class DiskTarget(BaseModel):
+    """A directory on the disk that is meant, and what to call it in the report."""
+
+    model_config = _CONFIG
+
+    label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
+    """What the report calls it."""
+
+    path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
+    """A directory on the disk that is meant; the probe's file goes there."""
+
+
+class DiskSettings(BaseModel):
+    """Two sweeps over each target: of ``block_bytes`` and of ``parallelism`` (processes).
+
+    Beside them ``layouts`` are read from each of ``layout_data``, on the disk under
+    ``data.folder``.
+    """
+
+    model_config = _CONFIG
+
+    targets: tuple[DiskTarget, ...] = ()
+    """Disks to probe."""
+
+    file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
+    """Size of the file that is read and written."""
+
+    engine: Several[Engine] = ("iobench",)
+    """What reads and writes: processes of this program, or `fio` where it is installed."""
+
+    operations: Several[DiskOperation] = ("read", "write")
+    """What is done."""
+
+    patterns: Several[Pattern] = ("sequential", "random")
+    """In which order blocks are taken."""
+
+    cache: Several[Cache] = ("direct", "cold", "warm")
+    """How reads meet the page cache: `direct` passes it by (O_DIRECT), `cold` finds it empty,
+    `warm` full. Writes are `direct`, or buffered where one of the others is asked for."""
+
+    block_bytes: Several[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
+    """Sizes of a block, varied at `at_parallelism`; multiples of 4 KiB."""
+
+    parallelism: Several[Parallelism] = (1, 8, 32)
+    """Processes side by side, varied at `at_block_bytes`."""
+
+    at_block_bytes: BlockBytes = ByteSize(2**20)
+    """Block size while the parallelism varies."""
+
+    at_parallelism: Parallelism = 8
+    """Processes while the block size varies."""
+
+    seconds: Seconds = 2.0
+    """That a trial lasts at most."""
+
+    layouts: Several[Access] = ("shards", "records", "files")
+    """How the images of `layout_data` are read: whole shards, records by offset, small files."""
+
+    layout_data: AnyNumber[Annotated[str, AfterValidator(check_name)]] = ()
+    """Names of data, such as `shards@disk`, `files@disk`."""
+
+    layout_cache: Several[Literal["warm", "cold"]] = ("cold", "warm")
+    """How these reads meet the page cache."""
+
+    layout_parallelism: Several[Parallelism] = (1, 8)
+    """Processes that read them."""
+
+    _labels_differ = field_validator("targets")(_require_distinct_labels)
+
+    @model_validator(mode="after")
+    def _has_a_block_for_every_process(self) -> Self:
+        for block_bytes, parallelism in self.points():
+            if block_bytes * parallelism > self.file_bytes:
+                raise ValueError(
+                    f"file_bytes {int(self.file_bytes):,} has no room for {parallelism} processes "
+                    f"with a block of {block_bytes:,} bytes each"
+                )
+        return self
+
+    def points(self) -> Sequence[tuple[int, int]]:
+        """Block bytes and parallelism of both sweeps, each pair once."""
+        blocks = [(int(block), self.at_parallelism) for block in self.block_bytes]
+        counts = [(int(self.at_block_bytes), count) for count in self.parallelism]
+        return list(dict.fromkeys(blocks + counts))
+
+
+class StoreTarget(BucketSettings):
+    """A bucket, a prefix to write below, and what that is called in the report."""
+
+    label: Annotated[str, Field(min_length=1, pattern=r"^[^/\s]+$")] = "s3"
+    """What the report calls it."""
+
+
+class ObjectStoreSettings(BaseModel):
+    """Two sweeps for each target, client and operation.
+
+    Over ``object_bytes`` at ``at_connections``, and over ``connections`` at ``at_object_bytes``;
+    their full product would answer no further question.
+    """
+
+    model_config = _CONFIG
+
+    targets: tuple[StoreTarget, ...] = (StoreTarget(),)
+    """Stores to probe, each a bucket and a prefix to write below."""
+
+    clients: Several[ClientName] = ("boto3", "obstore")
+    """Ways to talk to them: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and
+    `awscli` (whole objects), and those of other packages."""
+
+    operations: Several[StoreOperation] = ("get", "range_get", "put", "multipart")
+    """What is done."""
+
+    object_bytes: Several[ObjectBytes] = tuple(map(ByteSize, _OBJECT_BYTES))
+    """Sizes of an object, varied at `at_connections`."""
+
+    connections: Several[Connections] = (1, 2, 4, 8, 16, 32, 64)
+    """Requests side by side, varied at `at_object_bytes`."""
+
+    at_object_bytes: ObjectBytes = ByteSize(8_000_000)
+    """Object size while the connections vary."""
+
+    at_connections: Connections = 8
+    """Connections while the object size varies."""
+
+    seconds: Seconds = 3.0
+    """That a trial lasts at most."""
+
+    max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
+    """After which a trial ends, too."""
+
+    part_bytes: Annotated[ByteSize, Field(ge=_MIN_PART_BYTES, le=_MAX_OBJECT_BYTES)] = ByteSize(
+        8 * 2**20
+    )
+    """Size of a part of `multipart`."""
+
+    pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
+    """Bound of the objects of one size that lie in the store at a time."""
+
+    _labels_differ = field_validator("targets")(_require_distinct_labels)
+
+    @model_validator(mode="after")
+    def _has_parts(self) -> Self:
+        largest = max(*self.object_bytes, self.at_object_bytes)
+        if "multipart" in self.operations and largest <= self.part_bytes:
+            raise ValueError(
+                "multipart needs an object of more than one part: raise object_bytes above "
+                f"{int(self.part_bytes)}, or leave multipart out of operations"
+            )
+        return self
+
+    def points(self, operation: StoreOperation) -> Sequence[tuple[int, int]]:
+        """Object bytes and connections of both sweeps, each pair once."""
+        sizes, size = [int(size) for size in self.object_bytes], int(self.at_object_bytes)
+        if operation == "multipart":
+            # An object of one part is a PUT with two requests more.
+            fitting = [each for each in (*sizes, size) if each > self.part_bytes]
+            sizes = [each for each in sizes if each in fitting]
+            size = size if size in fitting else min(fitting)
+        by_size = [(each, self.at_connections) for each in sizes]
+        by_connections = [(size, each) for each in self.connections]
+        return list(dict.fromkeys(by_size + by_connections))
+
+
+@dataclass(frozen=True, slots=True)
+class DiskTrial:
+    """Parameters of a trial of kind ``disk``; ``cache`` is ``buffered`` for a buffered write."""
+
+    target: str
+    operation: DiskOperation
+    pattern: Pattern
+    block_bytes: int
+    parallelism: int
+    cache: Literal["direct", "cold", "warm", "buffered"]
+    file_bytes: int
+    seconds: float
+    engine: Engine = "iobench"
+    drop_caches: DropCaches = WHEN_NEEDED
+    repeat: int = 0
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the page cache is passed by."""
+        return self.cache == "direct"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutTrial:
+    """Parameters of a trial of kind ``layout``."""
+
+    data: str
+    access: Access
+    cache: Literal["warm", "cold"]
+    parallelism: int
+    seconds: float
+    drop_caches: DropCaches = WHEN_NEEDED
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTrial:
+    """Parameters of a trial of kind ``object``; ``part_bytes`` is for ``multipart`` only."""
+
+    store: str
+    client: str
+    operation: StoreOperation
+    object_bytes: int
+    connections: int
+    seconds: float
+    max_requests: int
+    pool_bytes: int
+    part_bytes: int = 8 * 2**20
+
+    @property
+    def reads(self) -> bool:
+        """Whether objects are read, not written."""
+        return self.operation in ("get", "range_get")
+
+
+def plan_disks(settings: DiskSettings) -> Iterator[Params]:
+    """Saved parameters of each ``disk`` trial; no two are the same."""
+    axes = (settings.targets, settings.operations, settings.patterns)
+    for target, operation, pattern in itertools.product(*axes):
+        for cache in _caches(settings, operation):
+            for block_bytes, parallelism in settings.points():
+                params = {
+                    "target": target.label,
+                    "operation": operation,
+                    "pattern": pattern,
+                    "block_bytes": block_bytes,
+                    "parallelism": parallelism,
+                    "cache": cache,
+                    "file_bytes": int(settings.file_bytes),
+                    "seconds": settings.seconds,
+                }
+                for engine in settings.engine:
+                    yield params if engine == "iobench" else {**params, "engine": engine}
+
+
+def _caches(settings: DiskSettings, operation: str) -> Iterator[str]:
+    """The states of the page cache; to a buffered write it does not matter what is cached."""
+    if operation == "read":
+        yield from settings.cache
+        return
+    asked = ["direct" if cache == "direct" else "buffered" for cache in settings.cache]
+    yield from dict.fromkeys(asked)
+
+
+def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
+    """Saved parameters of each ``layout`` trial: each form of data in the ways it can be read.
+
+    The cache of an object store is not ours to warm, so ``cold`` is the only state there.
+    """
+    for data in settings.layout_data:
+        form, _, remote = split_name(data)
+        readable = ("files",) if form in AS_FILES else ("shards", "records")
+        accesses = [access for access in settings.layouts if access in readable]
+        caches = ("cold",) if remote else settings.layout_cache
+        points = itertools.product(accesses, caches, settings.layout_parallelism)
+        for access, cache, parallelism in points:
+            yield {
+                "data": data,
+                "access": access,
+                "cache": cache,
+                "parallelism": parallelism,
+                "seconds": settings.seconds,
+            }
+
+
+def plan_objects(settings: ObjectStoreSettings) -> Iterator[Params]:
+    """Saved parameters of each ``object`` trial, none twice: sizes first, then connections."""
+    for target, operation in itertools.product(settings.targets, settings.operations):
+        points = itertools.product(settings.points(operation), settings.clients)
+        for (object_bytes, connections), client in points:
+            params = {
+                "store": target.label,
+                "client": client,
+                "operation": operation,
+                "object_bytes": object_bytes,
+                "connections": connections,
+                "seconds": settings.seconds,
+                "max_requests": settings.max_requests,
+                "pool_bytes": int(settings.pool_bytes),
+            }
+            if operation == "multipart":
+                params["part_bytes"] = int(settings.part_bytes)
+            yield params

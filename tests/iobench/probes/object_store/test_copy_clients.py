@@ -1,0 +1,167 @@
+"""Programs that copy, told what to do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dataprep.stores import StoreOptions
+from iobench.clock import SystemClock
+from iobench.errors import TrialFailed, Unavailable
+from iobench.probes.object_store.clients import CopyClient
+from iobench.probes.object_store.copy_clients import AwsCli, S3TorchConnector, S5cmd
+from iobench.trial import Place
+
+OPTIONS = StoreOptions(
+    endpoint_url="http://127.0.0.1:9", profile="me", region="eu-west-1", requester_pays=True
+)
+KINDS: dict[str, type[CopyClient]] = {"s5cmd": S5cmd, "aws": AwsCli}
+
+
+@pytest.fixture(params=KINDS)
+def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A program's name; only what lies in ``tmp_path`` is found."""
+    monkeypatch.setattr("iobench.machine.processes.find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    return str(request.param)
+
+
+def client(name: str, options: StoreOptions = OPTIONS) -> CopyClient:
+    """That of a bucket's prefix, on 6 connections."""
+    return KINDS[name](Place("s3://bucket/a", "empty", options), 6, SystemClock())
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    """One of that name."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_what_is_told(name: str, tmp_path: Path) -> None:
+    """Endpoint, profile, region, who pays, what and where to; no word of a wish that was not."""
+    program(tmp_path, name, f'echo "$@ $AWS_REGION" > {tmp_path}/told')
+    client(name).copy("read/5/", tmp_path / "to")
+    said = (tmp_path / "told").read_text()
+    for words in ("--endpoint-url http://127.0.0.1:9", "--profile me", "--request-payer requester"):
+        assert words in said
+    assert "eu-west-1" in said
+    assert f"s3://bucket/a/read/5/{'*' if name == 's5cmd' else ''} {tmp_path}/to/" in said
+    assert ("--numworkers 6" in said) == (name == "s5cmd")
+    client(name, StoreOptions()).copy("read/5/", tmp_path / "to")
+    bare = (tmp_path / "told").read_text()
+    assert not any(word in bare for word in ("None", "--profile", "--endpoint-url", "payer"))
+
+
+def test_what_is_missing(name: str) -> None:
+    """It says how to install it."""
+    with pytest.raises(Unavailable, match=f"^{name} is not installed: pip install"):
+        client(name)
+
+
+def test_what_fails(name: str, tmp_path: Path) -> None:
+    """In the program's own words, on one line."""
+    program(tmp_path, name, "echo 'no such\nbucket' >&2; exit 3")
+    with pytest.raises(TrialFailed, match=f"{name} ended with exit code 3: no such bucket"):
+        client(name).copy("read/5/", tmp_path)
+
+
+BODIES = {"a/read/5/0": b"first", "a/read/5/1": b"other"}
+
+
+class S3Exception(Exception):
+    """As its own: whatever went wrong, in words."""
+
+
+class Connector:
+    """In the place of the module: two objects, and what it was asked for."""
+
+    S3Exception = S3Exception
+    S3ClientConfig = SimpleNamespace
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.fails = False
+        self.S3MapDataset = self
+
+    def from_prefix(self, uri: str, **told: Any) -> Sequence[Any]:
+        """A data set of readers."""
+        self.asked.append((uri, told))
+        return [SimpleNamespace(key=key, read=lambda key=key: self._read(key)) for key in BODIES]
+
+    def _read(self, key: str) -> bytes:
+        if self.fails:
+            raise S3Exception("Service error:\n  Access\x1b Denied")
+        return BODIES[key]
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
+    """The module that is imported."""
+    found = Connector()
+    monkeypatch.setitem(sys.modules, "s3torchconnector", found)
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    return found
+
+
+def connector(uri: str = "s3://bucket/a", **options: Any) -> S3TorchConnector:
+    """That of a place, on two connections."""
+    return S3TorchConnector(Place(uri, "empty", StoreOptions(**options)), 2, SystemClock())
+
+
+def test_objects_become_files_by_one_listing(module: Connector, tmp_path: Path) -> None:
+    """Each object by its last name, twice; the second time nothing is listed again."""
+    reader = connector(region="eu-west-1")
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        reader.copy("read/5/", folder)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+            "0": b"first",
+            "1": b"other",
+        }
+    ((uri, told),) = module.asked
+    assert uri == "s3://bucket/a/read/5/"
+    assert (told["region"], told["endpoint"]) == ("eu-west-1", None)
+    assert vars(told["s3client_config"]) == {"force_path_style": False, "max_attempts": 8}
+
+
+def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
+    """Another server has no host names of buckets; who pays is told where it is asked."""
+    connector(endpoint_url="http://127.0.0.1:9", max_attempts=2, requester_pays=True).copy(
+        "read/5/", tmp_path
+    )
+    ((_, told),) = module.asked
+    assert told["endpoint"] == "http://127.0.0.1:9"
+    assert vars(told["s3client_config"]) == {
+        "force_path_style": True,
+        "max_attempts": 2,
+        "requester_pays": True,
+    }
+
+
+def test_a_bucket_with_dots_has_no_certificate(module: Connector, tmp_path: Path) -> None:
+    """It is named in the path."""
+    connector("s3://my.bucket/a").copy("read/5/", tmp_path)
+    assert module.asked[0][1]["s3client_config"].force_path_style
+
+
+def test_its_failure_is_the_trial_s(module: Connector, tmp_path: Path) -> None:
+    """In its words, on one line."""
+    reader = connector()
+    module.fails = True
+    with pytest.raises(TrialFailed, match=r"s3torchconnector: Service error: Access\S* Denied$"):
+        reader.copy("read/5/", tmp_path)
+
+
+def test_what_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no part of an extra, since it brings PyTorch."""
+    monkeypatch.setitem(sys.modules, "s3torchconnector", None)
+    with pytest.raises(Unavailable, match="pip install s3torchconnector"):
+        connector()

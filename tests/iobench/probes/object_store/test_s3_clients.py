@@ -1,0 +1,180 @@
+"""What the S3 clients share, and their libraries' errors as failed requests."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore import exceptions as boto
+
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3_bucket import S3Bucket
+from iobench.clock import VirtualClock
+from iobench.probes.object_store.clients import RequestFailed
+from iobench.probes.object_store.native_clients import AwscrtClient, ObstoreClient
+from iobench.probes.object_store.s3_client import Boto3Client, Moved, S3Client, address_of
+from iobench.trial import Place
+
+HERE = "http://127.0.0.1:9"
+
+
+class Failing(S3Client):
+    """Fails with each status in turn, then succeeds."""
+
+    def __init__(self, attempts: int, *statuses: str) -> None:
+        self.clock = VirtualClock()
+        options = StoreOptions(max_attempts=attempts)
+        super().__init__(Place("s3://bucket", "empty", options), 1, self.clock)
+        self.statuses = list(statuses)
+
+    def _get(self, key: str, span: range | None) -> Moved:
+        if self.statuses:
+            status = self.statuses.pop(0)
+            raise RequestFailed(status, f"{status} for a test")
+        return Moved(7)
+
+    def _put(self, key: str, data: bytes) -> Moved:
+        return self._get(key, None)
+
+    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
+        return self._get(key, None)
+
+    @staticmethod
+    def failure(error: Any) -> RequestFailed:
+        """There is no library."""
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("status", ["429", "500", "503", "connection", "timeout"])
+def test_what_may_pass_is_sent_again_and_counted(status: str) -> None:
+    """Each repetition counts, and waits first."""
+    client = Failing(5, status, status)
+    assert client.get("key").bytes == 7
+    assert client.retries == 2
+    assert 0.2 <= client.clock.now_s() <= 0.6
+
+
+@pytest.mark.parametrize("status", ["400", "403", "404", "416", "truncated"])
+def test_what_does_not_pass_is_not_sent_again(status: str) -> None:
+    """A refusal stays one."""
+    client = Failing(5, status)
+    with pytest.raises(RequestFailed, match=status):
+        client.put("key", b"")
+    assert client.retries == 0
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_attempts_are_bounded(attempts: int) -> None:
+    """The last failure is raised, and only repetitions count."""
+    client = Failing(attempts, *["503"] * 9)
+    with pytest.raises(RequestFailed, match="503"):
+        client.get_range("key", 0, 7)
+    assert (client.retries, len(client.statuses)) == (attempts - 1, 9 - attempts)
+    assert client.refused == attempts
+    assert (client.clock.now_s() > 0) == (attempts > 1)
+
+
+def test_only_answers_that_ask_for_fewer_are_refusals() -> None:
+    """503 and 429."""
+    client = Failing(5, "500", "429", "timeout", "503")
+    client.multipart("key", b"", 5)
+    assert (client.retries, client.refused) == (4, 2)
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
+def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What the options say goes before; an empty variable says nothing."""
+
+    def endpoint(url: str | None = None) -> str | None:
+        return address_of(S3Bucket("s3://bucket", StoreOptions(endpoint_url=url))).endpoint
+
+    for each in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(each, raising=False)
+    assert endpoint() is None
+    monkeypatch.setenv(name, "")
+    assert endpoint() is None
+    monkeypatch.setenv(name, "http://elsewhere")
+    assert endpoint() == "http://elsewhere"
+    assert endpoint(HERE) == HERE
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (boto.ReadTimeoutError(endpoint_url=HERE), "timeout"),
+        (boto.ConnectTimeoutError(endpoint_url=HERE), "timeout"),
+        (boto.EndpointConnectionError(endpoint_url=HERE), "connection"),
+        (boto.ConnectionClosedError(endpoint_url=HERE), "connection"),
+        (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), "truncated"),
+        (boto.ResponseStreamingError(error="broken"), "truncated"),
+        (boto.NoCredentialsError(), "connection"),
+        (ConnectionResetError("reset"), "connection"),
+        (boto.ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "GetObject"), "503"),  # type: ignore[typeddict-item]
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
+)
+def test_errors_of_boto3(error: Exception, status: str) -> None:
+    """Time-outs, broken bodies, missing connections and answers are told apart."""
+    client = Boto3Client(Place("s3://bucket", "empty"), 1, VirtualClock())
+    failed = client.failure(error)
+    assert isinstance(error, client.errors)
+    assert failed.status == status
+    assert "\n" not in str(failed)
+
+
+XML = b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        ({"status_code": 403, "body": XML}, "403", "403 AccessDenied: No."),
+        ({"status_code": 404, "body": None}, "404", "404 no message"),
+        ({"status_code": 301, "body": b"\xff<Code>Moved</Code>"}, "301", "301 Moved: no message"),
+        ({"name": "AWS_ERROR_S3_SLOW_DOWN"}, "503", "AWS_ERROR_S3_SLOW_DOWN: words"),
+        ({"name": "AWS_ERROR_S3_INTERNAL_ERROR"}, "500", "AWS_ERROR_S3_INTERNAL_ERROR: words"),
+        ({"name": "AWS_IO_SOCKET_TIMEOUT"}, "timeout", "AWS_IO_SOCKET_TIMEOUT: words"),
+        ({"name": "AWS_IO_SOCKET_CLOSED"}, "connection", "AWS_IO_SOCKET_CLOSED: words"),
+    ],
+)
+def test_errors_of_awscrt(error: dict[str, object], status: str, said: str) -> None:
+    """The status of an answer, else what became of the connection."""
+    found = AwscrtClient.failure(SimpleNamespace(**{"name": "X", "message": "words", **error}))
+    assert (found.status, str(found)) == (status, said)
+
+
+ANSWER = (
+    "Generic S3 error: Error performing GET http://host/bucket/key in 577.1µs - Server returned "
+    "non-2xx status code: 503 Service Unavailable: <?xml version='1.0'?>\n<Error><Code>SlowDown"
+    "</Code><Message>Reduce your\nrate.</Message></Error>\n\nDebug source:\nGeneric { retries: 0 }"
+)
+NO_ANSWER = "Generic S3 error: HTTP error: error sending request\n\nDebug source:\nkind: {}"
+
+
+def test_an_answer_of_obstore_has_its_status_code_and_message() -> None:
+    """Status, code and message come out of the text, on one line."""
+    error = ObstoreClient.failure(RuntimeError(ANSWER))
+    assert (error.status, str(error)) == ("503", "503 SlowDown: Reduce your rate.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_body", "status"),
+    [
+        ("Connect", False, "connection"),
+        ("Interrupted", False, "connection"),
+        ("Timeout", False, "timeout"),
+        ("Timeout", True, "timeout"),
+        ("Interrupted", True, "truncated"),
+    ],
+)
+def test_without_an_answer_the_kind_is_told(kind: str, in_body: bool, status: str) -> None:
+    """Time-outs, broken bodies and missing connections are told apart, without the debug tree."""
+    error = ObstoreClient.failure(RuntimeError(NO_ANSWER.format(kind)), in_body=in_body)
+    assert error.status == status
+    assert "Debug source" not in str(error)
+
+
+def test_an_unknown_text_keeps_its_first_line() -> None:
+    """What is not understood is shown."""
+    assert str(ObstoreClient.failure(RuntimeError("something new"))) == "something new"

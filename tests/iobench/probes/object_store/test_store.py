@@ -1,0 +1,148 @@
+"""Whether a place can be used, and if not, why."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import PermissionRefused, StoreError
+from dataprep.stores import StoreOptions, open_store
+from dataprep.stores.s3_bucket import S3Bucket
+from iobench.errors import TrialFailed, Unavailable
+from iobench.faults import FaultProxy, Match, Rule, Status
+from iobench.probes.object_store.figures import OVERLOADED, is_overload
+from iobench.probes.object_store.pool import PREFIX, clean, overload_explained, reach
+from iobench.trial import Outcome, Place
+
+pytestmark = pytest.mark.slow
+
+
+def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """No chain of credentials finds any."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
+
+
+def test_a_place_that_is_there_is_a_store(place: Place) -> None:
+    """What comes back stores and reads."""
+    store = reach(place)
+    store.put("key", b"data")
+    assert store.get("key") == b"data"
+
+
+def test_no_credentials_are_said_to_be_missing(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing is asked without credentials; the reason says where they come from."""
+    without_credentials(monkeypatch, tmp_path)
+    with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
+        reach(place)
+
+
+def test_an_unknown_profile_is_named(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A profile that this machine does not have is not there."""
+    without_credentials(monkeypatch, tmp_path)
+    options = place.store.model_copy(update={"profile": "nobody"})
+    with pytest.raises(Unavailable, match="nobody"):
+        reach(Place(place.uri, "empty", options))
+
+
+def test_a_missing_bucket_is_not_there(place: Place) -> None:
+    """The reason names the bucket and what to do."""
+    missing = Place("s3://no-such-bucket-here/x", "empty", place.store)
+    with pytest.raises(Unavailable, match="s3://no-such-bucket-here: no such bucket: create it"):
+        reach(missing)
+
+
+def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
+    """The reason names the endpoint and what to check."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(Unavailable, match=f"no answer from {url}: check") as caught:
+            reach(Place(f"s3://{bucket}", "empty", StoreOptions(endpoint_url=url)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refused_bucket_is_there(place: Place, proxy: FaultProxy) -> None:
+    """A bucket without permission is no missing target."""
+    proxy.replace_rules([Rule(Match("HEAD"), Status(403, "AccessDenied"))])
+    with pytest.raises(PermissionRefused):
+        reach(place)
+
+
+def test_a_store_that_refuses_everybody_is_told_from_one_that_says_no(
+    place: Place, proxy: FaultProxy
+) -> None:
+    """503 passes, and the reason says to come back; 403 does not."""
+    proxy.replace_rules([Rule(Match(), Status(503, "SlowDown", "Please reduce your rate."))])
+    with (
+        pytest.raises(TrialFailed, match=f"503: Service Unavailable: {OVERLOADED}"),
+        overload_explained(),
+    ):
+        reach(place)
+    proxy.replace_rules([Rule(Match(), Status(403, "AccessDenied"))])
+    with pytest.raises(PermissionRefused), overload_explained():
+        reach(place)
+
+
+@pytest.mark.parametrize(
+    ("reason", "passes"),
+    [
+        ("s3://b: 503: Service Unavailable", True),
+        ("s3://b/k: SlowDown: Please reduce your request rate.", True),
+        ("500", True),
+        ("s3://b/5030: AccessDenied", False),
+        ("s3://b/k: not found", False),
+    ],
+)
+def test_what_passes(reason: str, passes: bool) -> None:
+    """By status or code, not by a number in a name."""
+    assert is_overload(reason) == passes
+
+
+def test_only_what_probes_wrote_is_removed(trial: Callable[..., Outcome], place: Place) -> None:
+    """Objects beside the probes' own prefix stay."""
+    store = open_store(place.uri, place.store)
+    store.put("mine", b"data")
+    trial()
+    assert clean(place) == 5  # four objects to read, and one to open connections with
+    assert [info.key for info in store.list()] == ["mine"]
+    assert clean(place) == 0
+
+
+def test_uploads_of_killed_trials_are_aborted(place: Place) -> None:
+    """Parts without an object are found and removed, and only those of probes."""
+    bucket = S3Bucket(place.uri, place.store)
+    with closing(bucket.connect(attempts=2)) as client:
+        for key in (PREFIX + "multipart/0", "mine"):
+            client.create_multipart_upload(Bucket=bucket.name, Key=bucket.prefix + key)
+        clean(place)
+        left = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
+    assert [upload["Key"] for upload in left] == [bucket.prefix + "mine"]
+
+
+def test_who_may_not_list_uploads_may_still_clean(place: Place, proxy: FaultProxy) -> None:
+    """Objects are removed without that permission."""
+    open_store(place.uri, place.store).put(PREFIX + "read/1/00000", b"x")
+    proxy.replace_rules([Rule(Match("GET", "uploads"), Status(403, "AccessDenied"))])
+    assert clean(place) == 1
+
+
+def test_a_store_that_refuses_is_given_up_at_once(place: Place, proxy: FaultProxy) -> None:
+    """One question, two attempts: a run that has ended is not held up by minutes of them."""
+    proxy.replace_rules([Rule(Match(), Status(503, "SlowDown"))])
+    patient = replace(place, store=place.store.model_copy(update={"max_attempts": 50}))
+    with pytest.raises(StoreError, match="503"):
+        clean(patient)
+    assert [request.method for request in proxy.requests] == ["HEAD", "HEAD"]

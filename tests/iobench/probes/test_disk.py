@@ -1,0 +1,172 @@
+"""Whole trials on small files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iobench.errors import TrialFailed, Unavailable
+from iobench.machine.mounts import file_system
+from iobench.machine.page_cache import residency
+from iobench.probes import disk
+from iobench.trial import Outcome
+from tests.iobench.probes.conftest import FILE_BYTES, Probe, is_provable
+
+pytestmark = pytest.mark.slow
+
+SHM = Path("/dev/shm")
+
+
+def check(outcome: Outcome, moved: int = FILE_BYTES) -> None:
+    """What every trial that went through all of its file must say."""
+    metrics = outcome.metrics
+    assert metrics["bytes"] == moved
+    assert metrics["operations"] == moved // 2**16
+    assert metrics["mb_per_s"] == pytest.approx(moved / 1e6 / metrics["seconds"])
+    assert metrics["iops"] == pytest.approx(metrics["operations"] / metrics["seconds"])
+    assert 0 < metrics["latency_s_p50"] <= metrics["seconds"]
+    # 64 operations are too few to say what one of a hundred takes.
+    assert "latency_s_p99" not in metrics
+
+
+@pytest.mark.parametrize("pattern", ["sequential", "random"])
+def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) -> None:
+    """Every byte once, from the disk."""
+    outcome = probe(disk_folder, pattern=pattern)
+    check(outcome)
+    cold = outcome.cold
+    assert cold is not None
+    assert cold.asked == "cold"
+    if cold.label != "cold" and not is_provable(disk_folder):
+        pytest.skip(f"not provable here: {cold.why}")
+    assert (cold.label, cold.why) == ("cold", "")
+    assert cold.resident_before == pytest.approx(0, abs=0.01)
+    assert cold.physical_ratio is None or cold.physical_ratio >= 0.95
+
+
+def test_a_cold_read_of_what_stays_in_memory_is_called_warm(probe: Probe) -> None:
+    """tmpfs cannot be evicted, and the label says so."""
+    if not SHM.is_dir() or file_system(SHM) != "tmpfs":
+        pytest.skip("no /dev/shm here")
+    try:
+        outcome = probe(SHM)
+    finally:
+        disk.clean(SHM)
+    check(outcome)
+    assert outcome.cold is not None
+    assert (outcome.cold.label, outcome.cold.why) == ("warm", "tmpfs lies in memory")
+
+
+def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
+    disk_folder: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where eviction does nothing, the trial does not pass for cold."""
+    probe(disk_folder, cache="warm", seconds=0.01)
+    if not residency([disk_folder / f".iobench-read-{FILE_BYTES}"]):
+        pytest.skip("what is resident cannot be told here")
+    monkeypatch.setattr("iobench.machine.page_cache.evict", lambda paths, drop_caches: None)
+    cold = probe(disk_folder).cold
+    assert cold is not None
+    assert cold.label == "warm"
+    assert "resident before" in cold.why
+
+
+@pytest.mark.parametrize("pattern", ["sequential", "random"])
+def test_a_warm_read_goes_round_until_the_time_is_over(
+    tmp_path: Path, probe: Probe, pattern: str
+) -> None:
+    """From memory, more often than the file is long."""
+    outcome = probe(
+        tmp_path, cache="warm", pattern=pattern, seconds=0.3, file_bytes=2**17, block_bytes=4096
+    )
+    assert outcome.metrics["bytes"] > 2**17
+    assert outcome.cold is not None
+    assert outcome.cold.label == "warm"
+
+
+@pytest.mark.parametrize("pattern", ["sequential", "random"])
+def test_a_direct_read(direct_folder: Path, probe: Probe, pattern: str) -> None:
+    """Past the page cache, and said to be."""
+    outcome = probe(direct_folder, cache="direct", pattern=pattern)
+    check(outcome)
+    assert outcome.cold is not None
+    assert outcome.cold.label == "direct"
+
+
+@pytest.mark.parametrize("pattern", ["sequential", "random"])
+def test_a_buffered_write_counts_until_the_disk_has_it(
+    tmp_path: Path, probe: Probe, pattern: str
+) -> None:
+    """The final fsync is part of its time; the file is gone afterwards."""
+    outcome = probe(tmp_path, operation="write", cache="buffered", pattern=pattern)
+    check(outcome)
+    assert 0 <= outcome.metrics["fsync_s"] <= outcome.metrics["seconds"]
+    assert outcome.cold is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_direct_write(direct_folder: Path, probe: Probe) -> None:
+    """No fsync: there is nothing of it in the page cache."""
+    outcome = probe(direct_folder, operation="write", cache="direct")
+    check(outcome)
+    assert "fsync_s" not in outcome.metrics
+
+
+def test_blocks_that_do_not_divide_the_file_are_left_out(tmp_path: Path, probe: Probe) -> None:
+    """Processes have equally much to do."""
+    check(probe(tmp_path, file_bytes=FILE_BYTES + 70_000, parallelism=2))
+
+
+def test_direct_in_memory_is_unavailable(probe: Probe) -> None:
+    """A RAM disk has no direct trial, and no buffered one under that name."""
+    if not SHM.is_dir() or file_system(SHM) != "tmpfs":
+        pytest.skip("no /dev/shm here")
+    try:
+        for operation in ("read", "write"):
+            with pytest.raises(Unavailable, match="O_DIRECT"):
+                probe(SHM, cache="direct", operation=operation)
+        assert not list(SHM.glob(".iobench-write-*"))
+    finally:
+        disk.clean(SHM)
+
+
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_a_target_that_is_not_there_is_unavailable(
+    tmp_path: Path, probe: Probe, operation: str
+) -> None:
+    """The reason names label and path."""
+    with pytest.raises(Unavailable, match=r"'here': .*gone does not exist"):
+        probe(tmp_path / "gone", operation=operation)
+
+
+def test_a_disk_that_fills_up_fails_and_is_left_clean(
+    tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thinly provisioned volumes take the allocation and refuse the bytes."""
+
+    def full(*args: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.pwritev", full)
+    with pytest.raises(TrialFailed, match="'here' is full"):
+        probe(tmp_path, operation="write", cache="buffered")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_told_in_bytes(tmp_path: Path, probe: Probe) -> None:
+    """The last that is told is all of it."""
+    told: list[tuple[Any, str]] = []
+    probe(tmp_path, progress=lambda done, unit: told.append((done, unit)))
+    assert told[-1] == (FILE_BYTES, "bytes")
+
+
+def test_the_file_is_shared_by_trials_and_cleaned_at_the_end(tmp_path: Path, probe: Probe) -> None:
+    """Making it is not repeated for each trial."""
+    probe(tmp_path)
+    made = [path.stat().st_ino for path in tmp_path.iterdir()]
+    probe(tmp_path, pattern="random")
+    assert [path.stat().st_ino for path in tmp_path.iterdir()] == made
+    disk.clean(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,151 @@
+"""Blocks of a file: which, in which order, and how they are read and written."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.errors import TrialFailed, Unavailable
+from iobench.probes import engines
+from iobench.probes.engines import opened_blocks, random_offsets, sequential_offsets
+from iobench.probes.settings import DiskOperation
+
+pytestmark = pytest.mark.slow
+
+BLOCK = 4096
+block_counts = st.integers(0, 500)
+processes = st.integers(1, 40)
+
+
+@pytest.fixture
+def file(disk_folder: Path) -> Path:
+    """Four blocks."""
+    path = disk_folder / "file"
+    path.write_bytes(os.urandom(4 * BLOCK))
+    return path
+
+
+def test_a_read_is_a_whole_block(file: Path) -> None:
+    """At any offset; what the file cannot give in full is a failure."""
+    with opened_blocks(file, "read", BLOCK, direct=False) as read:
+        assert [read(offset) for offset in (0, 3 * BLOCK, BLOCK)] == [BLOCK] * 3
+        with pytest.raises(TrialFailed, match="100 of 4,096 bytes"):
+            read(4 * BLOCK - 100)
+
+
+def test_a_write_is_a_whole_block_and_says_where(file: Path) -> None:
+    """The offset stands in it, so that no two blocks are the same."""
+    with opened_blocks(file, "write", BLOCK, direct=False) as write:
+        assert write(2 * BLOCK) == BLOCK
+        assert write(3 * BLOCK) == BLOCK
+    content = file.read_bytes()
+    assert int.from_bytes(content[2 * BLOCK :][:8], "little") == 2 * BLOCK
+    assert content[2 * BLOCK + 8 : 3 * BLOCK] == content[3 * BLOCK + 8 :]
+    assert len(set(content[3 * BLOCK :])) > 200
+
+
+def test_direct_reads_and_writes(direct_folder: Path) -> None:
+    """Aligned memory is what O_DIRECT wants."""
+    path = direct_folder / "file"
+    path.write_bytes(bytes(2 * BLOCK))
+    with opened_blocks(path, "write", BLOCK, direct=True) as write:
+        assert write(BLOCK) == BLOCK
+    with opened_blocks(path, "read", BLOCK, direct=True) as read:
+        assert read(BLOCK) == BLOCK
+
+
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_a_file_system_that_refuses_direct_is_unavailable(
+    file: Path, monkeypatch: pytest.MonkeyPatch, operation: DiskOperation
+) -> None:
+    """Nothing falls back in silence."""
+    opened = os.open
+
+    def refusing(path: Path, flags: int, *rest: int) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with (
+        pytest.raises(Unavailable, match="O_DIRECT is refused by"),
+        opened_blocks(file, operation, BLOCK, direct=True),
+    ):
+        pass
+
+
+def test_a_file_system_that_refuses_the_first_direct_read_is_unavailable(
+    direct_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some let the file be opened."""
+    path = direct_folder / "file"
+    path.write_bytes(bytes(BLOCK))
+
+    def refusing(*args: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "preadv", refusing)
+    with (
+        pytest.raises(Unavailable, match="O_DIRECT is refused by"),
+        opened_blocks(path, "read", BLOCK, direct=True),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_memory_has_no_direct(
+    file: Path, monkeypatch: pytest.MonkeyPatch, operation: DiskOperation
+) -> None:
+    """Newer kernels accept O_DIRECT on tmpfs, where it means nothing."""
+    monkeypatch.setattr(engines, "file_system", lambda path: "tmpfs")
+    with (
+        pytest.raises(Unavailable, match="no device below"),
+        opened_blocks(file, operation, BLOCK, direct=True),
+    ):
+        pass
+
+
+def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    """A file that is gone is not a matter of O_DIRECT."""
+    with (
+        pytest.raises(FileNotFoundError),
+        opened_blocks(tmp_path / "x", "read", BLOCK, direct=True),
+    ):
+        pass
+
+
+@given(block_counts, st.integers(0, BLOCK - 1), processes)
+def test_sequential_regions_follow_each_other(blocks: int, rest: int, count: int) -> None:
+    """Together they are the file from its start, less what does not divide evenly."""
+    parts = sequential_offsets(blocks * BLOCK + rest, BLOCK, count)
+    assert len(parts) == count
+    assert len({len(part) for part in parts}) == 1
+    whole = list(itertools.chain(*parts))
+    assert whole == list(range(0, len(whole) * BLOCK, BLOCK))
+    assert blocks - count < len(whole) <= blocks
+
+
+@given(block_counts, processes, st.integers(0, 600), st.integers(0, 5))
+def test_random_blocks_are_whole_and_come_once(
+    blocks: int, count: int, at_most: int, seed: int
+) -> None:
+    """No process reads what another does, nor anything twice."""
+    parts = random_offsets(blocks * BLOCK, BLOCK, count, at_most=at_most, seed=seed)
+    assert len(parts) == count
+    whole = list(itertools.chain(*parts))
+    assert len(set(whole)) == len(whole) == min(blocks, at_most) // count * count
+    assert all(offset % BLOCK == 0 and 0 <= offset < blocks * BLOCK for offset in whole)
+    assert parts == random_offsets(blocks * BLOCK, BLOCK, count, at_most=at_most, seed=seed)
+
+
+def test_another_seed_is_another_order() -> None:
+    """Repeats do not read the same order."""
+    first, second = (random_offsets(2**22, BLOCK, 1, at_most=9999, seed=seed) for seed in (0, 1))
+    assert sorted(first[0]) == sorted(second[0])
+    assert first != second != sequential_offsets(2**22, BLOCK, 1)

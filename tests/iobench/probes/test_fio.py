@@ -1,0 +1,194 @@
+"""fio as the engine of the disk probe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iobench.errors import TrialFailed, Unavailable
+from iobench.probes import engines
+from iobench.probes.engines import fio_figures, fio_options
+from iobench.probes.settings import DiskTrial
+from iobench.stats import QUANTILES
+from tests.iobench.probes.conftest import FILE_BYTES, Probe, is_provable
+from tests.programs import find_program
+
+pytestmark = pytest.mark.slow
+
+TRIAL = DiskTrial(
+    target="here",
+    operation="read",
+    pattern="sequential",
+    block_bytes=2**16,
+    parallelism=3,
+    cache="cold",
+    file_bytes=10 * 2**16,
+    seconds=1.5,
+    repeat=3,
+)
+installed = pytest.mark.skipif(find_program("fio") is None, reason="fio is not installed")
+
+
+def told(**changes: Any) -> dict[str, str]:
+    """Options by name."""
+    listed = fio_options(Path("/d/f"), replace(TRIAL, **changes))
+    return dict(option.removeprefix("--").partition("=")[::2] for option in listed)
+
+
+def test_each_job_has_a_region_of_its_own() -> None:
+    """Equally long, of whole blocks; what is over at the end is left out."""
+    assert told()["size"] == told()["offset_increment"] == str(3 * 2**16)
+    assert (told()["numjobs"], told()["bs"], told()["runtime"]) == ("3", "65536", "1500000us")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "value"),
+    [
+        ({}, "rw", "read"),
+        ({"pattern": "random"}, "rw", "randread"),
+        ({"operation": "write", "pattern": "random"}, "rw", "randwrite"),
+        ({}, "time_based", "0"),
+        ({"cache": "warm"}, "time_based", "1"),
+        ({"cache": "direct"}, "direct", "1"),
+        ({"cache": "buffered", "operation": "write"}, "direct", "0"),
+    ],
+)
+def test_params_in_fios_words(changes: dict[str, Any], name: str, value: str) -> None:
+    """Order, cache and time as the own engine has them."""
+    assert told(**changes)[name] == value
+
+
+def test_a_colon_in_a_path_separates_no_files() -> None:
+    """As fio has it, unless it is escaped."""
+    assert r"--filename=/d/a\:b" in fio_options(Path("/d/a:b"), TRIAL)
+
+
+def check(metrics: Any) -> None:
+    """What a trial that went through the whole file must say."""
+    assert (metrics["bytes"], metrics["operations"]) == (FILE_BYTES, FILE_BYTES // 2**16)
+    assert metrics["mb_per_s"] == pytest.approx(FILE_BYTES / 1e6 / metrics["seconds"])
+    assert metrics["engine"].startswith("fio-")
+    assert metrics["latency_s_p50"] > 0
+    assert "latency_s_p99" not in metrics  # 64 operations are too few
+
+
+@installed
+@pytest.mark.parametrize("pattern", ["sequential", "random"])
+def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) -> None:
+    """What storage gave to fio is counted."""
+    outcome = probe(disk_folder, engine="fio", pattern=pattern)
+    check(outcome.metrics)
+    assert outcome.cold is not None
+    if outcome.cold.label != "cold" and not is_provable(disk_folder):
+        pytest.skip(f"not provable here: {outcome.cold.why}")
+    assert outcome.cold.label == "cold"
+
+
+@installed
+def test_a_warm_read_goes_round(tmp_path: Path, probe: Probe) -> None:
+    """Until the time is over."""
+    told_bytes: list[float] = []
+    outcome = probe(
+        tmp_path,
+        engine="fio",
+        cache="warm",
+        seconds=0.3,
+        file_bytes=2**17,
+        block_bytes=4096,
+        progress=lambda done, unit: told_bytes.append(done),
+    )
+    assert outcome.metrics["bytes"] > 2**17
+    assert told_bytes == [outcome.metrics["bytes"]]
+
+
+@installed
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_direct(direct_folder: Path, probe: Probe, operation: str) -> None:
+    """Past the page cache, and no file is left of a write."""
+    outcome = probe(direct_folder, engine="fio", cache="direct", operation=operation)
+    check(outcome.metrics)
+    assert "fsync_s" not in outcome.metrics
+    assert [path for path in direct_folder.iterdir() if "write" in path.name] == []
+
+
+@installed
+def test_a_buffered_write_counts_until_the_disk_has_it(tmp_path: Path, probe: Probe) -> None:
+    """The final fsync is part of its time."""
+    metrics = probe(tmp_path, engine="fio", operation="write", cache="buffered").metrics
+    assert metrics["bytes"] == FILE_BYTES
+    assert 0 <= metrics["fsync_s"] <= metrics["seconds"]
+
+
+def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which package has it."""
+    monkeypatch.setattr(engines, "found", lambda name: None)
+    with pytest.raises(Unavailable, match="fio is not installed"):
+        probe(tmp_path, engine="fio")
+
+
+@pytest.mark.parametrize(
+    ("stdout", "said"),
+    [
+        ("", "fio ended with exit code 1: bad option"),
+        ("fio: warning\n{", "fio ended with exit code 1"),
+        (json.dumps({"jobs": []}), "fio ended with exit code 1"),
+        (json.dumps({"jobs": [{"error": 28}]}), "is full"),
+        (
+            json.dumps({"jobs": [{"error": 0, "write": {"io_bytes": 0, "total_ios": 0}}]}),
+            "moved nothing",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_said(
+    tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch, stdout: str, said: str
+) -> None:
+    """In fio's own words, or those of the disk."""
+
+    def answered(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, stdout, "bad option")
+
+    monkeypatch.setattr(engines, "found", os.fspath)
+    monkeypatch.setattr(engines.subprocess, "run", answered)  # type: ignore[attr-defined]
+    with pytest.raises(TrialFailed, match=said):
+        probe(tmp_path, engine="fio", operation="write", cache="buffered")
+
+
+def reported(**changes: Any) -> dict[str, Any]:
+    """What fio tells of a job, cut to what is read."""
+    percentile = {f"{q * 100:.6f}": 1000 for q in QUANTILES.values()}
+    side = {"io_bytes": 4096, "total_ios": 100, "runtime": 5, "clat_ns": {"percentile": percentile}}
+    return {"jobs": [{"error": 0, "read": {**side, **changes}}]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"io_bytes": None},
+        {"io_bytes": -1},
+        {"total_ios": "many"},
+        {"runtime": float("inf")},
+        {"clat_ns": {}},
+        {"clat_ns": {"percentile": [1]}},
+        {"clat_ns": {"percentile": {"": 1}}},
+    ],
+)
+def test_a_report_of_another_form_is_no_figure(changes: dict[str, Any]) -> None:
+    """Whatever fio of another version writes is told as its report's fault."""
+    assert fio_figures(reported(), "read", None).bytes == 4096
+    with pytest.raises(TrialFailed, match="fio"):
+        fio_figures(reported(**changes), "read", None)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 100_000, "{}", '{"jobs": 1}', '{"jobs": [{"error": "x"}]}']
+)
+def test_a_report_that_is_none_is_fios_last_word(text: str) -> None:
+    """With the exit code, or the error that is none."""
+    with pytest.raises(TrialFailed, match="fio"):
+        engines._fio_report(subprocess.CompletedProcess(["fio"], 1, text, ""))

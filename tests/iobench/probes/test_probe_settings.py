@@ -1,0 +1,277 @@
+"""Settings of the probes, and the trials that they ask for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from iobench.probes.settings import (
+    DiskSettings,
+    ObjectStoreSettings,
+    plan_disks,
+    plan_layouts,
+    plan_objects,
+)
+from iobench.trial import TrialSpec
+
+pytestmark = pytest.mark.slow
+
+blocks = st.lists(st.sampled_from([4096, 2**17, 2**20, 2**22]), min_size=1, max_size=3)
+counts = st.lists(st.integers(1, 16), min_size=1, max_size=3)
+
+
+def test_sizes_may_have_units() -> None:
+    """As in other sizes of a config."""
+    settings = DiskSettings.model_validate({"file_bytes": "64MiB", "block_bytes": "1 MiB"})
+    assert (settings.file_bytes, settings.block_bytes) == (2**26, (2**20,))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"targets": [{"label": "a", "path": "/x"}, {"label": "a", "path": "/y"}]}, "'a'"),
+        ({"targets": [{"label": "a/b", "path": "/x"}]}, "label"),
+        ({"block_bytes": 5000}, "multiples of 4096"),
+        ({"file_bytes": "1MiB"}, "no room for 8 processes"),
+        ({"parallelism": 0}, "parallelism"),
+        ({"cache": "lukewarm"}, "cache"),
+        ({"seconds": 0}, "seconds"),
+        ({"layout_data": ["floppies@disk"]}, "floppies@disk"),
+        ({"blocksize": 4096}, "blocksize"),
+    ],
+)
+def test_what_cannot_be_is_refused(content: dict[str, Any], message: str) -> None:
+    """Before anything is run, with the value or key named."""
+    with pytest.raises(ValidationError, match=message):
+        DiskSettings.model_validate(content)
+
+
+@given(blocks, counts)
+def test_points_are_two_lines_through_one_point(sizes: list[int], processes: list[int]) -> None:
+    """Each point keeps block size or parallelism where it was set, and none comes twice."""
+    settings = DiskSettings.model_validate({"block_bytes": sizes, "parallelism": processes})
+    points = list(settings.points())
+    assert len(points) == len(set(points))
+    assert {block for block, _ in points} == {*sizes, settings.at_block_bytes}
+    assert {count for _, count in points} == {*processes, settings.at_parallelism}
+    assert all(
+        block == settings.at_block_bytes or count == settings.at_parallelism
+        for block, count in points
+    )
+
+
+def subset(*values: str) -> st.SearchStrategy[list[str]]:
+    """Some of the values, at least one."""
+    return st.lists(st.sampled_from(values), min_size=1, unique=True)
+
+
+settings_of_disks = st.builds(
+    lambda **content: DiskSettings.model_validate(
+        {"targets": [{"label": name, "path": f"/{name}"} for name in ("a", "b")], **content}
+    ),
+    operations=subset("read", "write"),
+    patterns=subset("sequential", "random"),
+    cache=subset("direct", "cold", "warm"),
+    parallelism=st.lists(st.integers(1, 32), min_size=1, max_size=4),
+)
+
+
+@given(settings_of_disks)
+def test_no_trial_comes_twice_and_all_are_named_by_json(settings: DiskSettings) -> None:
+    """Params are JSON values, and the id of a trial is its own."""
+    trials = [dict(params) for params in plan_disks(settings)]
+    assert json.loads(json.dumps(trials)) == trials
+    assert set(Counter(TrialSpec("disk", params).id for params in trials).values()) == {1}
+
+
+@given(settings_of_disks)
+def test_every_target_gets_the_same(settings: DiskSettings) -> None:
+    """Targets are compared at the same points, which the ids do not tie to a path."""
+    trials: dict[str, list[dict[str, object]]] = {"a": [], "b": []}
+    for params in plan_disks(settings):
+        assert not any("/" in str(value) for value in params.values())
+        trials[params["target"]].append({**params, "target": ""})
+    assert trials["a"] == trials["b"]
+
+
+def test_the_plan_is_two_sweeps_not_a_product() -> None:
+    """The default has 5 points for each way of reading and writing: 6 and 4 of them."""
+    settings = DiskSettings.model_validate({"targets": [{"label": "a", "path": "/a"}]})
+    trials = list(plan_disks(settings))
+    assert len(trials) == 5 * 6 + 5 * 4
+    assert Counter(params["cache"] for params in trials if params["operation"] == "read") == {
+        "direct": 10,
+        "cold": 10,
+        "warm": 10,
+    }
+
+
+def test_a_write_is_direct_or_buffered_once() -> None:
+    """Cold and warm mean nothing to a write."""
+    settings = DiskSettings.model_validate(
+        {
+            "targets": [{"label": "a", "path": "/a"}],
+            "operations": "write",
+            "patterns": "random",
+            "cache": ["cold", "warm"],
+            "block_bytes": "1MiB",
+            "parallelism": 8,
+        }
+    )
+    assert [params["cache"] for params in plan_disks(settings)] == ["buffered"]
+
+
+def test_an_engine_is_named_where_it_is_not_our_own() -> None:
+    """Each point once by each, one after the other; trials of our own are called as before."""
+    told = {"targets": [{"label": "a", "path": "/a"}], "engine": ["iobench", "fio"]}
+    trials = [dict(params) for params in plan_disks(DiskSettings.model_validate(told))]
+    own = [params for params in trials if "engine" not in params]
+    assert [params.get("engine") for params in trials] == [None, "fio"] * len(own)
+    assert trials[1::2] == [{**params, "engine": "fio"} for params in own]
+
+
+def test_each_form_of_data_is_read_as_it_can_be() -> None:
+    """Shards whole and by record, folders by file; on a store nothing is warmed."""
+    settings = DiskSettings.model_validate(
+        {
+            "layout_data": [
+                *("shards@disk", "photos@disk", "shards-16MB@s3", "shards@disk", "pixels@disk"),
+            ],
+            "layout_parallelism": 1,
+        }
+    )
+    found = [(p["data"], p["access"], p["cache"]) for p in plan_layouts(settings)]
+    assert found == [
+        *((("shards@disk"), access, cache) for access in ("shards", "records") for cache in WAYS),
+        *(("photos@disk", "files", cache) for cache in WAYS),
+        *(("shards-16MB@s3", access, "cold") for access in ("shards", "records")),
+        *(("pixels@disk", access, cache) for access in ("shards", "records") for cache in WAYS),
+    ]
+
+
+WAYS = ("cold", "warm")
+
+
+def test_defaults_span_small_images_to_large_shards() -> None:
+    """Sizes go from 5 kB to 128 MB and connections from one to many."""
+    settings = ObjectStoreSettings()
+    assert (min(settings.object_bytes), max(settings.object_bytes)) == (5_000, 128_000_000)
+    assert min(settings.connections) == 1
+    assert {"boto3", "obstore"} <= set(settings.clients)
+
+
+def test_sizes_are_read_with_their_unit_and_one_needs_no_list() -> None:
+    """``5kB`` is a size, and a single value is a sweep of one."""
+    settings = ObjectStoreSettings.model_validate({"object_bytes": "5kB", "operations": "get"})
+    assert (settings.object_bytes, settings.operations) == ((5_000,), ("get",))
+
+
+def test_targets_are_told_apart() -> None:
+    """Two targets with one label would have one name in the report."""
+    target = {"label": "s3", "uri": "s3://bucket/prefix"}
+    with pytest.raises(ValidationError, match="two targets are labelled 's3'"):
+        ObjectStoreSettings.model_validate({"targets": [target, target]})
+
+
+@pytest.mark.parametrize("label", ["", "a/b", "a b"])
+def test_a_label_is_one_word(label: str) -> None:
+    """Labels become part of names."""
+    with pytest.raises(ValidationError, match="label"):
+        ObjectStoreSettings.model_validate({"targets": [{"label": label}]})
+
+
+def test_multipart_needs_more_than_one_part() -> None:
+    """A multipart sweep without an object of two parts is refused, and says what to change."""
+    small = {"object_bytes": [5_000], "at_object_bytes": 100_000}
+    with pytest.raises(ValidationError, match="raise object_bytes above 8388608"):
+        ObjectStoreSettings.model_validate(small)
+    ObjectStoreSettings.model_validate({**small, "operations": ["get", "put"]})
+
+
+SETTINGS = st.builds(
+    lambda sizes, size, connections, at, clients: ObjectStoreSettings.model_validate(
+        {
+            "object_bytes": [*sizes, 20_000_000],
+            "at_object_bytes": size,
+            "connections": connections,
+            "at_connections": at,
+            "clients": clients,
+            "targets": [{"label": "near"}, {"label": "far", "uri": "s3://bucket/prefix"}],
+        }
+    ),
+    st.lists(st.integers(1, 64_000_000), max_size=4),
+    st.integers(1, 64_000_000),
+    st.lists(st.integers(1, 64), min_size=1, max_size=4),
+    st.integers(1, 64),
+    st.lists(st.sampled_from(["boto3", "obstore"]), min_size=1, max_size=2),
+)
+
+
+def test_sizes_are_swept_at_one_number_of_connections_and_connections_at_one_size() -> None:
+    """The point that both sweeps share is measured once."""
+    settings = ObjectStoreSettings.model_validate(
+        {
+            "clients": "boto3",
+            "operations": "get",
+            "object_bytes": [1_000, 8_000],
+            "connections": [1, 4, 16],
+            "at_object_bytes": 8_000,
+            "at_connections": 4,
+        }
+    )
+    points = [(params["object_bytes"], params["connections"]) for params in plan_objects(settings)]
+    assert points == [(1_000, 4), (8_000, 4), (8_000, 1), (8_000, 16)]
+
+
+@given(SETTINGS)
+def test_no_trial_is_planned_twice(settings: ObjectStoreSettings) -> None:
+    """Every trial has a name of its own."""
+    names = [TrialSpec("object", params).id for params in plan_objects(settings)]
+    assert len(names) == len(set(names))
+
+
+@given(SETTINGS)
+def test_every_combination_has_both_sweeps(settings: ObjectStoreSettings) -> None:
+    """Each target, client and operation is asked both questions."""
+    for target in settings.targets:
+        for client in settings.clients:
+            for operation in settings.operations:
+                wanted = {"store": target.label, "client": client, "operation": operation}
+                mine = [
+                    params for params in plan_objects(settings) if wanted.items() <= params.items()
+                ]
+                assert {params["connections"] for params in mine} >= set(settings.connections)
+                sizes = {
+                    params["object_bytes"]
+                    for params in mine
+                    if params["connections"] == settings.at_connections
+                }
+                large = operation != "multipart"
+                assert sizes >= {
+                    size for size in settings.object_bytes if large or size > settings.part_bytes
+                }
+
+
+@given(SETTINGS)
+def test_params_are_json_and_hold_no_address(settings: ObjectStoreSettings) -> None:
+    """Params survive JSON, and name a target by its label only."""
+    for params in plan_objects(settings):
+        assert json.loads(json.dumps(params)) == params
+        assert all(type(value) in (str, int, float) for value in params.values())
+        assert "://" not in json.dumps(params)
+
+
+@given(SETTINGS)
+def test_multipart_uploads_have_parts(settings: ObjectStoreSettings) -> None:
+    """No multipart trial has an object of a single part; part sizes are given there only."""
+    for params in plan_objects(settings):
+        if params["operation"] == "multipart":
+            assert params["object_bytes"] > params["part_bytes"]
+        else:
+            assert "part_bytes" not in params
