@@ -16,10 +16,10 @@ from typing import Any
 from dataprep.counted import counted
 from dataprep.names import escape
 from dataprep.prices import Price
-from iobench.consumers.presets import PRESETS
+from iobench.consumers.paced import PRESETS
 from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.ladder import HELD_RUNGS
-from iobench.loaders.rungs import MOST_THREADS
+from iobench.loaders.memory import MOST_THREADS
 from iobench.plan import places_of
 from iobench.probes.object_store import pool
 from iobench.requests import STORED, Requests, listing

@@ -6,9 +6,12 @@ Height and width as two little-endian uint32, then height x width x 3 bytes: RGB
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from dataprep.adapters.augment import Augmentation, Box, scaled_part
 from dataprep.errors import CorruptImage
 from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
@@ -36,3 +39,18 @@ def unpacked(data: Buffer) -> Pixels:
             flat = np.frombuffer(view, np.uint8, offset=_HEAD.size)
             return flat.reshape(height, width, _CHANNELS)
     raise CorruptImage(f"{len(view):,} bytes that are no decoded image: read them as an image")
+
+
+@dataclass(frozen=True)
+class OfPixels(Augmentation):
+    """The augmentation of images that are stored as pixels: nothing is decoded."""
+
+    def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
+        """As of an encoded image.
+
+        Raises:
+            CorruptImage: it is stored otherwise.
+        """
+        pixels = unpacked(data)
+        height, width, _ = pixels.shape
+        return scaled_part(pixels, choose(width, height), self.size)

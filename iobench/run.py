@@ -18,9 +18,7 @@ from dataprep.names import escape
 from iobench.alone import alone
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
-from iobench.data.given import local_folders, require_given
-from iobench.data.made import making
-from iobench.data.same import SameData
+from iobench.data.given import SameData, local_folders, making, require_given
 from iobench.data.settings import LOCAL, BucketSettings, DataSettings
 from iobench.display import Display
 from iobench.errors import NothingRan, Unavailable

@@ -16,7 +16,7 @@ from iobench.analysis.ceilings import network, of_target
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import by_point, cold_label, is_number, middle, rate_of
 from iobench.analysis.recommend import Advice
-from iobench.consumers.presets import PRESETS
+from iobench.consumers.paced import PRESETS
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
 from iobench.result import Result
 from iobench.words import model_words, params_words

@@ -2,99 +2,58 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
+from numpy.typing import NDArray
+
 from iobench.clock import Clock
-from iobench.consumers import batches, processor, requirements
-from iobench.consumers.protocol import ConsumerSettings
-from iobench.consumers.queue import NOTE, Queue
-from iobench.consumers.warming import per_step_s, until_steady
+from iobench.consumers import requirements
+from iobench.consumers.protocol import ConsumerSettings, Model
+from iobench.consumers.training import (
+    MEAN,
+    NOMINAL,
+    QUEUED,
+    STD,
+    TrainingConsumer,
+    residual_blocks,
+    shortcut,
+)
 from iobench.loaders.protocol import Batch, Framework
 
 # Keeps small gradients of a float16 network above zero.
 _FLOAT16_SCALE = 128
 
 
-class MXNetConsumer:
-    """SGD with momentum on cross entropy; see ``Consumer``.
-
-    MXNet hands all work to an engine that runs behind. On a CPU each step waits for it, and
-    ``compute_s`` is wall time; on a GPU ``compute_s`` is what a step took on average over
-    several that ``warm_up`` ran without a pause on data that lay on the device.
-    """
+class MXNetConsumer(TrainingConsumer):
+    """Training in MXNet, which hands all work to an engine that runs behind."""
 
     framework: Framework = "mxnet"
-    emulated = False
+    arrays = "MXNet arrays"
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
         mx = self._mx = requirements.framework("mxnet")
-        self._settings, self._clock = settings, clock
+        build, built = f"MXNet {mx.__version__}", mx.runtime.Features().is_enabled("CUDA")
         there = mx.context.num_gpus() > 0
-        self._on_gpu = requirements.takes_gpu(settings.device, there, f"MXNet {mx.__version__}")
-        self._context = mx.gpu() if self._on_gpu else mx.cpu()
-        if self._on_gpu:
+        on_gpu = requirements.takes_gpu(settings.device, there, build, built=built)
+        super().__init__(settings, clock, on_gpu=on_gpu)
+        self._array = mx.nd.NDArray
+        self._context = mx.gpu() if on_gpu else mx.cpu()
+        if on_gpu:
             self.precision = "float32" if settings.precision == "float32" else "float16"
             self.device = "GPU (MXNet does not tell which)"
+            notes = [NOMINAL, QUEUED]
         else:
             self.precision = requirements.cpu_precision(settings.precision, mixes=False)
-            self.device = processor.describe(processor.threads("OMP_NUM_THREADS"))
-        self.notes: Sequence[str] = tuple(self._notes())
+            self.device = requirements.describe_cpu(requirements.threads("OMP_NUM_THREADS"))
+            notes = ["compute shares its cores with the loader's threads"]
+        self.notes = [f"{build} (retired), Gluon, hybridised", *notes]
         self._scale = _FLOAT16_SCALE if self.precision == "float16" else 1
-        self.last_loss: Any = None
-        self._nominal_s = 0.0
-        self._compute_s: list[float] = []
-        self._queue = Queue(lambda loss: loss.wait_to_read())
         self._build()
-
-    def synthetic(self) -> Batch:
-        """Normal noise (N, 3, S, S) and labels (N,), both float32, drawn on the device."""
-        mx, settings = self._mx, self._settings
-        mx.random.seed(settings.seed, ctx=self._context)
-        size, samples = settings.image_size, settings.batch_size
-        images = mx.nd.random.normal(shape=(samples, 3, size, size), ctx=self._context)
-        labels = mx.nd.random.randint(0, settings.classes, (samples,), ctx=self._context)
-        batch = Batch(images, labels.astype("float32"), samples)
-        mx.nd.waitall()
-        return batch
-
-    def warm_up(self) -> None:
-        """Build the graph on the synthetic batch; on a GPU, then see what a step takes."""
-        step = partial(self.step, self.synthetic())
-        until_steady(step, self.finish, self._clock, at_most=10 if self._on_gpu else 3)
-        if self._on_gpu:
-            self._nominal_s = per_step_s(step, self.finish, self._clock)
-        self._compute_s.clear()
-
-    def step(self, batch: Batch) -> None:
-        """Copy, normalise, forward, backward, optimiser step; at most two queue on a GPU."""
-        self._check(batch)
-        began_s = self._clock.now_s()
-        images = batch.images.as_in_context(self._context)
-        self.last_loss = self._train(images, batch.labels.as_in_context(self._context))
-        if self._on_gpu:
-            self._compute_s.append(self._nominal_s)
-            self._queue.add(self.last_loss)
-        else:
-            self.finish()
-            self._compute_s.append(self._clock.now_s() - began_s)
-
-    def finish(self) -> None:
-        """Wait until the engine has nothing left to do."""
-        self._queue.clear()
-        self._mx.nd.waitall()
-
-    def compute_s(self) -> Sequence[float]:
-        """One entry a step."""
-        return self._compute_s
 
     def _build(self) -> None:
         mx, settings = self._mx, self._settings
         mx.random.seed(settings.seed)
-        models = importlib.import_module("iobench.consumers.mxnet_models")
-        self._net = models.build(settings.model, settings.classes)
+        self._net = network(mx.gluon, settings.model, settings.classes)
         self._net.initialize(mx.init.Xavier(magnitude=2), ctx=self._context)
         if self.precision == "float16":
             self._net.cast("float16")
@@ -107,11 +66,19 @@ class MXNetConsumer:
         self._trainer = mx.gluon.Trainer(self._net.collect_params(), "sgd", options)
         self._mean, self._std = (
             mx.nd.array(values, ctx=self._context).reshape((1, 3, 1, 1)) * 255
-            for values in (batches.MEAN, batches.STD)
+            for values in (MEAN, STD)
         )
 
+    def _on_device(self, values: NDArray[Any]) -> Any:
+        array = self._mx.nd.array(values, ctx=self._context, dtype="float32")
+        array.wait_to_read()
+        return array
+
+    def _to_device(self, batch: Batch) -> tuple[Any, Any]:
+        images = batch.images.as_in_context(self._context)
+        return images, batch.labels.as_in_context(self._context)
+
     def _train(self, images: Any, labels: Any) -> Any:
-        """The mean loss, (1,), which may not have been computed yet."""
         if images.dtype.__name__ == "uint8":
             images = (images.astype("float32") - self._mean) / self._std
         images = images.astype(self.precision, copy=False)
@@ -121,22 +88,64 @@ class MXNetConsumer:
         self._trainer.step(images.shape[0] * self._scale)
         return losses.mean() / self._scale
 
-    def _check(self, batch: Batch) -> None:
-        kind = self._mx.nd.NDArray
-        batches.check_arrays(batch.images, batch.labels, kind, "MXNet arrays")
-        dtype, size = batch.images.dtype.__name__, self._settings.image_size
-        batches.check_images(batch.images.shape, dtype, size, channels_last=False)
-        # Reading labels back from a GPU would make every step wait for it.
-        if not batch.labels.context.device_type.startswith("gpu") and batch.samples:
-            labels = batch.labels.asnumpy()
-            batches.check_labels(int(labels.min()), int(labels.max()), self._settings.classes)
+    def _wait(self) -> None:
+        self._mx.nd.waitall()
 
-    def _notes(self) -> list[str]:
-        notes = [f"MXNet {self._mx.__version__} (retired), Gluon, hybridised"]
-        if not self._on_gpu:
-            return [*notes, "compute shares its cores with the loader's threads"]
-        return [
-            *notes,
-            "compute is nominal: the average of warm-up steps on data in the device's memory",
-            NOTE,
-        ]
+    def _wait_for(self, loss: Any, mark: Any) -> None:
+        loss.wait_to_read()
+
+    def _inspect(self, batch: Batch) -> tuple[str, Any]:
+        on_gpu = batch.labels.context.device_type.startswith("gpu")
+        return batch.images.dtype.__name__, None if on_gpu else batch.labels.asnumpy()
+
+
+def network(gluon: Any, model: Model, classes: int) -> Any:
+    """torch's network in Gluon: images (N, 3, H, W) to logits (N, ``classes``); not initialised.
+
+    Gluon's model zoo is not used: its ResNet-50 has the stride in the first 1x1 convolution (v1),
+    and biases there.
+    """
+    nn = gluon.nn
+
+    def chain(*blocks: Any) -> Any:
+        made = nn.HybridSequential()
+        made.add(*blocks)
+        return made
+
+    def pool_to_5(function: Any, x: Any) -> Any:
+        return function.contrib.AdaptiveAvgPooling2D(x, output_size=5)
+
+    def conv_norm(channels: int, out: int, kernel: int, stride: int, gamma: str = "ones") -> Any:
+        sizes = (out, kernel, stride, kernel // 2)
+        conv = nn.Conv2D(*sizes, use_bias=False, in_channels=channels)
+        return conv, nn.BatchNorm(in_channels=out, gamma_initializer=gamma)
+
+    class Residual(gluon.HybridBlock):  # type: ignore[misc]
+        """``relu(body(x) + shortcut(x))``."""
+
+        def __init__(self, block: list[tuple[int, int, int, int]]) -> None:
+            super().__init__()
+            self.body = chain()
+            for conv in block[:-1]:
+                self.body.add(*conv_norm(*conv), nn.Activation("relu"))
+            self.body.add(*conv_norm(*block[-1], gamma="zeros"))
+            beside = shortcut(block)
+            self.shortcut = chain(*conv_norm(*beside)) if beside else None
+
+        def hybrid_forward(self, function: Any, x: Any) -> Any:
+            beside = x if self.shortcut is None else self.shortcut(x)
+            return function.relu(self.body(x) + beside)
+
+    if model == "lenet":
+        return chain(
+            *(nn.Conv2D(6, 5, padding=2, in_channels=3), nn.Activation("relu"), nn.MaxPool2D(2)),
+            *(nn.Conv2D(16, 5, in_channels=6), nn.Activation("relu"), nn.HybridLambda(pool_to_5)),
+            *(nn.Dense(120, activation="relu", in_units=400),),
+            *(nn.Dense(84, activation="relu", in_units=120), nn.Dense(classes, in_units=84)),
+        )
+    blocks = list(residual_blocks(model))
+    return chain(
+        *(*conv_norm(3, 64, 7, 2), nn.Activation("relu"), nn.MaxPool2D(3, 2, 1)),
+        *map(Residual, blocks),
+        *(nn.GlobalAvgPool2D(), nn.Dense(classes, in_units=blocks[-1][-1][1])),
+    )

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from iobench.clock import Clock
 from iobench.loaders.protocol import Batch, Framework
 
 Model = Literal["resnet50", "resnet18", "lenet"]
+Device = Annotated[
+    Literal["auto", "cpu", "gpu"],
+    BeforeValidator(lambda asked: "gpu" if asked == "cuda" else asked),
+]
+"""``cuda`` is another word for ``gpu``."""
 
 
 class ConsumerSettings(BaseModel):
@@ -25,7 +30,7 @@ class ConsumerSettings(BaseModel):
 
     model: Model = "resnet50"
     batch_size: Annotated[int, Field(ge=1)] = 64
-    device: Literal["auto", "cpu", "gpu"] = "auto"
+    device: Device = "auto"
     precision: Literal["auto", "float32", "mixed"] = "auto"
     classes: Annotated[int, Field(ge=2)] = 1000
     image_size: Annotated[int, Field(ge=28, le=1024)] = 224

@@ -1,37 +1,46 @@
-"""What a training loop needs of the machine, or why it cannot be had."""
+"""What a training loop needs of the machine: framework, device, precision; or why it lacks it."""
 
 from __future__ import annotations
 
-from types import ModuleType
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
 
-from dataprep.adapters import import_framework
-from iobench.consumers import processor
 from iobench.errors import Unavailable
+from iobench.loaders.protocol import need_framework
+from iobench.machine import kernel_files
+
+framework = need_framework
+"""Import ``torch``, ``tensorflow`` or ``mxnet``."""
+
+_CPUINFO = Path("/proc/cpuinfo")
+# Linux's names of the instructions that multiply matrices of bfloat16: x86-64, then Arm.
+_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
-def framework(name: str) -> ModuleType:
-    """``torch``, ``tensorflow`` or ``mxnet``.
+def takes_gpu(asked: str, there: bool, build: str, *, built: bool = True) -> bool:
+    """Decide whether to run on a GPU: ``asked`` is ``auto``, ``cpu`` or ``gpu``.
 
-    Raises:
-        Unavailable: not installed; the message names the extra that brings it.
-    """
-    try:
-        return import_framework(name)
-    except ImportError as error:
-        raise Unavailable(str(error)) from error
-
-
-def takes_gpu(asked: str, there: bool, build: str) -> bool:
-    """Whether to run on a GPU: ``asked`` is ``auto``, ``cpu`` or ``gpu``; ``build`` looks for it.
+    ``build`` is the framework that looked for one; ``built`` says whether it was built for GPUs.
 
     Raises:
         Unavailable: one was asked for, and none is ``there``.
     """
     if asked == "gpu" and not there:
-        raise Unavailable(
-            f"{build} finds no GPU: it needs one, its driver and a GPU build, or device: cpu"
+        reason = (
+            "it sees no device here (check the driver and CUDA_VISIBLE_DEVICES, "
+            if built
+            else "it was built without CUDA (install a build with CUDA, "
         )
+        raise Unavailable(f"{build} finds no GPU: {reason}or set device: cpu)")
     return there and asked != "cpu"
+
+
+def torch_built_for_gpu(torch: Any) -> bool:
+    """Whether this build of torch has CUDA, or ROCm in its place."""
+    return bool(torch.version.cuda or getattr(torch.version, "hip", None))
 
 
 def cpu_precision(asked: str, *, mixes: bool = True) -> str:
@@ -44,7 +53,7 @@ def cpu_precision(asked: str, *, mixes: bool = True) -> str:
         return "float32"
     if not mixes:
         raise Unavailable("mixed precision needs a GPU here: take precision: float32")
-    if not processor.has_bfloat16():
+    if not has_bfloat16():
         raise Unavailable(
             "mixed precision on a CPU needs one with bfloat16 (AVX512_BF16 or AMX): take "
             "precision: float32"
@@ -60,3 +69,28 @@ def gpu_precision(asked: str, capability: tuple[int, ...], *, bfloat16: bool) ->
     if asked == "float32" or (asked == "auto" and capability < (7, 0)):
         return "float32"
     return "bfloat16" if bfloat16 and capability >= (8, 0) else "float16"
+
+
+def threads(variable: str) -> int:
+    """What the environment's ``variable`` sets, else one a core, as libraries take it."""
+    value = os.environ.get(variable, "")
+    if re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
+        return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe_cpu(threads: int, cpuinfo: Path = _CPUINFO) -> str:
+    """``AMD EPYC, 2 threads``: the first processor's model, and how many threads are used."""
+    model = _field("model name", cpuinfo) or f"{platform.machine() or 'unknown'} CPU"
+    return f"{' '.join(model.split())}, {threads} thread{'' if threads == 1 else 's'}"
+
+
+def has_bfloat16(cpuinfo: Path = _CPUINFO) -> bool:
+    """Whether the first processor computes with bfloat16 itself; False if that is unknown."""
+    return bool(_BFLOAT16 & set(_field("flags|Features", cpuinfo).split()))
+
+
+def _field(name: str, cpuinfo: Path) -> str:
+    """The first line of that name; empty without one."""
+    match = re.search(rf"^(?:{name})[ \t]*:(.*)$", kernel_files.text(cpuinfo), re.M)
+    return match[1].strip() if match else ""

@@ -2,112 +2,72 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from iobench.clock import Clock
-from iobench.consumers import batches, processor, requirements
-from iobench.consumers.protocol import ConsumerSettings
-from iobench.consumers.queue import NOTE, Queue
-from iobench.consumers.warming import per_step_s, until_steady
+from iobench.consumers import requirements
+from iobench.consumers.protocol import ConsumerSettings, Model
+from iobench.consumers.training import (
+    MEAN,
+    NOMINAL,
+    QUEUED,
+    STD,
+    TrainingConsumer,
+    residual_blocks,
+    shortcut,
+)
 from iobench.loaders.protocol import Batch, Framework
 
 
-class TensorFlowConsumer:
-    """SGD with momentum on cross entropy; see ``Consumer``.
-
-    uint8 images are normalised on the device. On a CPU a step is done when it comes back, and
-    ``compute_s`` is its wall time; on a GPU it is what a step took on average over several that
-    ``warm_up`` ran without a pause on data that lay on the device.
-    """
+class TensorFlowConsumer(TrainingConsumer):
+    """Training in TensorFlow, traced once."""
 
     framework: Framework = "tensorflow"
-    emulated = False
+    arrays = "TensorFlow tensors"
+    channels_last = True
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
         tf = self._tf = requirements.framework("tensorflow")
-        self._settings, self._clock = settings, clock
         gpus = tf.config.list_physical_devices("GPU")
-        build = f"TensorFlow {tf.__version__}"
-        self._on_gpu = requirements.takes_gpu(settings.device, bool(gpus), build)
-        details = tf.config.experimental.get_device_details(gpus[0]) if self._on_gpu else {}
-        self._place = "/GPU:0" if self._on_gpu else "/CPU:0"
-        if self._on_gpu:
+        build, built = f"TensorFlow {tf.__version__}", bool(tf.test.is_built_with_cuda())
+        on_gpu = requirements.takes_gpu(settings.device, bool(gpus), build, built=built)
+        super().__init__(settings, clock, on_gpu=on_gpu)
+        self._array = tf.Tensor
+        self._place = "/GPU:0" if on_gpu else "/CPU:0"
+        if on_gpu:
+            details = tf.config.experimental.get_device_details(gpus[0])
             capability = tuple(details.get("compute_capability", (7, 0)))
             self.precision = requirements.gpu_precision(
                 settings.precision, capability, bfloat16=False
             )
             self.device = str(details.get("device_name", "GPU"))
+            tf32 = "on" if tf.config.experimental.tensor_float_32_execution_enabled() else "off"
+            notes = [NOMINAL, QUEUED, f"TF32: {tf32}"]
         else:
             self.precision = requirements.cpu_precision(settings.precision)
-            self.device = processor.describe(processor.threads("TF_NUM_INTRAOP_THREADS"))
-        self.notes: Sequence[str] = tuple(self._notes())
-        self.last_loss: Any = None
-        self._nominal_s = 0.0
-        self._compute_s: list[float] = []
-        self._queue = Queue(lambda loss: loss.numpy())
+            count = requirements.threads("TF_NUM_INTRAOP_THREADS")
+            self.device = requirements.describe_cpu(count)
+            notes = ["compute shares its cores with the loader's threads"]
+        self.notes = [f"{build}, tf.function without XLA", *notes]
         with tf.device(self._place):
             self._build()
 
-    def synthetic(self) -> Batch:
-        """Normal noise (N, S, S, 3) float32 and int64 labels, drawn on the device."""
-        tf, settings = self._tf, self._settings
-        size, samples = settings.image_size, settings.batch_size
-        seed = (settings.seed, 0)
-        with tf.device(self._place):
-            images = tf.random.stateless_normal((samples, size, size, 3), seed)
-            labels = tf.random.stateless_uniform(
-                (samples,), seed, 0, settings.classes, dtype=tf.int64
-            )
-        return Batch(images, labels, samples)
-
     def warm_up(self) -> None:
         """Trace and tune on the synthetic batch; on a GPU, then see what a step takes."""
-        batch = self.synthetic()
-        step = partial(self.step, batch)
-        until_steady(step, self.finish, self._clock, at_most=10 if self._on_gpu else 3)
+        super().warm_up()
+        size = self._settings.image_size
         with self._tf.device(self._place):
-            self._normalise(self._tf.zeros_like(batch.images, self._tf.uint8))
-        if self._on_gpu:
-            self._nominal_s = per_step_s(step, self.finish, self._clock)
-        self._compute_s.clear()
-
-    def step(self, batch: Batch) -> None:
-        """Copy, normalise, forward, backward, optimiser step; at most two queue on a GPU."""
-        self._check(batch)
-        began_s = self._clock.now_s()
-        with self._tf.device(self._place):
-            images = self._tf.identity(batch.images)
-            labels = self._tf.cast(batch.labels, self._tf.int64)
-            if images.dtype == self._tf.uint8:
-                images = self._normalise(images)
-            self.last_loss = self._train(images, labels)
-        if self._on_gpu:
-            self._compute_s.append(self._nominal_s)
-            self._queue.add(self.last_loss)
-        else:
-            self._compute_s.append(self._clock.now_s() - began_s)
-
-    def finish(self) -> None:
-        """Wait for the last step: its loss, and the weights that it changed."""
-        self._queue.clear()
-        if self._compute_s:
-            self.last_loss.numpy()
-            self._net.trainable_variables[0].numpy()
-
-    def compute_s(self) -> Sequence[float]:
-        """One entry a step."""
-        return self._compute_s
+            self._normalise(self._tf.zeros((1, size, size, 3), self._tf.uint8))
 
     def _build(self) -> None:
         tf, settings = self._tf, self._settings
         tf.random.set_seed(settings.seed)
-        models = importlib.import_module("iobench.consumers.tf_models")
         policy = self.precision if self.precision == "float32" else f"mixed_{self.precision}"
         size = settings.image_size
-        self._net = models.build(settings.model, settings.classes, size, policy)
+        self._net = network(tf.keras, settings.model, settings.classes, size, policy)
         optimiser = tf.keras.optimizers.SGD(0.01, momentum=0.9, weight_decay=1e-4)
         if self.precision == "float16":
             optimiser = tf.keras.optimizers.LossScaleOptimizer(optimiser)
@@ -116,11 +76,11 @@ class TensorFlowConsumer:
         self._loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         images = tf.TensorSpec((None, size, size, 3), tf.float32)
         labels = tf.TensorSpec((None,), tf.int64)
-        self._train = tf.function(self._traced, input_signature=(images, labels))
+        self._traced = tf.function(self._one_step, input_signature=(images, labels))
         pixels = tf.TensorSpec(images.shape, tf.uint8)
         self._normalise = tf.function(self._normalised, input_signature=(pixels,))
 
-    def _traced(self, images: Any, labels: Any) -> Any:
+    def _one_step(self, images: Any, labels: Any) -> Any:
         with self._tf.GradientTape() as tape:
             loss = self._loss(labels, self._net(images, training=True))
             scaled = self._optimiser.scale_loss(loss)
@@ -129,26 +89,100 @@ class TensorFlowConsumer:
         return loss
 
     def _normalised(self, pixels: Any) -> Any:
-        images = self._tf.cast(pixels, self._tf.float32) / 255.0
-        return (images - batches.MEAN) / batches.STD
+        return (self._tf.cast(pixels, self._tf.float32) / 255.0 - MEAN) / STD
 
-    def _check(self, batch: Batch) -> None:
-        batches.check_arrays(batch.images, batch.labels, self._tf.Tensor, "TensorFlow tensors")
-        dtype, size = batch.images.dtype.name, self._settings.image_size
-        batches.check_images(batch.images.shape.as_list(), dtype, size, channels_last=True)
-        # Reading labels back from a GPU would make every step wait for it.
-        if "CPU" in batch.labels.device and batch.samples:
-            labels = batch.labels.numpy()
-            batches.check_labels(int(labels.min()), int(labels.max()), self._settings.classes)
+    def _on_device(self, values: NDArray[Any]) -> Any:
+        with self._tf.device(self._place):
+            return self._tf.constant(values)
 
-    def _notes(self) -> list[str]:
-        notes = [f"TensorFlow {self._tf.__version__}, tf.function without XLA"]
-        if not self._on_gpu:
-            return [*notes, "compute shares its cores with the loader's threads"]
-        tf32 = self._tf.config.experimental.tensor_float_32_execution_enabled()
-        return [
-            *notes,
-            "compute is nominal: the average of warm-up steps on data in the device's memory",
-            NOTE,
-            f"TF32: {'on' if tf32 else 'off'}",
-        ]
+    def _to_device(self, batch: Batch) -> tuple[Any, Any]:
+        with self._tf.device(self._place):
+            labels = self._tf.cast(batch.labels, self._tf.int64)
+            return self._tf.identity(batch.images), labels
+
+    def _train(self, images: Any, labels: Any) -> Any:
+        with self._tf.device(self._place):
+            if images.dtype == self._tf.uint8:
+                images = self._normalise(images)
+            return self._traced(images, labels)
+
+    def _wait(self) -> None:
+        """Wait for the last loss, and the weights that its step changed."""
+        if self.last_loss is not None:
+            self.last_loss.numpy()
+            self._net.trainable_variables[0].numpy()
+
+    def _wait_for(self, loss: Any, mark: Any) -> None:
+        loss.numpy()
+
+    def _inspect(self, batch: Batch) -> tuple[str, Any]:
+        on_cpu = "CPU" in batch.labels.device
+        return batch.images.dtype.name, batch.labels.numpy() if on_cpu else None
+
+
+def network(keras: Any, model: Model, classes: int, image_size: int, policy: str) -> Any:
+    """torch's network in Keras: images (N, S, S, 3) float32 to logits (N, ``classes``) float32.
+
+    ``policy``: ``float32``, or a Keras policy of mixed precision. Keras' own ResNet-50 is not used:
+    its bottleneck has the stride in the first 1x1 convolution (v1), and its convolutions have
+    biases.
+    """
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        images = keras.Input((image_size, image_size, 3))
+        build = _lenet if model == "lenet" else _resnet
+        # Logits in float32 whatever the policy: cross entropy needs the range.
+        logits = keras.layers.Dense(classes, dtype="float32")(build(keras, images, model))
+        return keras.Model(images, logits)
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _lenet(keras: Any, x: Any, model: Model) -> Any:
+    layers = keras.layers
+    x = layers.Conv2D(6, 5, padding="same", activation="relu")(x)
+    x = layers.MaxPool2D(2)(x)
+    x = layers.Conv2D(16, 5, activation="relu")(x)
+    # Adaptive average pooling to (N, 5, 5, C).
+    dtype = keras.config.dtype_policy().compute_dtype
+    rows, columns = (keras.ops.cast(bins(size, 5), dtype) for size in x.shape[1:3])
+    x = keras.ops.einsum("oh,nhwc->nowc", rows, x)
+    x = layers.Flatten()(keras.ops.einsum("ow,nhwc->nhoc", columns, x))
+    return layers.Dense(84, activation="relu")(layers.Dense(120, activation="relu")(x))
+
+
+def _resnet(keras: Any, x: Any, model: Model) -> Any:
+    layers = keras.layers
+    x = layers.ReLU()(_conv_norm(layers, x, 64, 7, 2))
+    x = layers.MaxPool2D(3, 2)(layers.ZeroPadding2D(1)(x))
+    for block in residual_blocks(model):
+        body = x
+        for _, out, kernel, stride in block[:-1]:
+            body = layers.ReLU()(_conv_norm(layers, body, out, kernel, stride))
+        body = _conv_norm(layers, body, *block[-1][1:], gamma="zeros")
+        if (beside := shortcut(block)) is not None:
+            x = _conv_norm(layers, x, *beside[1:])
+        x = layers.ReLU()(layers.Add()([body, x]))
+    return layers.GlobalAveragePooling2D()(x)
+
+
+def _conv_norm(layers: Any, x: Any, out: int, kernel: int, stride: int, gamma: str = "ones") -> Any:
+    if kernel > 1:
+        # Padding "same" pads unevenly at stride 2.
+        x = layers.ZeroPadding2D(kernel // 2)(x)
+    conv = layers.Conv2D(out, kernel, stride, use_bias=False, kernel_initializer="he_normal")
+    norm = layers.BatchNormalization(momentum=0.9, epsilon=1e-5, gamma_initializer=gamma)
+    return norm(conv(x))
+
+
+def bins(size: int, cells: int) -> NDArray[np.float32]:
+    """(``cells``, ``size``) weights that average ``size`` values into overlapping bins.
+
+    Bin i runs from floor(i * size / cells) to ceil((i + 1) * size / cells), as in torch.
+    """
+    weights = np.zeros((cells, size), np.float32)
+    for cell in range(cells):
+        begin, end = cell * size // cells, -(-(cell + 1) * size // cells)
+        weights[cell, begin:end] = 1 / (end - begin)
+    return weights

@@ -2,104 +2,119 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import zlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
+from numpy.typing import NDArray
+
 from iobench.clock import Clock
-from iobench.consumers import batches, processor, requirements
-from iobench.consumers.protocol import ConsumerSettings
-from iobench.consumers.queue import NOTE, Queue
-from iobench.consumers.torch_group import TorchGroup
-from iobench.consumers.warming import per_step_s, until_steady
+from iobench.consumers import requirements
+from iobench.consumers.protocol import ConsumerSettings, Model
+from iobench.consumers.training import (
+    MEAN,
+    QUEUED,
+    STD,
+    TrainingConsumer,
+    per_step_s,
+    residual_blocks,
+    shortcut,
+    until_steady,
+)
 from iobench.loaders.protocol import Batch, Framework
 
+# A rank that hangs is ended by the trial's own limit, and by whoever notices that a rank failed.
+_PATIENCE = datetime.timedelta(days=7)
 
-class TorchConsumer:
-    """SGD with momentum on cross entropy, eager; see ``Consumer``.
+
+class TorchGroup:
+    """Rank ``rank`` of ``world_size`` processes that train one network; joining waits for all.
+
+    As torch documents it: NCCL and a process for each GPU, which becomes the current device; gloo
+    on processors. ``meeting`` is a path by which the ranks find each other, the same file for
+    all: no port is taken for that.
+    """
+
+    def __init__(self, rank: int, world_size: int, meeting: str, *, on_gpu: bool) -> None:
+        self.rank, self.world_size = rank, world_size
+        self.backend = "nccl" if on_gpu else "gloo"
+        self._torch = torch = requirements.framework("torch")
+        self._distributed: Any = importlib.import_module("torch.distributed")
+        self._devices = [rank] if on_gpu else None
+        if on_gpu:
+            torch.cuda.set_device(rank)
+        store = self._distributed.FileStore(meeting, world_size)
+        store.set_timeout(_PATIENCE)
+        self._distributed.init_process_group(
+            self.backend, store=store, rank=rank, world_size=world_size, timeout=_PATIENCE
+        )
+
+    def shared(self, net: Any) -> Any:
+        """``net``, on its device already, whose gradients are the mean over all ranks."""
+        return self._torch.nn.parallel.DistributedDataParallel(net, device_ids=self._devices)
+
+    def wait(self) -> None:
+        """Wait for all ranks to be here."""
+        self._distributed.barrier(device_ids=self._devices)
+
+    def leave(self) -> None:
+        """Leave the group when all ranks are done."""
+        self.wait()
+        self._distributed.destroy_process_group()
+
+
+class TorchConsumer(TrainingConsumer):
+    """Training in torch, eager.
 
     With a ``group`` it is one rank of several, each on a device of its own, and gradients are
-    averaged in each step.
-
-    uint8 images are normalised on the device. On a GPU, ``compute_s`` lies between two events
-    recorded on its stream after the batch was copied; on a CPU it is wall time.
+    averaged in each step. On a GPU ``compute_s`` lies between two events that are recorded on its
+    stream after the batch was copied.
     """
 
     framework: Framework = "torch"
-    emulated = False
+    arrays = "torch tensors"
 
     def __init__(
         self, settings: ConsumerSettings, clock: Clock, group: TorchGroup | None = None
     ) -> None:
         torch = self._torch = requirements.framework("torch")
-        self._settings, self._clock, self._group = settings, clock, group
-        there = bool(torch.cuda.is_available())
-        self._on_gpu = requirements.takes_gpu(settings.device, there, f"torch {torch.__version__}")
-        self._device = torch.device("cuda" if self._on_gpu else "cpu")
-        if self._on_gpu and group is not None:
-            self._device = torch.device("cuda", group.rank)
-        self.precision = self._chosen(settings.precision)
-        self.device = self._describe()
-        self.notes: Sequence[str] = tuple(self._notes())
+        on_gpu = requirements.takes_gpu(
+            settings.device,
+            bool(torch.cuda.is_available()),
+            f"torch {torch.__version__}",
+            built=requirements.torch_built_for_gpu(torch),
+        )
+        super().__init__(settings, clock, on_gpu=on_gpu)
+        self._array, self._group = torch.Tensor, group
+        self._device = torch.device("cpu")
+        if on_gpu:
+            self._device = torch.device("cuda", group.rank if group else 0)
+            capability = torch.cuda.get_device_capability(self._device)
+            self.precision = requirements.gpu_precision(
+                settings.precision, capability, bfloat16=True
+            )
+            self.device = str(torch.cuda.get_device_name(self._device))
+        else:
+            self.precision = requirements.cpu_precision(settings.precision)
+            self.device = requirements.describe_cpu(torch.get_num_threads())
+        self.notes = self._notes()
         # Faster on both: on two Zen 4 cores 1.4 times for the residual networks, 1.2 to 2.6 for
         # LeNet.
-        self._layout = self._torch.channels_last
-        self.last_loss: Any = None
-        self._taken: list[tuple[Any, Any]] = []
-        self._queue = Queue(lambda end: end.synchronize())
-        self._seconds: list[float] = []
+        self._layout = torch.channels_last
         self._build()
-
-    def synthetic(self) -> Batch:
-        """Normal noise (N, 3, S, S) float32 and int64 labels, drawn on the device."""
-        torch, settings = self._torch, self._settings
-        drawn = torch.Generator(device=self._device).manual_seed(settings.seed)
-        shape = (settings.batch_size, 3, settings.image_size, settings.image_size)
-        images = torch.randn(shape, generator=drawn, device=self._device)
-        labels = torch.randint(
-            settings.classes, shape[:1], generator=drawn, device=self._device, dtype=torch.int64
-        )
-        return Batch(images.contiguous(memory_format=self._layout), labels, shape[0])
 
     def warm_up(self) -> None:
         """Two steps or more on the synthetic batch; a GPU tunes its convolutions meanwhile."""
-        step, at_most = partial(self.step, self.synthetic()), 10 if self._on_gpu else 3
+        step, at_most = partial(self.step, self.synthetic()), self._warm_up_steps
         if self._group is None:
             until_steady(step, self.finish, self._clock, at_most=at_most)
         else:
             # As many on every rank: each step waits for all of them.
             per_step_s(step, self.finish, self._clock, steps=at_most)
-        self._taken.clear()
         self._seconds.clear()
-
-    def step(self, batch: Batch) -> None:
-        """Copy, normalise, forward, backward, optimiser step; at most two queue on a GPU."""
-        self._check(batch)
-        images = batch.images.to(self._device, non_blocking=True)
-        labels = batch.labels.to(self._device, self._torch.int64, non_blocking=True)
-        began = self._mark()
-        self._train(images, labels)
-        ended = self._mark()
-        self._taken.append((began, ended))
-        if self._on_gpu:
-            self._queue.add(ended)
-
-    def finish(self) -> None:
-        """Wait for the stream, and read its events."""
-        if self._on_gpu:
-            self._torch.cuda.synchronize(self._device)
-            self._seconds += [a.elapsed_time(b) / 1000 for a, b in self._taken]
-        else:
-            self._seconds += [b - a for a, b in self._taken]
-        self._taken.clear()
-        self._queue.clear()
-
-    def compute_s(self) -> Sequence[float]:
-        """One entry a step: normalisation, forward, backward and optimiser step."""
-        return self._seconds
 
     def fingerprint(self) -> int:
         """CRC-32 of all parameters: ranks that trained together have the same."""
@@ -112,8 +127,7 @@ class TorchConsumer:
         torch = self._torch
         torch.manual_seed(self._settings.seed)
         torch.backends.cudnn.benchmark = True
-        models = importlib.import_module("iobench.consumers.torch_models")
-        net = models.build(self._settings.model, self._settings.classes).train()
+        net = network(torch, self._settings.model, self._settings.classes).train()
         self._net = net.to(device=self._device, memory_format=self._layout)
         if self._group is not None:
             self._net = self._group.shared(self._net)
@@ -127,28 +141,32 @@ class TorchConsumer:
         )
         needs_scale = self.precision == "float16"
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=needs_scale)
-        self._mean = torch.tensor(batches.MEAN, device=self._device).mul(255).view(1, 3, 1, 1)
-        self._std = torch.tensor(batches.STD, device=self._device).mul(255).view(1, 3, 1, 1)
+        self._mean = torch.tensor(MEAN, device=self._device).mul(255).view(1, 3, 1, 1)
+        self._std = torch.tensor(STD, device=self._device).mul(255).view(1, 3, 1, 1)
 
-    def _train(self, images: Any, labels: Any) -> None:
+    def _on_device(self, values: NDArray[Any]) -> Any:
+        array = self._torch.from_numpy(values).to(self._device)
+        return array.contiguous(memory_format=self._layout) if array.ndim == 4 else array
+
+    def _to_device(self, batch: Batch) -> tuple[Any, Any]:
+        images = batch.images.to(self._device, non_blocking=True)
+        return images, batch.labels.to(self._device, self._torch.int64, non_blocking=True)
+
+    def _train(self, images: Any, labels: Any) -> Any:
         if images.dtype == self._torch.uint8:
             images = images.float().sub_(self._mean).div_(self._std)
         images = images.contiguous(memory_format=self._layout)
         self._optimiser.zero_grad(set_to_none=True)
-        with self._autocast():
+        mixed: AbstractContextManager[Any] = nullcontext()
+        if self.precision != "float32":
+            dtype = getattr(self._torch, self.precision)
+            mixed = self._torch.autocast(self._device.type, dtype=dtype)
+        with mixed:
             loss = self._loss(self._net(images), labels)
         self._scaler.scale(loss).backward()
         self._scaler.step(self._optimiser)
         self._scaler.update()
-        self.last_loss = loss.detach()
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        mixed = self.precision != "float32"
-        dtype = getattr(self._torch, self.precision) if mixed else self._torch.bfloat16
-        context: AbstractContextManager[Any] = self._torch.autocast(
-            self._device.type, dtype=dtype, enabled=mixed
-        )
-        return context
+        return loss.detach()
 
     def _mark(self) -> Any:
         """Now: on a GPU an event in its stream, else the clock's seconds."""
@@ -158,29 +176,23 @@ class TorchConsumer:
         event.record()
         return event
 
-    def _check(self, batch: Batch) -> None:
-        batches.check_arrays(batch.images, batch.labels, self._torch.Tensor, "torch tensors")
-        dtype = str(batch.images.dtype).removeprefix("torch.")
-        size = self._settings.image_size
-        batches.check_images(batch.images.shape, dtype, size, channels_last=False)
-        # Reading labels back from a GPU would make every step wait for it.
-        if batch.labels.device.type == "cpu" and len(batch.labels):
-            lowest, highest = self._torch.aminmax(batch.labels)
-            batches.check_labels(int(lowest), int(highest), self._settings.classes)
+    def _elapsed_s(self, began: Any, ended: Any) -> float:
+        return float(began.elapsed_time(ended) / 1000 if self._on_gpu else ended - began)
 
-    def _chosen(self, asked: str) -> str:
-        if not self._on_gpu:
-            return requirements.cpu_precision(asked)
-        capability = self._torch.cuda.get_device_capability(self._device)
-        return requirements.gpu_precision(asked, capability, bfloat16=True)
-
-    def _describe(self) -> str:
+    def _wait(self) -> None:
         if self._on_gpu:
-            return str(self._torch.cuda.get_device_name(self._device))
-        return processor.describe(self._torch.get_num_threads())
+            self._torch.cuda.synchronize(self._device)
+
+    def _wait_for(self, loss: Any, mark: Any) -> None:
+        mark.synchronize()
+
+    def _inspect(self, batch: Batch) -> tuple[str, Any]:
+        on_cpu = batch.labels.device.type == "cpu"
+        return str(batch.images.dtype).removeprefix("torch."), batch.labels if on_cpu else None
 
     def _notes(self) -> list[str]:
-        notes = [f"torch {self._torch.__version__}, eager"]
+        torch = self._torch
+        notes = [f"torch {torch.__version__}, eager"]
         if self._group is not None:
             notes.append(
                 f"{self._group.world_size} ranks, a process each; gradients averaged in each step "
@@ -188,13 +200,56 @@ class TorchConsumer:
             )
         if not self._on_gpu:
             return [*notes, "compute shares its cores with the loader's workers"]
-        notes.append("compute is the time between CUDA events around a step, after the copy")
-        notes.append(NOTE)
-        tf32 = [
-            f"{what} {'on' if module.allow_tf32 else 'off'}"
-            for what, module in (
-                ("convolutions", self._torch.backends.cudnn),
-                ("matrix products", self._torch.backends.cuda.matmul),
-            )
+        convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
+        products = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
+        return [
+            *notes,
+            "compute is the time between CUDA events around a step, after the copy",
+            QUEUED,
+            f"TF32: convolutions {convolutions}, matrix products {products}",
         ]
-        return [*notes, f"TF32: {', '.join(tf32)}"]
+
+
+def network(torch: Any, model: Model, classes: int) -> Any:
+    """The network: images (N, 3, H, W) float32 to logits (N, ``classes``), freshly drawn.
+
+    LeNet is LeNet-5 (LeCun et al., 1998) with three input channels, ReLU, max pooling, and an
+    adaptive average pooling to 5 x 5 before its dense layers, so that it takes any image from 28
+    pixels on and has the same number of parameters for all of them.
+    """
+    nn = torch.nn
+    if model == "lenet":
+        return nn.Sequential(
+            *(nn.Conv2d(3, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.AdaptiveAvgPool2d(5), nn.Flatten()),
+            *(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU()),
+            nn.Linear(84, classes),
+        )
+
+    def conv_norm(channels: int, out: int, kernel: int, stride: int) -> list[Any]:
+        conv = nn.Conv2d(channels, out, kernel, stride, padding=kernel // 2, bias=False)
+        nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
+        return [conv, nn.BatchNorm2d(out)]
+
+    class Residual(nn.Module):  # type: ignore[misc, name-defined]
+        """``relu(body(x) + shortcut(x))``."""
+
+        def __init__(self, block: list[tuple[int, int, int, int]]) -> None:
+            super().__init__()
+            layers: list[Any] = []
+            for conv in block:
+                layers += [*conv_norm(*conv), nn.ReLU(inplace=True)]
+            self.body = nn.Sequential(*layers[:-1])
+            nn.init.zeros_(self.body[-1].weight)
+            beside = shortcut(block)
+            self.shortcut = nn.Sequential(*conv_norm(*beside)) if beside else nn.Identity()
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu_(self.body(x) + self.shortcut(x))
+
+    blocks = list(residual_blocks(model))
+    return nn.Sequential(
+        *(*conv_norm(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)),
+        *map(Residual, blocks),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(blocks[-1][-1][1], classes)),
+    )

@@ -1,4 +1,4 @@
-"""What a run is told to read, looked for before its first trial."""
+"""Data that is there: what a run is told to read, and what manifests say of shards."""
 
 from __future__ import annotations
 
@@ -6,31 +6,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dataprep import keys
 from dataprep.dataset import open_dataset
 from dataprep.errors import (
     ConfigError,
+    DataprepError,
     ManifestMissing,
     ObjectNotFound,
     PermissionRefused,
     SourceNotFound,
 )
+from dataprep.manifest import Manifest
 from dataprep.sources import open_source
 from dataprep.sources.classes import promises_image
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.protocol import Close
 from iobench.data.settings import DataSettings
+from iobench.trial import Place
 
 _HINT = " (check --source)"  # an option of dataprep shard's
 
 
 def expanded(uri: str) -> str:
-    """An address as it is, a path with its ``~`` followed."""
+    """Expand ``~`` in a path; addresses stay as they are."""
     return uri if "://" in uri else str(Path(uri).expanduser())
 
 
 def local_folders(settings: DataSettings) -> dict[str, Path]:
-    """What is read from a disk lies there, by key: ``data`` is ``data.folder``, for all that is
-    made, ``shards``, ``mount`` and ``source`` what is read as it is."""
+    """The local folders that data are read from, by key.
+
+    ``data`` is ``data.folder``, for everything that is made; ``shards``, ``mount`` and ``source``
+    are read as they are.
+    """
     given = {name: getattr(settings, name) for name in ("shards", "mount", "source")}
     named: dict[str, str | None] = {"data": settings.folder, **given}
     paths = {key: uri.removeprefix("file://") for key, uri in named.items() if uri is not None}
@@ -38,15 +45,13 @@ def local_folders(settings: DataSettings) -> dict[str, Path]:
 
 
 def read_from(name: str, described: Mapping[str, Any]) -> str:
-    """The label of the target that holds data of a name: what is read as it was given lies where
-    that is; the rest is made in the data's folder."""
+    """The key, as in ``local_folders``, of the folder that holds data of a name."""
     given = {"photos@disk": ("source",), "shards@disk": ("mount", "shards")}.get(name, ())
     return next((label for label in given if label in described), "data")
 
 
 def require_given(settings: DataSettings) -> None:
-    """Make sure that what is named is there: shards are a data set, at their mount the same one,
-    and the source has images in class folders.
+    """Check that ``shards`` and their ``mount`` are one data set, and ``source`` has class folders.
 
     Raises:
         ConfigError: they are not.
@@ -63,9 +68,9 @@ def require_given(settings: DataSettings) -> None:
 
 
 def _require_source(source: str, options: StoreOptions) -> None:
-    """A folder with an image in a folder of its class: a look at the first files, by their names.
+    """Look for the first file that is named as an image, in a folder of its class.
 
-    Where none is named as an image all are listed, as they will be to make shards of them.
+    If there is none all files are listed, as they will be to make shards of them.
     """
     uri = expanded(source)
     if "://" not in uri and not Path(uri).is_dir():
@@ -82,9 +87,69 @@ def _require_source(source: str, options: StoreOptions) -> None:
 
 
 def _edition(key: str, uri: str, settings: DataSettings) -> tuple[str, str]:
-    """What tells one output of ``dataprep shard`` from another, and that there is one."""
+    """Fingerprint and time of an output of ``dataprep shard``, which must be there."""
     try:
         with open_dataset(expanded(uri), settings.split, options=settings.store) as dataset:
             return dataset.manifest.fingerprint, dataset.manifest.created
     except ManifestMissing as error:
         raise ConfigError(f"data.{key}: {error}") from None
+
+
+def making(place: Place) -> dict[str, Any] | None:
+    """How shards were made: ``samples``, ``reencoded``, ``seconds``, ``workers``; None if unknown.
+
+    It is known of shards on a disk that are not decoded, if their manifest has it.
+    """
+    manifest = None if place.decoded else _manifest(place)
+    if manifest is None:
+        return None
+    run: Mapping[str, Any] = manifest.run
+    seconds, workers = run.get("seconds"), run.get("workers")
+    if not isinstance(seconds, (int, float)) or seconds <= 0:
+        return None
+    return {
+        "samples": manifest.samples.written,
+        "reencoded": manifest.samples.reencoded,
+        "seconds": float(seconds),
+        "workers": workers if isinstance(workers, int) else None,
+    }
+
+
+def fingerprint(place: Place) -> str | None:
+    """The fingerprint in the manifest of shards on a disk; None for other data.
+
+    Shards that are made again of the same images in the same way have the same.
+    """
+    manifest = _manifest(place)
+    return manifest.fingerprint if manifest is not None else None
+
+
+def _manifest(place: Place) -> Manifest | None:
+    if place.holds != "shards" or place.is_remote:
+        return None
+    file = Path(place.uri) / keys.manifest(place.split)
+    try:
+        return Manifest.from_json(file.read_bytes(), str(file))
+    except (OSError, DataprepError):
+        return None
+
+
+class SameData:
+    """The fingerprints of the shards that trials of a run have read, by name."""
+
+    def __init__(self, fingerprints: Mapping[str, str]) -> None:
+        self.fingerprints = dict(fingerprints)
+
+    def made_anew(self, places: Mapping[str, Place]) -> str:
+        """Say which of ``places`` holds other shards than earlier trials have read; empty for none.
+
+        The fingerprint of a new name is kept. Only shards on a disk are compared.
+        """
+        for name, place in places.items():
+            found = fingerprint(place)
+            if found is not None and self.fingerprints.setdefault(name, found) != found:
+                return (
+                    f"{name} ({place.uri}) were made anew since this run began, and are others: "
+                    "their figures do not belong beside those before, choose another --output"
+                )
+        return ""

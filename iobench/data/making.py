@@ -1,4 +1,4 @@
-"""Data by name: taken where it lies, drawn, sharded, unpacked, copied to a store."""
+"""Data by name: taken where it is, drawn, sharded, decoded, unpacked, copied to a store."""
 
 from __future__ import annotations
 
@@ -12,24 +12,32 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ByteSize
 
+from dataprep import keys
 from dataprep.config import ShardConfig
-from dataprep.dataset import open_dataset
+from dataprep.dataset import Dataset, Shard, open_dataset
 from dataprep.errors import ConfigError, StoreError, StoreFull
+from dataprep.formats import get_format
 from dataprep.image.policy import ImagePolicy
+from dataprep.image.rgb import decode_whole
 from dataprep.job import shard
+from dataprep.manifest import FormatEntry, ShardEntry
+from dataprep.record_file import RecordFile
 from dataprep.sample import draw_tree
+from dataprep.samples import read_table, stored_table
 from dataprep.sources import Listing
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.given import expanded
-from iobench.data.pixel_shards import write_pixel_shards
-from iobench.data.settings import DataSettings, has_side, sized, split_name
+from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
+from iobench.pixels import packed
+from iobench.stored import open_shards
 from iobench.trial import Place
-
-_COMPLETE = "complete"
 
 
 class _NotMade(Exception):
@@ -39,7 +47,8 @@ class _NotMade(Exception):
 class Maker:
     """Makes what is asked for, once; what an earlier run made is used again.
 
-    ``bucket`` tells where copies on a store go, ``note`` is told what is being done.
+    ``bucket`` tells where copies on a store go, ``note`` is told what is being done, ``signed_in``
+    is entered while something is copied to the store.
     """
 
     def __init__(
@@ -49,9 +58,7 @@ class Maker:
         note: Callable[[str], None],
         signed_in: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._settings = settings
-        self._bucket = bucket
-        self._note = note
+        self._settings, self._bucket, self._note = settings, bucket, note
         self._signed_in = signed_in
         self._folder = Path(settings.folder).expanduser()
         self._made: dict[str, Place] = {}
@@ -64,11 +71,12 @@ class Maker:
         Raises:
             DataprepError: it cannot be made; says why.
         """
-        if name not in self._made and has_side(name):
-            self._made[name] = self._of_side(name)
         if name not in self._made:
             form, size_bytes, remote = split_name(name)
-            if remote:
+            side = side_of(name)
+            if side is not None:
+                self._made[name] = self._resized(side, remote)
+            elif remote:
                 self._made[name] = self._remote(form, size_bytes)
             else:
                 self._made[name] = self._local(form, size_bytes)
@@ -89,37 +97,40 @@ class Maker:
             self._only_looks = False
 
     def take(self, listing: Listing) -> None:
-        """What ``source`` holds, by whoever has listed it, so that it is not listed again."""
+        """Use the listing of ``source`` that somebody has made, instead of listing it again."""
         self._listed = listing.digest()
 
-    def _of_side(self, name: str) -> Place:
-        """The same images in another size: shards of other settings."""
-        plain, settings = sized(name, self._settings)
+    def _resized(self, side: int, remote: bool) -> Place:
+        """Shards of the same images in another size: shards of other settings."""
+        if self._settings.shards is not None:
+            raise ConfigError(
+                "data.shards is read as it is: images of other sizes are made from data.source"
+            )
+        settings = self._settings.model_copy(update={"size": side})
         other = Maker(settings, self._bucket, self._note, self._signed_in)
         other._listed, other._only_looks = self._listed, self._only_looks
-        return other.place(plain)
+        return other.place("shards@s3" if remote else "shards@disk")
 
     def _local(self, form: str, size_bytes: int | None) -> Place:
         """Data on a disk by their form, as ``split_name`` has it."""
         match form:
             case "photos":
-                return self._local_photos()
+                place = Place(self._photos(), "files", self._settings.store)
+                if place.is_remote:
+                    raise Unavailable(
+                        f"{place.uri} is not on a disk: copy it here, or read photos@s3 or "
+                        "files@disk"
+                    )
+                return place
             case "files":
-                return Place(str(self._files()), "files")
+                return Place(self._unpacked("files", _unpack), "files")
             case "pixels":
-                return self._pixels()
+                uri = self._unpacked("pixels", write_pixel_shards)
+                return Place(uri, "shards", split=self._settings.split, decoded=True)
             case "originals":
-                return self._packed(size_bytes, resized=False)
+                return self._sharded(size_bytes, resized=False)
             case _:
                 return self._shards(size_bytes)
-
-    def _local_photos(self) -> Place:
-        place = Place(self._photos(), "files", self._settings.store)
-        if place.is_remote:
-            raise Unavailable(
-                f"{place.uri} is not on a disk: copy it here, or read photos@s3 or files@disk"
-            )
-        return place
 
     def _photos(self) -> str:
         settings = self._settings
@@ -129,26 +140,35 @@ class Maker:
             raise ConfigError(
                 "data.shards says what is read: photos and originals need data.source too"
             )
-        return str(self._once(settings.drawn, f"drawing {settings.images:,} images", self._draw))
+        draw = partial(
+            draw_tree, images=settings.images, classes=settings.classes, seed=settings.seed
+        )
+        return str(self._once(settings.drawn, f"drawing {settings.images:,} images", draw))
 
-    def _draw(self, dest: Path) -> None:
-        settings = self._settings
-        draw_tree(dest, images=settings.images, classes=settings.classes, seed=settings.seed)
+    def _unpacked(self, form: str, write: Callable[[Place, Path], None]) -> str:
+        """Write the images of the shards in another form; returns where."""
+        source = self._shards(None)
+        note = f"writing the images of the shards as {form}"
+        return str(self._once(f"{form}-{_edition(source)}", note, partial(write, source)))
 
     def _shards(self, size_bytes: int | None) -> Place:
         settings = self._settings
-        if settings.shards is not None and size_bytes is None:
-            place = self._given()
-            if settings.mount is not None:
-                return Place(expanded(settings.mount), "shards", split=settings.split)
-            return self._downloaded(place) if place.is_remote else place
-        if settings.shards is not None:
+        if settings.shards is None:
+            return self._sharded(size_bytes, resized=True)
+        if size_bytes is not None:
             raise ConfigError(
                 "data.shards is read as it is: other shard sizes are made from data.source"
             )
-        return self._packed(size_bytes, resized=True)
+        if settings.mount is not None:
+            return Place(expanded(settings.mount), "shards", split=settings.split)
+        place = Place(expanded(settings.shards), "shards", settings.store, settings.split)
+        if not place.is_remote:
+            return place
+        note = f"copying {place.uri} here"
+        dest = self._once(f"copy-{_edition(place)}", note, partial(_copy, place, StoreOptions()))
+        return Place(str(dest), "shards", split=place.split)
 
-    def _packed(self, size_bytes: int | None, *, resized: bool) -> Place:
+    def _sharded(self, size_bytes: int | None, *, resized: bool) -> Place:
         """Shards of the source's images: resized, or as they are."""
         settings = self._settings
         wanted = size_bytes or int(settings.shard_size)
@@ -156,76 +176,47 @@ class Maker:
         if not resized:
             content.pop("size")
         form, said = ("shards", "") if resized else ("originals", ", not resized")
-        note = f"sharding at {wanted / 1e6:g} MB{said}"
         photos = self._photos()  # before the note: what is drawn is drawn first
-        image = ImagePolicy(size=settings.size if resized else None, quality=settings.quality)
-        shard = partial(self._shard, photos, wanted, image)
-        made = self._once(f"{form}-{wanted}-{_digest(content)}", note, shard)
+
+        def make(dest: Path) -> None:
+            size = settings.size if resized else None
+            config = ShardConfig(
+                source=photos,
+                output=str(dest),
+                split=settings.split,
+                format=("tfrecord", "recordio"),
+                image=ImagePolicy(size=size, quality=settings.quality),
+                shard_size=ByteSize(wanted),
+                seed=settings.seed,
+                source_store=settings.store,
+            )
+            shard(config)
+
+        note = f"sharding at {wanted / 1e6:g} MB{said}"
+        made = self._once(f"{form}-{wanted}-{_digest(content)}", note, make)
         return Place(str(made), "shards", split=settings.split)
-
-    def _given(self) -> Place:
-        settings = self._settings
-        assert settings.shards is not None  # noqa: S101  asked before
-        return Place(expanded(settings.shards), "shards", settings.store, settings.split)
-
-    def _shard(self, photos: str, size_bytes: int, image: ImagePolicy, dest: Path) -> None:
-        settings = self._settings
-        config = ShardConfig(
-            source=photos,
-            output=str(dest),
-            split=settings.split,
-            format=("tfrecord", "recordio"),
-            image=image,
-            shard_size=ByteSize(size_bytes),
-            seed=settings.seed,
-            source_store=settings.store,
-        )
-        shard(config)
-
-    def _files(self) -> Path:
-        note = "writing the images of the shards as files"
-        source = self._shards(None)
-        key = f"files-{_edition(source)}"
-        return self._once(key, note, partial(_unpack, source))
-
-    def _pixels(self) -> Place:
-        source = self._shards(None)
-        made = self._once(
-            f"pixels-{_edition(source)}",
-            "writing the images of the shards as pixels",
-            partial(write_pixel_shards, source),
-        )
-        return Place(str(made), "shards", split=source.split, decoded=True)
-
-    def _downloaded(self, place: Place) -> Place:
-        key = f"copy-{_edition(place)}"
-        copy = partial(_copy, place, StoreOptions())
-        dest = self._once(key, f"copying {place.uri} here", lambda dest: copy(str(dest)))
-        return Place(str(dest), "shards", split=place.split)
 
     def _remote(self, form: str, size_bytes: int | None) -> Place:
         settings = self._settings
-        if form == "shards" and size_bytes is None and settings.shards is not None:
-            place = self._given()
-            if place.is_remote:
-                return place
-        if form == "photos" and settings.source is not None and "://" in settings.source:
-            return Place(settings.source, "files", settings.store)
-        name = f"{form}-{size_bytes // 1_000_000}MB@disk" if size_bytes else f"{form}@disk"
-        local = self.place(name)
+        shards, source = settings.shards or "", settings.source or ""
+        if form == "shards" and size_bytes is None and "://" in shards:
+            return Place(shards, "shards", settings.store, settings.split)
+        if form == "photos" and "://" in source:
+            return Place(source, "files", settings.store)
+        local = self.place(f"{form}-{size_bytes // 10**6}MB@disk" if size_bytes else f"{form}@disk")
         edition = _edition(local) if local.holds == "shards" else self._content()
         key = _digest({"uri": str(Path(local.uri).absolute()), "edition": edition})
         bucket = self._bucket()
         target = f"{bucket.uri.rstrip('/')}/iobench-data/{form}-{key}"
-        self._note(f"copying {name.partition('@')[0]} to the object store")
+        size = f"-{size_bytes // 10**6}MB" if size_bytes else ""
+        self._note(f"copying {form}{size} to the object store")
         with self._signed_in():
             _copy(local, bucket.store, target)
         return replace(local, uri=target, store=bucket.store)
 
-    def _once(self, key: str, note: str, make: Callable[[Path], None]) -> Path:
-        """``folder/key``, made anew unless an earlier run made it to its end."""
-        dest = self._folder / key
-        done = self._folder / f"{key}.{_COMPLETE}"
+    def _once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
+        """Make ``folder/key``, unless an earlier run has made it completely; returns its path."""
+        dest, done = self._folder / key, self._folder / f"{key}.complete"
         if self._only_looks:
             if not (done.exists() and dest.exists()):
                 raise _NotMade(key)
@@ -246,14 +237,13 @@ class Maker:
         return dest
 
     def _content(self) -> dict[str, object]:
-        """What determines the bytes of shards that are made here."""
+        """The settings that determine the bytes of shards that are made here."""
         names = {"images", "classes", "seed", "size", "quality", "split"}
         content = self._settings.model_dump(mode="json", include=names)
         if self._settings.source is None:
             return content
         if self._listed is None:
-            source = ImageFolder(self._photos(), self._settings.store)
-            self._listed = source.list().digest()
+            self.take(ImageFolder(self._photos(), self._settings.store).list())
         return {**content, "source": self._listed}
 
 
@@ -266,8 +256,8 @@ def _unpack(source: Place, dest: Path) -> None:
         (folder / f"{number:07d}.jpg").write_bytes(sample.image)
 
 
-def _copy(source: Place, target_store: StoreOptions, target: str) -> None:
-    """Every object that is not there in its size already.
+def _copy(source: Place, target_store: StoreOptions, target: str | Path) -> None:
+    """Copy every object that is not there in its size already.
 
     Raises:
         StoreFull: they have no room there; nothing is copied.
@@ -287,7 +277,7 @@ def _copy(source: Place, target_store: StoreOptions, target: str) -> None:
 
 
 def _edition(place: Place) -> str:
-    """What tells one output of ``dataprep shard`` from a later one at the same place."""
+    """A digest that differs between two outputs of ``dataprep shard`` at one place."""
     manifest = open_dataset(place.uri, place.split, options=place.store).manifest
     made = {"fingerprint": manifest.fingerprint, "created": manifest.created}
     return _digest({"uri": place.uri, "split": place.split, **made})
@@ -295,3 +285,66 @@ def _edition(place: Place) -> str:
 
 def _digest(content: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def write_pixel_shards(source: Place, dest: Path) -> None:
+    """Write the TFRecord shards at ``source``, with pixels for JPEGs, as a data set at ``dest``.
+
+    As many shards with the same samples in the same order, so that reading them differs in nothing
+    but decoding. For measuring, not for keeping: of dataprep's own tools only the record readers
+    know them.
+
+    Raises:
+        Unavailable: the data set has no TFRecord shards.
+        ImageError: an image of it cannot be decoded.
+        DatasetError: its table of samples is damaged.
+    """
+    with open_shards(source, "tfrecord") as dataset:
+        entries: list[ShardEntry] = []
+        places: list[tuple[int, int]] = []
+        for stored in dataset.shards():
+            path = dest / stored.key
+            places += _decode_records(dataset, stored, path)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            entries.append(ShardEntry(stored.key, path.stat().st_size, len(stored), digest))
+        (dest / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))
+        table = read_table(stored_table(dataset.store, dataset.manifest).content)
+        pq.write_table(_placed(table, places), dest / keys.samples(source.split))
+        entry = FormatEntry(
+            label_offset=dataset.manifest.formats["tfrecord"].label_offset,
+            records=len(places),
+            bytes=sum(made.bytes for made in entries),
+            shards=tuple(entries),
+        )
+        manifest = replace(dataset.manifest, formats={"tfrecord": entry}, table=None)
+        # Last, as in every data set: it is there when all else is.
+        (dest / keys.manifest(source.split)).write_bytes(manifest.to_json())
+
+
+def _decode_records(dataset: Dataset, source: Shard, path: Path) -> list[tuple[int, int]]:
+    """Write a shard with pixels; offset and length of each record."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    places = []
+    with RecordFile(path) as file:
+        writer = get_format("tfrecord").writer(file, dataset.manifest.record_options("tfrecord"))
+        for sample in source:
+            image = packed(decode_whole(sample.image))
+            pixels = replace(sample, image=image, encoding="RGB", colorspace="RGB", channels=3)
+            places.append(writer.write(pixels))
+    return places
+
+
+def _placed(table: pa.Table, places: list[tuple[int, int]]) -> pa.Table:
+    """The table of samples with the places of their new records, and none of other formats.
+
+    It has no checksums of records: those of the old ones are not true any more.
+    """
+    ends = ("_offset", "_length", "_crc32c")
+    table = table.drop_columns([name for name in table.column_names if name.endswith(ends)])
+    written = np.array(table["status"].to_pylist()) == "written"
+    for what, values in zip(("offset", "length"), np.array(places, np.int64).T, strict=True):
+        column = np.zeros(len(table), np.int64)
+        column[written] = values
+        table = table.append_column(f"tfrecord_{what}", pa.array(column, mask=~written))
+    return table

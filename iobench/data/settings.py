@@ -10,7 +10,6 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, mo
 
 from dataprep.config import check_split
 from dataprep.credentials import check_no_credentials
-from dataprep.errors import ConfigError
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
 
@@ -180,23 +179,7 @@ def split_name(name: str) -> tuple[str, int | None, bool]:
     return match[1].partition("-")[0], size_bytes, match[4] == "s3"
 
 
-def sized(name: str, settings: DataSettings) -> tuple[str, DataSettings]:
-    """``shards-320px@disk`` as ``shards@disk`` of settings whose size is 320; others as they are.
-
-    Raises:
-        ConfigError: shards that are given are as large as they are.
-    """
+def side_of(name: str) -> int | None:
+    """The short side of images that a name asks for: 320 of ``shards-320px@disk``."""
     match = _NAME.fullmatch(name)
-    if match is None or match[3] is None:
-        return name, settings
-    if settings.shards is not None:
-        raise ConfigError(
-            "data.shards is read as it is: images of other sizes are made from data.source"
-        )
-    return f"shards@{match[4]}", settings.model_copy(update={"size": int(match[3])})
-
-
-def has_side(name: str) -> bool:
-    """Whether it names a size of its own for its images."""
-    match = _NAME.fullmatch(name)
-    return match is not None and match[3] is not None
+    return int(match[3]) if match and match[3] else None

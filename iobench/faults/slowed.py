@@ -17,8 +17,8 @@ from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import Consumer
-from iobench.loaders.augmentation import OfPixels
 from iobench.loaders.protocol import Batch, Framework
+from iobench.pixels import OfPixels
 
 
 @dataclass(frozen=True, kw_only=True)

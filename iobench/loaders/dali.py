@@ -24,9 +24,16 @@ from dataprep.dataset import Dataset
 from dataprep.formats import RecordOptions
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
-from iobench.loaders.sources import need_framework, need_place
+from iobench.loaders.protocol import (
+    Batch,
+    FirstBatch,
+    Framework,
+    LoaderSettings,
+    augmentation_of,
+    need_cuda,
+    need_framework,
+    need_place,
+)
 from iobench.stored import open_shards
 from iobench.trial import Place
 
@@ -60,7 +67,7 @@ class DaliLoader:
         need_framework("torch")
         self._dali = _imported()
         if self.decodes_on == "mixed":
-            _need_gpu()
+            need_cuda("dali-gpu decodes on one; dali needs none")
         threads = () if settings.workers else (_ALWAYS_THREADS,)
         self.notes: Sequence[str] = (*threads, *((_ORDER,) if settings.shuffle else ()))
         self._batches: Any = None
@@ -219,15 +226,7 @@ def _imported() -> Any:
         importlib.import_module("nvidia.dali.fn")
         return importlib.import_module("nvidia.dali")
     except ImportError as error:
+        why = f"cannot be imported: {error}"
         if (error.name or "").partition(".")[0] == "nvidia":
-            raise Unavailable(
-                "DALI is not installed: pip install nvidia-dali-cuda120, or the one of your CUDA"
-            ) from None
-        raise Unavailable(f"DALI cannot be imported: {error}") from None
-
-
-def _need_gpu() -> None:
-    import torch
-
-    if not torch.cuda.is_available():
-        raise Unavailable("torch finds no GPU here: dali-gpu decodes on one; dali needs none")
+            why = "is not installed: pip install nvidia-dali-cuda120, or the one of your CUDA"
+        raise Unavailable(f"DALI {why}") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iobench.clock import Clock
-from iobench.loaders.null import SAMPLES, placeholder
+from iobench.loaders.null import batch_sizes, placeholder
 from iobench.loaders.protocol import Batch, Framework, LoaderSettings
 from iobench.trial import Place
 
@@ -30,11 +30,10 @@ class MockLoader:
         """A million samples, each batch when it is ready."""
         settings, clock = self._settings, self._clock
         ahead = settings.workers * settings.prefetch
-        sizes = _sizes(settings.batch_size)
         start_s = clock.now_s()
         free_s = [start_s] * settings.workers  # when each worker has made what it was asked for
         asked_s = [start_s] * ahead  # when the last ``ahead`` batches were asked for, in a ring
-        for place, samples in enumerate(sizes):
+        for place, samples in enumerate(batch_sizes(settings.batch_size)):
             if ahead:
                 worker = place % settings.workers
                 begin_s = max(free_s[worker], asked_s[place % ahead])
@@ -49,11 +48,3 @@ class MockLoader:
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-def _sizes(batch_size: int) -> Iterator[int]:
-    whole, rest = divmod(SAMPLES, batch_size)
-    for _ in range(whole):
-        yield batch_size
-    if rest:
-        yield rest

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dataprep.adapters import to_mxnet
-from dataprep.dataset import Dataset
 from iobench.clock import Clock
 from iobench.errors import Unavailable
-from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
-from iobench.loaders.sources import need_framework, need_place
+from iobench.loaders.protocol import (
+    Batch,
+    FirstBatch,
+    Framework,
+    LoaderSettings,
+    augmentation_of,
+    need_framework,
+    need_place,
+)
 from iobench.stored import open_shards
 from iobench.trial import Place
 
@@ -39,7 +44,13 @@ class MXNetRecordLoader:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
         self._settings = settings
         self._clock = clock
-        self.notes: Sequence[str] = tuple(_notes(settings.workers))
+        # src/io/iter_image_recordio_2.cc; OpenMP counts the processors that this process may use.
+        most = max(1, len(os.sched_getaffinity(0)) - 1)
+        self.notes: Sequence[str] = [_COPIED]
+        if not settings.workers:
+            self.notes = [_COPIED, _ALWAYS_THREADS]
+        elif settings.workers > most:
+            self.notes = [_COPIED, _FEWER_THREADS.format(asked=settings.workers, most=most)]
         need_framework("mxnet")
         self._batches: RecordBatches | None = None
         self._first_batch: FirstBatch | None = None
@@ -50,7 +61,16 @@ class MXNetRecordLoader:
             begun_s = self._clock.now_s()
             dataset = open_shards(self._place, "recordio")
             self._first_batch = FirstBatch(listing_s=self._clock.now_s() - begun_s)
-            self._batches = self._opened(dataset)
+            settings = self._settings
+            self._batches = to_mxnet(
+                dataset,
+                batch_size=settings.batch_size,
+                augmentation=augmentation_of(settings),
+                shuffle=settings.shuffle,
+                seed=settings.seed,
+                threads=max(1, settings.workers),
+                prefetch=settings.prefetch,
+            )
         self._batches.set_epoch(number)
         for batch in self._batches:
             images, labels = batch.data[0], batch.label[0]
@@ -65,25 +85,3 @@ class MXNetRecordLoader:
         if self._batches is not None:
             self._batches.close()
         self._batches = None
-
-    def _opened(self, dataset: Dataset) -> RecordBatches:
-        settings = self._settings
-        return to_mxnet(
-            dataset,
-            batch_size=settings.batch_size,
-            augmentation=augmentation_of(settings),
-            shuffle=settings.shuffle,
-            seed=settings.seed,
-            threads=max(1, settings.workers),
-            prefetch=settings.prefetch,
-        )
-
-
-def _notes(workers: int) -> Iterator[str]:
-    yield _COPIED
-    if not workers:
-        yield _ALWAYS_THREADS
-    # src/io/iter_image_recordio_2.cc; OpenMP counts the processors that this process may use.
-    most = max(1, len(os.sched_getaffinity(0)) - 1)
-    if workers > most:
-        yield _FEWER_THREADS.format(asked=workers, most=most)

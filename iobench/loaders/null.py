@@ -19,6 +19,12 @@ def placeholder(samples: int) -> Batch:
     return Batch(np.empty((samples, 0), np.uint8), np.zeros(samples, np.int64), samples)
 
 
+def batch_sizes(batch_size: int) -> Iterator[int]:
+    """Of the batches of an epoch; the last one may be smaller."""
+    for start in range(0, SAMPLES, batch_size):
+        yield min(batch_size, SAMPLES - start)
+
+
 class NullLoader:
     """The same empty batch again and again; the last of an epoch may be smaller."""
 
@@ -31,11 +37,8 @@ class NullLoader:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """A million samples."""
-        whole, rest = divmod(SAMPLES, self._batch.samples)
-        for _ in range(whole):
-            yield self._batch
-        if rest:
-            yield placeholder(rest)
+        for size in batch_sizes(self._batch.samples):
+            yield self._batch if size == self._batch.samples else placeholder(size)
 
     def close(self) -> None:
         """Nothing to end."""

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    runtime_checkable,
+)
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dataprep.adapters import import_framework
+from dataprep.errors import ConfigError
 from iobench.clock import Clock
+from iobench.errors import Unavailable
 from iobench.trial import Place
+
+if TYPE_CHECKING:
+    from dataprep.adapters.augment import Augmentation
 
 MemoryRung = Literal["collate", "augment", "decode"]
 Framework = Literal["torch", "tensorflow", "mxnet", "none"]
@@ -169,3 +184,58 @@ class Loader(Protocol):
     def close(self) -> None:
         """End and reap every worker; unmap and remove what was opened."""
         ...
+
+
+def augmentation_of(
+    settings: LoaderSettings, layout: Literal["CHW", "HWC"] = "CHW", *, decoded: bool = False
+) -> Augmentation:
+    """The augmentation that settings ask for; ``decoded``: images are stored as pixels.
+
+    Colours change only where images are augmented at all.
+    """
+    from dataprep.adapters.augment import Augmentation
+    from iobench.pixels import OfPixels
+
+    return (OfPixels if decoded else Augmentation)(
+        size=settings.image_size,
+        random=settings.augment,
+        jitter=0.4 if settings.colour_jitter else 0.0,  # both as the field uses them
+        noise=0.1 if settings.pca_noise else 0.0,
+        normalise=settings.normalise,
+        layout=layout,
+    )
+
+
+def need_place(place: Place | None, loader: str, holds: str) -> Place:
+    """Check that a place is given and holds ``shards`` or ``files``.
+
+    Raises:
+        ConfigError: there is none, or it holds something else.
+    """
+    if place is None:
+        raise ConfigError(f"loader {loader!r} reads {holds}: give it data")
+    if place.holds != holds:
+        raise ConfigError(f"loader {loader!r} reads {holds}, but {place.uri} holds {place.holds}")
+    return place
+
+
+def need_framework(name: str) -> ModuleType:
+    """Import a framework before any clock runs, so that the first batch does not pay for it.
+
+    Raises:
+        Unavailable: it is not installed; the message says what installs it.
+    """
+    try:
+        return import_framework(name)
+    except ImportError as error:
+        raise Unavailable(str(error)) from None
+
+
+def need_cuda(why: str) -> None:
+    """Refuse what needs a CUDA device of torch where there is none; ``why`` says what needs it.
+
+    Raises:
+        Unavailable: torch finds no GPU.
+    """
+    if not import_framework("torch").cuda.is_available():
+        raise Unavailable(f"torch finds no GPU here: {why}")

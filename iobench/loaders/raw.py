@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -18,9 +18,6 @@ from iobench.image_files import image_files
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
 from iobench.trial import Place
 
-_Order = Callable[[int], Sequence[int]]
-_Read = Callable[[_Order], Iterator[tuple[Buffer, int]]]
-
 
 class RawLoader:
     """``workers`` threads read whole shards, or files, ahead; 0 for none beside the caller's.
@@ -35,37 +32,35 @@ class RawLoader:
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         if place is None or place.holds == "empty":
             raise ConfigError("loader 'raw' reads shards or files: give it data")
-        self._place = place
-        self._settings = settings
-        self._clock = clock
+        self._place, self._settings, self._clock = place, settings, clock
         self.reads: str | None = "files"
         if place.holds != "files":
             self.reads = open_dataset(place.uri, place.split, options=place.store).format
-        self._read: _Read | None = None
+        self._opened: _Files | _Shards | None = None
         self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of encoded images with int64 labels (N,)."""
-        is_first, begun_s = self._read is None, self._clock.now_s()
-        if self._read is None:
-            self._read = self._of_files() if self.reads == "files" else self._of_shards()
+        settings, begun_s = self._settings, self._clock.now_s()
+        is_first = self._opened is None
+        if self._opened is None:
+            self._opened = (_Files if self.reads == "files" else _Shards)(self._place)
         listed_s = self._clock.now_s()
-
-        def order(count: int) -> Sequence[int]:
-            places = np.arange(count)
-            if self._settings.shuffle:
-                places = np.random.default_rng((self._settings.seed, number)).permutation(places)
-            found: list[int] = places.tolist()
-            return found
-
-        samples = self._read(order)
-        batch = self._taken(samples)
-        if batch and is_first:
-            self._first_batch = self._split(begun_s, listed_s)
-        while batch:
+        order = np.arange(len(self._opened))
+        if settings.shuffle:
+            order = np.random.default_rng((settings.seed, number)).permutation(order)
+        samples = self._opened.read(order.tolist(), settings.workers)
+        while batch := list(islice(samples, settings.batch_size)):
+            if is_first:
+                is_first = False
+                self._first_batch = FirstBatch(
+                    listing_s=listed_s - begun_s,
+                    worker_start_s=None if settings.workers else 0.0,
+                    fetch_s=self._clock.now_s() - listed_s,
+                    decode_s=0.0,
+                )
             labels = np.array([label for _, label in batch], np.int64)
             yield Batch([image for image, _ in batch], labels, len(batch))
-            batch = self._taken(samples)
 
     def first_batch(self) -> FirstBatch | None:
         """Threads start with the first reads, from which they are not told apart."""
@@ -73,43 +68,35 @@ class RawLoader:
 
     def close(self) -> None:
         """Forget what was opened; threads end with their epoch."""
-        self._read = None
+        self._opened = None
 
-    def _taken(self, samples: Iterator[tuple[Buffer, int]]) -> list[tuple[Buffer, int]]:
-        return list(islice(samples, self._settings.batch_size))
 
-    def _split(self, begun_s: float, listed_s: float) -> FirstBatch:
-        """The parts of a batch that is there now."""
-        return FirstBatch(
-            listing_s=listed_s - begun_s,
-            worker_start_s=None if self._settings.workers else 0.0,
-            fetch_s=self._clock.now_s() - listed_s,
-            decode_s=0.0,
-        )
-
-    def _of_shards(self) -> _Read:
-        place = self._place
+class _Shards:
+    def __init__(self, place: Place) -> None:
         dataset = open_dataset(place.uri, place.split, options=place.store)
-        records, shards = Records(dataset), dataset.shards()
+        self._records, self._shards = Records(dataset), dataset.shards()
 
-        def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
-            chosen = [shards[number].samples for number in order(len(shards))]
-            contents = in_order(records.fetch, chosen, self._settings.workers)
-            for samples, images in zip(chosen, contents, strict=True):
-                yield from zip(images, records.labels[samples].tolist(), strict=True)
+    def __len__(self) -> int:
+        return len(self._shards)
 
-        return read
+    def read(self, order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
+        chosen = [self._shards[number].samples for number in order]
+        contents = in_order(self._records.fetch, chosen, threads)
+        for samples, images in zip(chosen, contents, strict=True):
+            yield from zip(images, self._records.labels[samples].tolist(), strict=True)
 
-    def _of_files(self) -> _Read:
-        source = open_source(self._place.uri, options=self._place.store)
-        files = image_files(source.list())
 
-        def read(order: _Order) -> Iterator[tuple[Buffer, int]]:
-            chosen = order(len(files.names))
-            contents = in_order(
-                lambda index: source.read(files.located(index)), chosen, self._settings.workers
-            )
-            for index, content in zip(chosen, contents, strict=True):
-                yield content, int(files.labels[index])
+class _Files:
+    def __init__(self, place: Place) -> None:
+        self._source = open_source(place.uri, options=place.store)
+        self._files = image_files(self._source.list())
 
-        return read
+    def __len__(self) -> int:
+        return len(self._files.names)
+
+    def read(self, order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
+        contents = in_order(self._image, order, threads)
+        yield from zip(contents, self._files.labels[order].tolist(), strict=True)
+
+    def _image(self, index: int) -> bytes:
+        return self._source.read(self._files.located(index))

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dataprep.adapters import to_tf
-from dataprep.dataset import Dataset
 from iobench.clock import Clock
-from iobench.loaders.augmentation import augmentation_of
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
-from iobench.loaders.sources import need_framework, need_place
+from iobench.loaders.protocol import (
+    Batch,
+    FirstBatch,
+    Framework,
+    LoaderSettings,
+    augmentation_of,
+    need_framework,
+    need_place,
+)
 from iobench.stored import open_shards
 from iobench.trial import Place
 
@@ -34,7 +39,7 @@ class TFDataLoader:
         self._settings = settings
         crops = [_SMALLER_CROPS] if settings.decode and settings.augment else []
         self.notes: Sequence[str] = [_READER, *crops]
-        need_framework("tensorflow")
+        self._tf: Any = need_framework("tensorflow")
         self._clock = clock
         self._opened: tuple[Any, Any] | None = None
         self._first_batch: FirstBatch | None = None
@@ -45,7 +50,22 @@ class TFDataLoader:
             begun_s = self._clock.now_s()
             dataset = open_shards(self._place, "tfrecord")
             listed_s = self._clock.now_s()
-            self._opened = self._pipeline(dataset)
+            settings, tf = self._settings, self._tf
+            with tf.device("/CPU:0"):
+                epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
+                batches = to_tf(
+                    dataset,
+                    batch_size=settings.batch_size,
+                    decode=settings.decode,
+                    augmentation=augmentation_of(settings, "HWC"),
+                    shuffle=settings.shuffle,
+                    shuffle_buffer=settings.shuffle_buffer or _BUFFER,
+                    seed=settings.seed,
+                    epoch=epoch,
+                    parallel_calls=settings.workers,
+                    prefetch=settings.prefetch,
+                )
+            self._opened = batches, epoch
             self._first_batch = FirstBatch(listed_s - begun_s, self._clock.now_s() - listed_s)
         batches, epoch = self._opened
         epoch.assign(number)
@@ -59,24 +79,3 @@ class TFDataLoader:
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""
         self._opened = None
-
-    def _pipeline(self, dataset: Dataset) -> tuple[Any, Any]:
-        from dataprep.adapters import import_framework
-
-        tf: Any = import_framework("tensorflow")
-        settings = self._settings
-        with tf.device("/CPU:0"):
-            epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
-            batches = to_tf(
-                dataset,
-                batch_size=settings.batch_size,
-                decode=settings.decode,
-                augmentation=augmentation_of(settings, "HWC"),
-                shuffle=settings.shuffle,
-                shuffle_buffer=settings.shuffle_buffer or _BUFFER,
-                seed=settings.seed,
-                epoch=epoch,
-                parallel_calls=settings.workers,
-                prefetch=settings.prefetch,
-            )
-        return batches, epoch

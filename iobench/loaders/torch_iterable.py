@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
-from dataprep.dataset import Dataset
 from iobench.loaders.protocol import Readable
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
-
-if TYPE_CHECKING:
-    from dataprep.adapters.torch import IterableRecords
 
 
 class TorchIterableLoader(TorchLoader):
@@ -22,20 +16,9 @@ class TorchIterableLoader(TorchLoader):
 
     def open(self, transform: Augmentation | None) -> Readable:
         """The data set's iterable style."""
-        dataset = open_shards(self.place, "tfrecord")
-        images = self._images(dataset, transform)
-        return Readable(images, None, images.set_epoch)
-
-    def buffer_bytes(self) -> int:
-        """Of all workers: as many records of average length as the buffers hold."""
-        lengths = open_shards(self.place, "tfrecord").places.lengths
-        buffers = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
-        return int(min(buffers, len(lengths)) * lengths.mean())
-
-    def _images(self, dataset: Dataset, transform: Augmentation | None) -> IterableRecords:
         settings = self.settings
-        images: IterableRecords = to_torch(
-            dataset,
+        images = to_torch(
+            open_shards(self.place, "tfrecord"),
             iterable=True,
             transform=transform,
             shuffle=settings.shuffle,
@@ -45,4 +28,10 @@ class TorchIterableLoader(TorchLoader):
             world_size=settings.world_size,
             global_batch=settings.batch_size * settings.world_size,
         )
-        return images
+        return Readable(images, None, images.set_epoch)
+
+    def buffer_bytes(self) -> int:
+        """Of all workers: as many records of average length as the buffers hold."""
+        lengths = open_shards(self.place, "tfrecord").places.lengths
+        buffers = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
+        return int(min(buffers, len(lengths)) * lengths.mean())

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
 from iobench.clock import Clock
-from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders.augmentation import augmentation_of
+from iobench.errors import TrialFailed
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
@@ -22,15 +21,18 @@ from iobench.loaders.protocol import (
     LoaderSettings,
     MemoryRung,
     Readable,
+    augmentation_of,
+    need_cuda,
+    need_framework,
+    need_place,
 )
-from iobench.loaders.sources import need_framework, need_place
 from iobench.trial import Place
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-    from iobench.loaders.rungs.held import Held
-    from iobench.loaders.torch_first import FirstBatchWatch
+    from iobench.loaders.memory import Held
+    from iobench.loaders.torch_batches import FirstBatchWatch
 
 
 class TorchLoader(ABC):
@@ -46,11 +48,11 @@ class TorchLoader(ABC):
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place = need_place(place, self.name, self.holds)
         self.settings = settings
-        self._around: Callable[[Augmentation], Augmentation] = _as_it_is
+        self._around: Callable[[Augmentation], Augmentation] | None = None
         self._clock = clock
         need_framework("torch")
         if settings.pin_memory:
-            _need_cuda()
+            need_cuda("pinned memory is for a CUDA device")
         self._readable: Readable | None = None
         self._loader: DataLoader[Any] | None = None
         self._watch: FirstBatchWatch | None = None
@@ -63,7 +65,7 @@ class TorchLoader(ABC):
             TrialFailed: ``limit_bytes`` of memory hold not one of them.
             ImageError: one cannot be decoded.
         """
-        from iobench.loaders.rungs.preload import preloaded
+        from iobench.loaders.memory import preloaded
 
         self._held = preloaded(
             self.open(None),
@@ -116,23 +118,21 @@ class TorchLoader(ABC):
         """
         self._around = transform
 
-    def _transform(self) -> Augmentation | None:
-        """Normalising is left to the collate function, which does it in place."""
-        settings = self.settings
-        if not settings.decode:
-            return None
-        decoded = self.place.decoded or (self._held is not None and self._held.rung == "augment")
-        return replace(augmentation_of(settings, decoded=decoded), normalise=False)
-
     def _opened(self) -> Readable:
         """What ``open`` gives, its first batch watched."""
-        from iobench.loaders.torch_first import FirstBatchWatch, watched
+        from iobench.loaders.torch_batches import FirstBatchWatch, watched
 
-        transform = self._transform()
+        transform = None
+        if self.settings.decode:
+            pixels = self._held is not None and self._held.rung == "augment"
+            decoded = self.place.decoded or pixels
+            # Normalising is left to the collate function, which does it in place.
+            transform = replace(augmentation_of(self.settings, decoded=decoded), normalise=False)
+            transform = self._around(transform) if self._around else transform
         begun_s = self._clock.now_s()
-        readable = self.open(self._around(transform) if transform else None)
+        readable = self.open(transform)
         if self._held is not None:
-            self._held.instead_of_stored(readable.dataset)
+            self._held.replace_stored(readable.dataset)
         listed_s = self._clock.now_s()
         dataset = readable.dataset
         self._watch = FirstBatchWatch(dataset.items, self._clock, begun_s, listed_s)
@@ -166,7 +166,7 @@ class TorchLoader(ABC):
     def _collate(self) -> Callable[[Any], Any] | None:
         if not self.settings.decode:
             return None
-        from iobench.loaders.torch_collate import normalised_batch, uint8_batch
+        from iobench.loaders.torch_batches import normalised_batch, uint8_batch
 
         return normalised_batch if self.settings.normalise else uint8_batch
 
@@ -190,10 +190,6 @@ def said_by_worker(error: Exception) -> str | None:
     return f"{qualified.rpartition('.')[2]}{colon}{message}" or type(error).__name__
 
 
-def _as_it_is(transform: Augmentation) -> Augmentation:
-    return transform
-
-
 def one_thread(worker: int) -> None:
     """One thread a worker: the parallelism is over workers."""
     import cv2
@@ -201,10 +197,3 @@ def one_thread(worker: int) -> None:
 
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
-
-
-def _need_cuda() -> None:
-    import torch
-
-    if not torch.cuda.is_available():
-        raise Unavailable("torch finds no GPU here: pinned memory is for a CUDA device")

@@ -40,7 +40,8 @@ def devices_of(asked: int | Literal["all"], device: str) -> Devices | None:
     torch = requirements.framework("torch")
     there = int(torch.cuda.device_count())
     build = f"torch {torch.__version__}"
-    on_gpu = requirements.takes_gpu(device, there > 0, build)
+    built = requirements.torch_built_for_gpu(torch)
+    on_gpu = requirements.takes_gpu(device, there > 0, build, built=built)
     if asked == "all":
         asked = there if on_gpu else 1
     if on_gpu and asked > there:

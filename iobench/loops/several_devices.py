@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import repeat
 
 from iobench.access import Fetched, added, counting, downloaded
-from iobench.consumers.torch_group import TorchGroup
-from iobench.consumers.torch_train import TorchConsumer
+from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 from iobench.loops.aggregate import rank_metrics, ranks_as_one, times_of

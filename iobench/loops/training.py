@@ -13,7 +13,7 @@ from iobench.consumers import CONSUMERS, Consumer
 from iobench.errors import Unavailable
 from iobench.extensions import made
 from iobench.loaders import Batch, HoldsSamples, Loader
-from iobench.loaders.rungs.host_batch import NOTE, host_batch
+from iobench.loaders.memory import NOTE, host_batch
 from iobench.loops import several_devices
 from iobench.loops.aggregate import epochs_as_one, with_epochs
 from iobench.loops.cache import EpochCache, epoch_cache_for

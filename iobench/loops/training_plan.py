@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from dataprep.counted import counted
 from dataprep.schema import typed
 from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
-from iobench.consumers import CONSUMERS, ConsumerSettings, Model
-from iobench.consumers.presets import PRESETS
+from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
+from iobench.consumers.paced import PRESETS
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
 from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
@@ -62,7 +62,7 @@ class Training(BaseModel):
     batch_size: BatchSize = 64
     """Samples in a step."""
 
-    device: Literal["auto", "cpu", "gpu"] = "auto"
+    device: Device = "auto"
     """`auto` takes a GPU that the framework sees, else the processor."""
 
     devices: _Count | Literal["all"] | Annotated[tuple[_Count, ...], Field(min_length=1)] = 1

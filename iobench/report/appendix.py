@@ -15,7 +15,7 @@ from iobench.analysis.points import by_point, is_number, middle
 from iobench.analysis.rules import RULES
 from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
 from iobench.analysis.supplies import access_modes, shared
-from iobench.consumers.presets import PRESETS
+from iobench.consumers.paced import PRESETS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
 from iobench.report.numbers import number, percent, seconds, size, with_interval

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 from iobench.clock import Clock, Pauses, SystemClock
@@ -17,8 +16,10 @@ from iobench.loaders.null import NullLoader
 from iobench.loaders.protocol import Loader, LoaderSettings
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.loading import Epochs
-from iobench.watching.session import Session
-from iobench.watching.tally import Tally
+from iobench.machine.sampling import Samples
+from iobench.watching.loader import Epoch
+from iobench.watching.report import outcome, step_table
+from iobench.watching.session import StepLog
 
 _BATCH = 20
 _STEP_S = 0.020
@@ -98,31 +99,15 @@ def watched_waits(clock: Clock, steps: int) -> Check:
             waits.take(_WAIT_S)
             yield [0] * _BATCH
 
-    line = _Tallied()
-    session = Session(Path(), line, clock.now_s)
-    for _ in session.watch(batches(), None, None, None):
+    records = BytesIO()
+    log = StepLog(records.write)
+    for _ in Epoch(batches, 0, 0, log, clock=clock.now_s):
         works.take(_WORK_S)
-    session.finish(0.0)
-    found = line.tally.wait_s / line.tally.seconds
+    log.flush()
+    watched = outcome(step_table(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
+    found = float(watched.metrics["wait_share"])
     expected = _WAIT_S / (_WAIT_S + _WORK_S)
     return Check("watched loop, 50 ms of 200 waited for: share", expected, found, 0.02, "")
-
-
-class _Tallied:
-    """What a watched loop tells its companion, added up at once."""
-
-    alive = True
-
-    def __init__(self) -> None:
-        self.tally = Tally()
-
-    def send(self, head: Mapping[str, Any], doubles: bytes = b"") -> None:
-        """Steps."""
-        self.tally.add(array("d", doubles))
-
-    def end(self, wait_s: float) -> bool:
-        """All came at once."""
-        return True
 
 
 def overhead(clock: Clock, steps: int) -> Check:

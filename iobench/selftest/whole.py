@@ -11,7 +11,7 @@ from typing import Any
 from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
-from iobench.loaders.sources import need_framework
+from iobench.loaders.protocol import need_framework
 from iobench.result import Result
 from iobench.selftest.bench import LOADER, Bench, bench
 from iobench.selftest.cases import INPUTS, WITHIN, Case, Delays, Plan, Stage, cases

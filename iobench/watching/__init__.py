@@ -1,4 +1,4 @@
-"""Somebody's own loop, watched: ``loader = iobench.watch(loader, "reports/mine")``.
+"""Measure somebody's own loop: ``loader = iobench.watch(loader, "reports/mine")``.
 
 Nothing heavy is imported here: it runs in a training script. A companion process samples the
 machine and writes the report.
@@ -7,24 +7,21 @@ machine and writes the report.
 from __future__ import annotations
 
 import atexit
+import datetime
+import itertools
 import os
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from dataprep.errors import ConfigError
-from iobench.watching.device import DeviceIdle, cuda
-from iobench.watching.folders import claimed, default_folder, released
-from iobench.watching.link import Link
-from iobench.watching.proxy import unwatched
-from iobench.watching.ranks import rank_of
-from iobench.watching.session import Session, now, step_cost_s
+from iobench.watching.loader import DeviceIdle, Epoch, Loader, proxied, unwatched
+from iobench.watching.session import Session, claim, rank_of, release, say
 
 __all__ = ["finish", "watch"]
 
-Loader = TypeVar("Loader")
 _WAIT_S = 300.0
 _SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 _sessions: dict[Path, Session] = {}
@@ -42,26 +39,26 @@ def watch(
     per_s: float = 2.0,
     samplers: Sequence[str] | None = None,
 ) -> Loader:
-    """``loader``, timed: what iterates over it is measured, and reported when the script ends.
+    """Time ``loader``: what iterates over it is measured, and reported when the script ends.
 
     Args:
         loader: anything that can be iterated over: torch's DataLoader, tf.data, DALI, a generator.
-            What comes back has its length, its attributes and its batches. One that is watched
-            already is watched anew, and by its first name no more.
-        folder: where the report goes; ``reports/watch-TIME`` unless told. A folder that holds a
-            run already is left alone, and ``folder-2`` taken. Loaders with one folder, or with
-            none told after the first, are in one report. In a job of several processes each
+            What comes back has its length, its attributes and its batches. A loader that is
+            watched already is watched anew, and no more under its first name.
+        folder: where the report goes, by default ``reports/watch-TIME``. A folder that holds a run
+            already is left alone, and ``folder-2`` taken. Loaders with one folder are in one
+            report; a loader without one joins the latest. In a job of several processes each
             writes ``folder/rank-N``.
         name: what the report calls the loader.
-        batch_size: samples in a batch; unless told, the first dimension of its first array, or the
+        batch_size: samples in a batch; by default the first dimension of its first array, or the
             length of its list.
-        device: whether CUDA's events tell how long the GPU had nothing to do while the loop waited
-            for its batch; where torch is imported already and sees one.
+        device: measure with CUDA events how long the GPU had nothing to do while the loop waited
+            for its batch; only if torch is imported already and sees a GPU.
         per_s: readings of the machine a second, 1 to 10.
-        samplers: what is read; ``()`` for nothing, all that there are unless told.
+        samplers: what is read, by default everything; ``()`` for nothing.
 
     Raises:
-        ConfigError: an argument is out of bounds, ``loader`` is nothing to iterate over, or the
+        ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, or the
             folder cannot be written.
     """
     _check(loader, batch_size, per_s)
@@ -71,64 +68,72 @@ def watch(
     loader = unwatched(loader)
     if session is None:
         return loader
-    seen = cuda() if device else None
-    if device and seen is None:
-        _say("device=True: torch is not imported, or sees no GPU: its idle time is not measured")
-    idle = None if seen is None else DeviceIdle(seen)
-    watched: Loader = session.watch(loader, name, batch_size, idle)
-    return watched
+    number = session.add_loader(name or type(loader).__name__, batch_size)
+    idle, torch = None, sys.modules.get("torch")
+    if device and torch is not None and torch.cuda.is_available():
+        idle = DeviceIdle(torch.cuda, number, session.log)
+        session.settle.append(idle.settle)
+    elif device:
+        say("device=True: torch is not imported, or sees no GPU: its idle time is not measured")
+    epochs = itertools.count()
+
+    def timed(make: Callable[[], Iterator[Any]]) -> Epoch:
+        return Epoch(make, number, next(epochs), session.log, batch_size=batch_size, idle=idle)
+
+    return proxied(loader, timed)
 
 
 def finish() -> None:
-    """End what is watched and wait for its report, as the end of the script would: in a notebook.
+    """Write the report now and wait for it, as the end of the script would: for notebooks.
 
-    Loaders that were watched go on as they are.
+    Loaders that were watched go on without being measured.
     """
     while _sessions:
         folder, session = _sessions.popitem()
         try:
-            written = session.finish(_WAIT_S)
+            if not session.finish(_WAIT_S):
+                say(f"no report could be written in {folder}")
         except KeyboardInterrupt:
-            _say(f"the report is still being written: {folder}")
-            continue
-        if not written:
-            _say(f"no report could be written in {folder}")
+            say(f"the report is still being written: {folder}")
 
 
 def _session(
     folder: str | os.PathLike[str] | None, per_s: float, samplers: Sequence[str] | None
 ) -> Session | None:
-    """The one that this folder has, or a new one; None where no process can be started."""
+    """The run of this folder, or a new one; None if no process can be started."""
     if folder is None and _sessions:
         return next(reversed(_sessions.values()))
-    wanted = default_folder() if folder is None else Path(folder).expanduser()
+    if folder is None:
+        wanted = Path("reports") / f"watch-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    else:
+        wanted = Path(folder).expanduser()
     if wanted.absolute() in _sessions:
         return _sessions[wanted.absolute()]
-    rank = rank_of(os.environ)
-    place = claimed(wanted, rank)
-    if place.name != wanted.name and rank.world_size == 1:
-        _say(f"{wanted} holds a run already: this one goes to {place.name} beside it")
+    rank, world_size, rank_on_machine = rank_of(os.environ)
+    place = claim(wanted, rank, world_size)
+    if place.name != wanted.name and world_size == 1:
+        say(f"{wanted} holds a run already: this one goes to {place.name} beside it")
     chosen = list(_SAMPLERS if samplers is None else samplers)
     settings = {
         "folder": str(place),
         "name": wanted.name,
-        "started": now(),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "per_s": per_s,
         # One process of a machine reads what is the machine's.
-        "samplers": chosen if rank.local == 0 else [one for one in chosen if one == "tree"],
-        "rank": rank._asdict(),
-        "step_cost_s": step_cost_s(),
+        "samplers": [one for one in chosen if one == "tree" or rank_on_machine == 0],
+        "rank": rank,
+        "world_size": world_size,
     }
     try:
-        line = Link(settings)
+        session = Session(settings)
     except OSError as error:
-        released(place)
-        _say(f"not watched: no process can be started ({error.strerror})")
+        release(place)
+        say(f"not watched: the companion process cannot be started ({error.strerror})")
         return None
     if not _sessions:
         atexit.register(finish)
-    _sessions[wanted.absolute()] = Session(place, line)
-    return _sessions[wanted.absolute()]
+    _sessions[wanted.absolute()] = session
+    return session
 
 
 def _check(loader: Any, batch_size: Any, per_s: float) -> None:
@@ -142,15 +147,8 @@ def _check(loader: Any, batch_size: Any, per_s: float) -> None:
 
 
 def _imported_by_a_worker() -> bool:
-    """Whether a worker process that was spawned imports the script, and so comes by here."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        by = frame.f_globals.get("__name__")
-        if frame.f_code.co_name == "<module>" and by == "__mp_main__":
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _say(line: str) -> None:
-    print(f"iobench: {line}", file=sys.stderr, flush=True)  # noqa: T201
+    """Whether a spawned worker process imports the script, and so runs this line again."""
+    return any(
+        frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__"
+        for frame, _ in traceback.walk_stack(None)
+    )

@@ -1,173 +1,199 @@
-"""Watched loaders of one process and one folder, and what they tell the companion."""
+"""One watched run: its folder, its log of steps, and the companion process that writes its report.
+
+The script appends fixed-size records to a file without a name, and tells the companion the names of
+its loaders through a pipe. Neither makes the loop wait, and both are there when the script is
+killed.
+"""
 
 from __future__ import annotations
 
-import datetime
+import contextlib
+import itertools
+import json
 import math
-import time
+import os
+import subprocess
+import sys
+import tempfile
+import threading
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from iobench.watching.batch_size import samples_in
-from iobench.watching.device import DeviceIdle
-from iobench.watching.epoch import STEP_FIELDS, UNKNOWN, Epoch
-from iobench.watching.proxy import proxied
+import iobench
+from dataprep.errors import ConfigError
 
-_SEND_EVERY_S = 1.0
-_CALIBRATION = 2_000
+STEP_FIELDS = ("loader", "epoch", "called_s", "got_s", "ended_s", "samples")
+"""A record, six doubles: the loader's number, its epoch; when the batch was asked for, when it was
+there, when the next one was asked for; the batch's samples, or one of the marks below."""
+
+NO_BATCH, UNKNOWN, IDLE = -1.0, -2.0, -3.0
+"""Marks instead of samples: the epoch ended; the batch has no known size; the record is of a GPU,
+which was idle for ``got_s`` seconds while the batch was waited for."""
+
+END = b"end\n"
+"""The last line that the companion is sent."""
+
+CLAIM = ".iobench-watch"
+"""A file in the run's folder until its report is there."""
+
+_RUN_FILES = (
+    *(CLAIM, "config.yaml", "result.json", "report.html"),
+    *("trials.parquet", "series.parquet", "samples.parquet"),
+)
+_FLUSH_EVERY_S = 1.0
+# torchrun, then Open MPI (Horovod), then Slurm's srun.
+_LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+)
 
 
-class Line(Protocol):
-    """Where messages go."""
-
-    alive: bool
-
-    def send(self, head: Mapping[str, Any], doubles: bytes = b"") -> None:
-        """Hand one over."""
-        ...
-
-    def end(self, wait_s: float) -> bool:
-        """Say that no more will come, and wait; whether all went well."""
-        ...
+def say(line: str) -> None:
+    """Print a line for the owner of the script, if there is a terminal."""
+    with contextlib.suppress(OSError):
+        print(f"iobench: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-class Steps:
-    """Records of one loader, sent about once a second.
+def rank_of(environment: Mapping[str, str]) -> tuple[int, int, int]:
+    """Rank, world size and rank on this machine, from the first launcher's variables that are set.
 
-    Ctrl-C may come between any two steps of this code, and the script goes on to its report: what
-    is sent is forgotten last, so that it may be sent twice, and ``first`` tells how much of it was.
+    A process alone has (0, 1, 0).
+    """
+    for rank, world_size, local in _LAUNCHERS:
+        try:
+            number, count = int(environment[rank]), int(environment[world_size])
+            on_machine = int(environment.get(local, number))
+        except (KeyError, ValueError):
+            continue
+        if count > 1:
+            return number, count, on_machine
+    return 0, 1, 0
+
+
+def claim(wanted: Path, rank: int, world_size: int) -> Path:
+    """Create the folder ``wanted``, or ``wanted-2`` and so on if it holds a run already.
+
+    Each process of a job of several gets ``rank-N`` within it. Other files may be there.
+
+    Raises:
+        ConfigError: it cannot be made, or nothing can be written there.
+    """
+    for number in itertools.count(1):
+        base = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        folder = (base / f"rank-{rank}" if world_size > 1 else base).absolute()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not any((folder / name).exists() for name in _RUN_FILES):
+                (folder / CLAIM).touch(exist_ok=False)
+                break
+        except FileExistsError as error:
+            if not folder.is_dir():  # else another process was quicker
+                raise ConfigError(f"{error.filename} is a file: name another folder") from None
+        except OSError as error:
+            raise ConfigError(f"cannot write in {folder}: {error.strerror}") from None
+    return folder
+
+
+def release(folder: Path) -> None:
+    """Remove the claim: the report is written, or cannot be."""
+    with contextlib.suppress(OSError):
+        (folder / CLAIM).unlink()
+
+
+class StepLog:
+    """Records of steps, written about once a second.
+
+    Ctrl-C may come between any two instructions. Records are forgotten after they are written, so
+    some may be written twice; the reader drops duplicates.
     """
 
-    def __init__(self, line: Line, number: int, idle: DeviceIdle | None) -> None:
-        self._line, self._number, self._idle = line, number, idle
-        self._unsent = (0, array("d"))  # how many records went before, and those since
-        self._sent_s = -math.inf
+    def __init__(self, write: Callable[[bytes], int]) -> None:
+        self._write = write
+        self._unsent = array("d")
+        self._flushed_s = -math.inf
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self.closed = False
 
-    def step(self, record: tuple[float, float, float, float, float]) -> None:
-        """Keep it; send what there is if the last time is long ago."""
-        self._unsent[1].extend(record)
-        if record[3] - self._sent_s >= _SEND_EVERY_S:
-            self._sent_s = record[3]
-            self.settle()
+    def add(self, record: Iterable[float], now_s: float) -> None:
+        """Keep a record; write all that are kept if the last time is a second ago."""
+        self._unsent.extend(record)
+        if now_s - self._flushed_s >= _FLUSH_EVERY_S:
+            self._flushed_s = now_s
+            self.flush()
 
-    def asking(self, epoch: int, called_s: float) -> None:
-        """Mark it on the device, if that is watched."""
-        if self._idle is not None:
-            self._idle.asking(called_s)
-
-    def given(self) -> None:
-        """Mark it on the device, if that is watched."""
-        if self._idle is not None:
-            self._idle.given()
-
-    def settle(self) -> None:
-        """Send all that is known."""
-        first, records = self._unsent
-        if records and self._line.alive:
-            self._line.send({"steps": self._number, "first": first}, records.tobytes())
-        self._unsent = (first + len(records) // len(STEP_FIELDS), array("d"))
-        if self._idle is not None and (found := self._idle.settled()):
-            if self._line.alive:
-                self._line.send({"idle": self._number}, found)
-            self._idle.forget(found)
+    def flush(self) -> None:
+        """Write all records; drop them if the log is closed, or in a process that was forked."""
+        if self.closed or os.getpid() != self._process:
+            self._unsent = array("d")
+            return
+        with self._lock:
+            records = self._unsent.tobytes()
+            try:
+                self.closed = self._write(records) != len(records)
+            except OSError:  # no space left: the loop goes on
+                self.closed = True
+            del self._unsent[: len(records) // self._unsent.itemsize]
 
 
 class Session:
-    """One run: a folder, a line to the companion, any number of loaders."""
+    """A companion process, which samples the machine and writes the report of this process."""
 
-    def __init__(
-        self, folder: Path, line: Line, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
-        self.folder, self._line, self._clock = folder, line, clock
-        self._steps: list[Steps] = []
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Start the companion.
+
+        Raises:
+            OSError: no process can be started.
+        """
+        self._steps = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  until the end
         self._names: list[str] = []
+        self.log = StepLog(self._steps.write)
+        self.settle: list[Callable[[], None]] = []
+        """Called before the log is closed: what a GPU still owes."""
+        descriptor = self._steps.fileno()
+        home = str(Path(iobench.__file__).parents[1])
+        path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-P", "-m", "iobench.watching.companion"),
+                *(str(os.getpid()), str(descriptor), json.dumps(settings)),
+            ],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[descriptor],
+            # Libraries of the report are not to raise what they warn of.
+            env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": ""},
+            start_new_session=True,  # Ctrl-C is for the script
+        )
+        assert self._process.stdin is not None  # noqa: S101  it was asked for
+        self._pipe = self._process.stdin
 
-    def watch(
-        self, loader: Any, name: str | None, batch_size: int | None, idle: DeviceIdle | None
-    ) -> Any:
-        """The loader, watched."""
-        number = len(self._steps)
-        steps = Steps(self._line, number, idle)
-        self._steps.append(steps)
-        self._names.append(self._unlike(name or type(loader).__name__))
-        said = {"name": self._names[-1], "batch_size": batch_size, "device": idle is not None}
-        self._line.send({"open": number, **said})
-        count = counting(batch_size)
-        epochs = -1
-
-        def epoch(make: Callable[[], Iterator[Any]]) -> Epoch:
-            nonlocal epochs
-            epochs += 1
-            return Epoch(make, epochs, steps, count, self._clock)
-
-        return proxied(loader, epoch)
+    def add_loader(self, name: str, batch_size: int | None) -> int:
+        """Tell the companion of a loader; returns its number. Equal names are numbered."""
+        same = self._names.count(name)
+        self._names.append(name)
+        shown = f"{name} {same + 1}" if same else name
+        self._tell(json.dumps({"loader": shown, "batch_size": batch_size}).encode() + b"\n")
+        return len(self._names) - 1
 
     def finish(self, wait_s: float) -> bool:
-        """Send the rest and wait for the report; whether it was written."""
-        for steps in self._steps:
-            steps.settle()
-        return self._line.end(wait_s)
+        """Send the rest and wait for the report; returns whether it was written."""
+        for settle in self.settle:
+            settle()
+        self.log.flush()
+        self.log.closed = True
+        self._tell(END)
+        self._steps.close()
+        self._pipe.close()
+        try:
+            return self._process.wait(wait_s) == 0
+        except subprocess.TimeoutExpired:
+            return False
 
-    def _unlike(self, name: str) -> str:
-        taken = self._names.count(name) + sum(
-            known.startswith(f"{name} ") and known[len(name) + 1 :].isdigit()
-            for known in self._names
-        )
-        return f"{name} {taken + 1}" if taken else name
-
-
-def counting(batch_size: int | None) -> Callable[[Any], float]:
-    """Samples of a batch: as told, else as found; NaN where that cannot be."""
-
-    def found(batch: Any) -> float:
-        size = samples_in(batch)
-        return UNKNOWN if size is None else size
-
-    return found if batch_size is None else lambda batch: batch_size
-
-
-class _Nothing:
-    """A line that leads nowhere, for calibration."""
-
-    alive = True
-
-    def send(self, head: Mapping[str, Any], doubles: bytes = b"") -> None:
-        """Throw it away."""
-
-    def end(self, wait_s: float) -> bool:
-        """Nothing was to come."""
-        return True
-
-
-class _Array:
-    """What looks like an array to those who count samples."""
-
-    shape = (32, 3)
-
-
-def step_cost_s(batch_size: int | None = None) -> float:
-    """Seconds that watching takes of a step: passes over nothing, watched and not; some ms in all.
-
-    The least of a few: others on the machine only ever add.
-    """
-    batches = [(_Array(), _Array())] * _CALIBRATION
-    spent = []
-    for _ in range(3):
-        steps = Steps(_Nothing(), 0, None)
-        watched = Epoch(lambda: iter(batches), 0, steps, counting(batch_size))
-        spent.append(_taken_s(watched) - _taken_s(iter(batches)))
-    return max(0.0, min(spent)) / _CALIBRATION
-
-
-def _taken_s(batches: Iterator[Any]) -> float:
-    begun_s = time.perf_counter()
-    for _ in batches:
-        pass
-    return time.perf_counter() - begun_s
-
-
-def now() -> str:
-    """ISO 8601 in UTC."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    def _tell(self, line: bytes) -> None:
+        with contextlib.suppress(OSError):  # the companion is gone; the script goes on
+            self._pipe.write(line)

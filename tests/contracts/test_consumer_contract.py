@@ -184,6 +184,14 @@ def test_images_of_another_size_are_refused(consumer: Consumer) -> None:
         consumer.step(batch_for(consumer, *drawn("uint8", size=SIZE + 4)))
 
 
+def test_images_of_another_dtype_are_refused(consumer: Consumer) -> None:
+    """They would cost another copy."""
+    trains(consumer)
+    images, labels = drawn("float32")
+    with pytest.raises(TrialFailed, match="images are float64"):
+        consumer.step(batch_for(consumer, images.astype(np.float64), labels))
+
+
 @pytest.mark.parametrize("name", _names())
 def test_a_gpu_that_is_not_there_is_unavailable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for a GPU, nothing falls back to the CPU in silence."""

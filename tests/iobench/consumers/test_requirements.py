@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
-from iobench.consumers import processor, requirements
+from iobench.consumers import ConsumerSettings, requirements
 from iobench.errors import Unavailable
+
+XEON = """processor\t: 0
+model name\t: Some  Xeon(R) 8480+ CPU
+flags\t\t: fpu avx512f {flag} amx_tile
+
+processor\t: 1
+model name\t: another
+flags\t\t: avx512_bf16
+"""
+CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(
@@ -17,10 +31,20 @@ def test_auto_takes_a_gpu_where_there_is_one(asked: str, there: bool, expected: 
     assert requirements.takes_gpu(asked, there, "build") is expected
 
 
-def test_a_gpu_that_was_asked_for_is_not_replaced() -> None:
-    """Its lack is a reason to skip, which names the build that looked for it."""
-    with pytest.raises(Unavailable, match="build finds no GPU"):
-        requirements.takes_gpu("gpu", False, "build")
+@pytest.mark.parametrize(
+    ("cuda", "reason"), [(None, "built without CUDA"), ("12.8", "it sees no device here")]
+)
+def test_a_gpu_that_was_asked_for_is_not_replaced(cuda: str | None, reason: str) -> None:
+    """Its lack is a reason to skip, which names the build that looked for it and what it lacks."""
+    version = SimpleNamespace(cuda=cuda)
+    built = requirements.torch_built_for_gpu(SimpleNamespace(version=version))
+    with pytest.raises(Unavailable, match=f"build finds no GPU: .*{reason}.* or set device: cpu"):
+        requirements.takes_gpu("gpu", False, "build", built=built)
+
+
+def test_cuda_is_another_word_for_gpu() -> None:
+    """As torch calls it."""
+    assert ConsumerSettings.model_validate({"device": "cuda"}).device == "gpu"
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
@@ -28,7 +52,7 @@ def test_a_cpu_mixes_only_with_bfloat16_of_its_own(
     has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``auto`` is float32 on every CPU; ``mixed`` is refused where it would be emulated."""
-    monkeypatch.setattr(processor, "has_bfloat16", lambda: has_bfloat16)
+    monkeypatch.setattr(requirements, "has_bfloat16", lambda: has_bfloat16)
     assert requirements.cpu_precision("auto") == "float32"
     assert requirements.cpu_precision("float32") == "float32"
     if has_bfloat16:
@@ -56,3 +80,51 @@ def test_a_gpu_mixes_with_what_its_tensor_cores_know(
 ) -> None:
     """Tensor cores begin with 7.0, bfloat16 with 8.0; before them ``auto`` is float32."""
     assert requirements.gpu_precision(asked, capability, bfloat16=bfloat16) == expected
+
+
+@pytest.fixture
+def cpuinfo(tmp_path: Path) -> Path:
+    """Where a test writes what the kernel would say."""
+    return tmp_path / "cpuinfo"
+
+
+def test_the_model_is_named_with_its_threads(cpuinfo: Path) -> None:
+    """The first processor's name, its spaces put in order."""
+    cpuinfo.write_text(XEON)
+    assert requirements.describe_cpu(2, cpuinfo) == "Some Xeon(R) 8480+ CPU, 2 threads"
+    assert requirements.describe_cpu(1, cpuinfo) == "Some Xeon(R) 8480+ CPU, 1 thread"
+
+
+@pytest.mark.parametrize("text", [None, "", "Features : fp asimd\n", "model name :\n"])
+def test_a_cpu_without_a_name_is_called_by_its_architecture(
+    cpuinfo: Path, text: str | None
+) -> None:
+    """Arm kernels give no model, other systems no file."""
+    if text is not None:
+        cpuinfo.write_text(text)
+    assert requirements.describe_cpu(4, cpuinfo).endswith(" CPU, 4 threads")
+    assert not requirements.has_bfloat16(cpuinfo)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (XEON.format(flag="avx512_bf16"), True),
+        (XEON.format(flag="amx_bf16"), True),
+        (XEON.format(flag="avx512_vnni"), False),
+        ("Features\t: fp asimd bf16 i8mm\n", True),
+    ],
+)
+def test_bfloat16_is_the_first_processors_own(cpuinfo: Path, text: str, expected: bool) -> None:
+    """AVX512_BF16 and AMX on x86-64, bf16 on Arm."""
+    cpuinfo.write_text(text)
+    assert requirements.has_bfloat16(cpuinfo) is expected
+
+
+@pytest.mark.parametrize(("told", "expected"), [("3", 3), ("", None), ("0", None), ("x", None)])
+def test_threads_are_those_that_are_set(
+    told: str, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number in the environment counts; otherwise there is one a core."""
+    monkeypatch.setenv("SOME_THREADS", told)
+    assert requirements.threads("SOME_THREADS") == (expected or CORES)

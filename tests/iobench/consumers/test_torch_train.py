@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from iobench.clock import SystemClock
-from iobench.consumers import ConsumerSettings, processor, requirements
-from iobench.consumers.torch_train import TorchConsumer
+from iobench.consumers import ConsumerSettings, Model, requirements
+from iobench.consumers.torch_train import TorchConsumer, TorchGroup, network
+from iobench.consumers.training import MEAN, STD
 from iobench.loaders import Batch
 
 torch = pytest.importorskip("torch")
 
 
-def consumer(**options: Any) -> TorchConsumer:
+def consumer(group: TorchGroup | None = None, **options: Any) -> TorchConsumer:
     """A small LeNet on the CPU."""
     small = {"model": "lenet", "batch_size": 4, "image_size": 32, "classes": 3, "device": "cpu"}
-    return TorchConsumer(ConsumerSettings(**{**small, **options}), SystemClock())
+    return TorchConsumer(ConsumerSettings(**{**small, **options}), SystemClock(), group)
 
 
 def test_it_needs_no_more_than_torch_numpy_and_pydantic() -> None:
@@ -42,8 +45,6 @@ def test_it_needs_no_more_than_torch_numpy_and_pydantic() -> None:
 
 def test_pixels_train_as_their_normalised_images_do() -> None:
     """uint8 is normalised on the device to what a loader would have sent."""
-    from iobench.consumers.batches import MEAN, STD
-
     pixels = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
     mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
     labels = torch.tensor([0, 1, 2, 0])
@@ -68,7 +69,7 @@ def test_the_same_seed_draws_the_same_network_and_batch() -> None:
 
 def test_mixed_precision_on_a_cpu_is_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the CPU has it, steps are taken in bfloat16, and the weights stay float32."""
-    monkeypatch.setattr(processor, "has_bfloat16", lambda: True)
+    monkeypatch.setattr(requirements, "has_bfloat16", lambda: True)
     one = consumer(precision="mixed")
     assert one.precision == "bfloat16"
     seen = []
@@ -80,7 +81,7 @@ def test_mixed_precision_on_a_cpu_is_bfloat16(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_cpu_is_told_with_its_threads() -> None:
     """Model and intra-op threads, as torch would use them."""
-    assert consumer().device == processor.describe(torch.get_num_threads())
+    assert consumer().device == requirements.describe_cpu(torch.get_num_threads())
     assert consumer().precision == "float32"
 
 
@@ -137,3 +138,95 @@ def test_a_fingerprint_is_of_the_parameters() -> None:
     assert one.fingerprint() != two.fingerprint()
     two.step(one.synthetic())
     assert one.fingerprint() == two.fingerprint()
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchGroup]:
+    """Of this process alone, met in a file that has no name."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    descriptor = os.memfd_create("meeting")
+    try:
+        found = TorchGroup(0, 1, f"/proc/self/fd/{descriptor}", on_gpu=False)
+        try:
+            yield found
+        finally:
+            found.leave()
+    finally:
+        os.close(descriptor)
+    assert not torch.distributed.is_initialized()
+
+
+def test_a_rank_trains_as_one_alone_does(group: TorchGroup) -> None:
+    """The mean over one rank is its own gradient."""
+    alone, rank = (
+        consumer(),
+        consumer(group),
+    )
+    before = rank.fingerprint()
+    assert alone.fingerprint() == before
+    batch = alone.synthetic()
+    for one in (alone, rank):
+        one.step(batch)
+        one.finish()
+    assert rank.fingerprint() == alone.fingerprint() != before
+
+
+def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
+    """Whatever each of them takes: a step more on one would wait for ever."""
+    rank = consumer(group)
+    steps = []
+    rank._net.register_forward_hook(lambda *_: steps.append(1))
+    rank.warm_up()
+    assert len(steps) == 3
+    assert list(rank.compute_s()) == []
+
+
+def test_its_notes_say_so(group: TorchGroup) -> None:
+    """How many, and how they talk."""
+    assert any(
+        "1 ranks, a process each" in note and "gloo" in note for note in consumer(group).notes
+    )
+    assert not any("ranks" in note for note in consumer().notes)
+
+
+@pytest.mark.parametrize(
+    ("model", "classes", "parameters"),
+    [
+        ("resnet50", 1000, 25_557_032),
+        ("resnet18", 1000, 11_689_512),
+        ("lenet", 10, 61_706 + 2 * 6 * 25),
+    ],
+)
+def test_a_network_has_the_known_number_of_parameters(
+    model: Model, classes: int, parameters: int
+) -> None:
+    """As published with 1,000 classes; LeNet-5 as with 10, and two more input channels."""
+    net = network(torch, model, classes)
+    assert sum(weight.numel() for weight in net.parameters()) == parameters
+
+
+@pytest.mark.parametrize("model", ["resnet50", "resnet18", "lenet"])
+@pytest.mark.parametrize("size", [28, 33, 64])
+def test_any_image_size_from_28_on_is_taken(model: Model, size: int) -> None:
+    """Logits come out, one a class."""
+    net = network(torch, model, 7).eval()
+    with torch.no_grad():
+        assert tuple(net(torch.zeros(2, 3, size, size)).shape) == (2, 7)
+
+
+def test_the_bottleneck_has_its_stride_in_the_middle() -> None:
+    """v1.5: three 3x3 convolutions halve the size, no 1x1 of a body does."""
+    strided = [
+        (name, module.kernel_size[0])
+        for name, module in network(torch, "resnet50", 10).named_modules()
+        if isinstance(module, torch.nn.Conv2d) and module.stride[0] == 2
+    ]
+    assert [kernel for name, kernel in strided if "body" in name] == [3, 3, 3]
+    assert [kernel for name, kernel in strided if "shortcut" in name] == [1, 1, 1]
+
+
+def test_a_fresh_block_is_the_identity() -> None:
+    """The last batch norm of a block is zero, so that only the shortcut passes."""
+    block = network(torch, "resnet18", 10)[4]
+    images = torch.rand(2, 64, 8, 8)
+    assert torch.equal(block(images), images)

@@ -1,7 +1,8 @@
-"""Tests of iobench.data.given."""
+"""Data that is there: what a run is told to read, and what manifests say of shards."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,16 @@ from pydantic import ValidationError
 
 import dataprep
 from dataprep.errors import ConfigError
+from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions, open_store
-from iobench.data.given import expanded, local_folders, require_given
+from iobench.data.given import (
+    SameData,
+    expanded,
+    fingerprint,
+    local_folders,
+    making,
+    require_given,
+)
 from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
 from iobench.s3_server import MotoServer
@@ -135,3 +144,91 @@ class TestMount:
         """What is a path already needs no other."""
         with pytest.raises(ValidationError, match="where shards on a store are files"):
             DataSettings(shards=shards_at, mount="/mnt/bucket/out")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few images, sharded."""
+    folder = tmp_path_factory.mktemp("made")
+    draw_tree(folder / "photos", images=10, classes=2)
+    asked = {"source": folder / "photos", "output": folder / "out", "image": {"size": 64}}
+    config = dataprep.ShardConfig.model_validate(
+        {key: str(value) if isinstance(value, Path) else value for key, value in asked.items()}
+    )
+    dataprep.shard(config)
+    return folder / "out"
+
+
+def test_a_manifest_tells_it(shards: Path) -> None:
+    """Images, time and workers."""
+    found = making(Place(str(shards), "shards"))
+    assert found is not None
+    assert found["samples"] == 10
+    assert 0 < found["reencoded"] <= 10
+    assert found["seconds"] > 0
+    assert found["workers"] >= 1
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place("/nowhere", "shards"),
+        Place("/nowhere", "files"),
+        Place("s3://bucket/out", "shards"),
+        Place("/nowhere", "shards", decoded=True),
+    ],
+    ids=["missing", "files", "remote", "decoded"],
+)
+def test_others_tell_nothing(place: Place) -> None:
+    """No error comes of it."""
+    assert making(place) is None
+
+
+def test_a_manifest_without_a_time_tells_nothing(shards: Path, tmp_path: Path) -> None:
+    """As one of another program would be."""
+    content = json.loads((shards / "train.manifest.json").read_text())
+    content["run"].pop("seconds")
+    (tmp_path / "train.manifest.json").write_text(json.dumps(content))
+    assert making(Place(str(tmp_path), "shards")) is None
+
+
+def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
+    """Others are others; what has no manifest tells nothing."""
+    photos = shards.parent / "photos"
+    for name, size in (("same", 64), ("other", 32)):
+        asked = {"source": str(photos), "output": str(tmp_path / name), "image": {"size": size}}
+        dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+    first = fingerprint(Place(str(shards), "shards"))
+    assert first is not None
+    assert fingerprint(Place(str(tmp_path / "same"), "shards")) == first
+    assert fingerprint(Place(str(tmp_path / "other"), "shards")) != first
+    assert fingerprint(Place(str(photos), "files")) is None
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
+    """Fingerprints by place."""
+    found: dict[str, str | None] = {"/a": "one", "/b": "two", "/c": None}
+    monkeypatch.setattr("iobench.data.given.fingerprint", lambda place: found[place.uri])
+    return found
+
+
+def test_what_changes_is_named(told: dict[str, str | None]) -> None:
+    """Each name for itself; what tells nothing is taken as it is."""
+    places = {"shards@disk": Place("/a", "shards"), "shards-4MB@disk": Place("/b", "shards")}
+    places["files@disk"] = Place("/c", "files")
+    same = SameData({})
+    assert same.made_anew(places) == same.made_anew(places) == ""
+    assert same.fingerprints == {"shards@disk": "one", "shards-4MB@disk": "two"}
+    told["/b"] = "three"
+    assert same.made_anew(places).startswith("shards-4MB@disk (/b) were made anew")
+    assert same.fingerprints["shards-4MB@disk"] == "two"
+    told["/b"] = None  # away: the trial itself says so
+    assert same.made_anew(places) == ""
+
+
+def test_those_of_trials_before_count(told: dict[str, str | None]) -> None:
+    """A run that is resumed."""
+    known = {"shards@disk": "older"}
+    assert SameData(known).made_anew({"shards@disk": Place("/a", "shards")})
+    assert known == {"shards@disk": "older"}

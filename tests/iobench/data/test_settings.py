@@ -13,8 +13,7 @@ from iobench.data.settings import (
     BucketSettings,
     DataSettings,
     check_name,
-    has_side,
-    sized,
+    side_of,
     split_name,
 )
 
@@ -42,14 +41,11 @@ def test_shards_of_a_size(form: str, size: int, store: str) -> None:
 
 @given(st.integers(32, 16_384), stores)
 def test_shards_of_a_side(side: int, store: str) -> None:
-    """Whole pixels of the short side: plain shards, of settings with that size."""
+    """Whole pixels of the short side."""
     name = check_name(f"shards-{side}px@{store}")
     assert split_name(name) == ("shards", None, store == "s3")
-    assert has_side(name)
-    plain, settings = sized(name, DataSettings())
-    assert (plain, settings.size) == (f"shards@{store}", side)
-    assert sized("shards-16MB@disk", settings) == ("shards-16MB@disk", settings)
-    assert not has_side("shards-16MB@disk")
+    assert side_of(name) == side
+    assert side_of("shards-16MB@disk") is None
 
 
 @pytest.mark.parametrize(

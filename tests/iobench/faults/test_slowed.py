@@ -14,8 +14,8 @@ from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.faults.slowed import SlowedCopy, ThreadPauses, slowed
 from iobench.loaders import Batch, LoaderSettings
-from iobench.loaders.augmentation import OfPixels, augmentation_of
-from iobench.pixels import packed
+from iobench.loaders.protocol import augmentation_of
+from iobench.pixels import OfPixels, packed
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
 JPEG = cv2.imencode(".jpg", PIXELS)[1].tobytes()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.loaders import LoaderSettings, mock
+from iobench.loaders import LoaderSettings, null
 from iobench.loaders.mock import MockLoader
 
 
@@ -97,7 +97,7 @@ def test_the_clock_may_have_run() -> None:
 
 def test_an_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """An epoch has a million samples, the last batch what is left of them."""
-    monkeypatch.setattr(mock, "SAMPLES", 25)
+    monkeypatch.setattr(null, "SAMPLES", 25)
     loader = MockLoader(None, LoaderSettings(batch_size=10, workers=2), VirtualClock())
     for number in range(2):
         assert [batch.samples for batch in loader.epoch(number)] == [10, 10, 5]

@@ -19,6 +19,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     found = SimpleNamespace(gpus=0, distributed=True, nccl=True)
     fake = SimpleNamespace(
         __version__="9.9",
+        version=SimpleNamespace(cuda="12.8"),
         cuda=SimpleNamespace(device_count=lambda: found.gpus),
         distributed=SimpleNamespace(
             is_available=lambda: found.distributed, is_nccl_available=lambda: found.nccl

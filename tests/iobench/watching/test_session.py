@@ -1,121 +1,182 @@
-"""What watched loaders tell their companion."""
+"""The log of steps, the companion process, and the folder of a watched run."""
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Mapping
+import errno
+import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from iobench.watching.epoch import STEP_FIELDS
-from iobench.watching.session import Session, Steps, counting, step_cost_s
+import pytest
+
+from dataprep.errors import ConfigError
+from iobench.watching.session import CLAIM, END, Session, StepLog, claim, rank_of, release
+from tests.iobench.watching.logged import MemoryLog, Record
+from tests.permissions import unprivileged
+
+RECORD: Record = (0, 0, 1, 2, 3, 4)
 
 
-class Heard:
-    """A line that remembers."""
-
-    def __init__(self) -> None:
-        self.alive = True
-        self.heads: list[Mapping[str, Any]] = []
-        self.records: list[float] = []
-        self.ended = False
-
-    def send(self, head: Mapping[str, Any], doubles: bytes = b"") -> None:
-        self.heads.append(head)
-        self.records += array("d", doubles)
-
-    def end(self, wait_s: float) -> bool:
-        self.ended = True
-        return True
-
-
-class Idle:
-    """A device of which one pair is known each time."""
-
-    def asking(self, called_s: float) -> None:
-        """Nothing."""
-
-    def given(self) -> None:
-        """Nothing."""
-
-    def settled(self) -> bytes:
-        return array("d", (1.0, 0.5)).tobytes()
-
-    def forget(self, found: bytes) -> None:
-        """Nothing."""
-
-
-def watching(*loaders: Any, **options: Any) -> tuple[list[Any], Session, Heard]:
-    """A session of these."""
-    heard = Heard()
-    session = Session(Path("mine"), heard)
-    options = {"name": None, "batch_size": None, "idle": None, **options}
-    return [session.watch(loader, **options) for loader in loaders], session, heard
-
-
-def test_each_loader_is_told_with_its_name() -> None:
-    """Names that are alike are numbered."""
-    _, _, heard = watching([1], [2], (3,), batch_size=4)
-    assert [(head["open"], head["name"]) for head in heard.heads] == [
-        (0, "list"),
-        (1, "list 2"),
-        (2, "tuple"),
-    ]
-    assert {head["batch_size"] for head in heard.heads} == {4}
-
-
-def test_every_step_arrives_by_the_end() -> None:
-    """Those of an epoch that was left in the middle too."""
-    (watched,), session, heard = watching([[1, 2], [3], [4, 5, 6]])
-    assert list(watched) == [[1, 2], [3], [4, 5, 6]]
-    for _ in zip(watched, range(2), strict=False):
-        pass
-    assert session.finish(1.0)
-    assert heard.ended
-    width = len(STEP_FIELDS)
-    rows = [heard.records[i : i + width] for i in range(0, len(heard.records), width)]
-    assert [(row[0], row[-1]) for row in rows] == [
-        (0, 2), (0, 1), (0, 3), (0, -1), (1, 2), (1, 1),
-    ]  # fmt: skip
-
-
-def test_steps_are_sent_about_once_a_second() -> None:
+def test_records_are_written_about_once_a_second() -> None:
     """Not one by one: that is a system call in somebody's loop."""
-    heard = Heard()
-    steps = Steps(heard, 3, None)
+    written: list[bytes] = []
+
+    def write(data: bytes) -> int:
+        written.append(data)
+        return len(data)
+
+    log = StepLog(write)
     for number in range(100):
-        steps.step((0, number / 10, number / 10, number / 10, 1))
-    assert len(heard.heads) == 10
-    assert heard.heads[:2] == [{"steps": 3, "first": 0}, {"steps": 3, "first": 1}]
+        log.add(RECORD, number / 10)
+    assert len(written) == 10
+    assert [len(data) // 48 for data in written[:3]] == [1, 10, 10]
 
 
-def test_a_dead_line_is_told_nothing() -> None:
-    """In a forked worker, or after the report: nothing piles up either."""
-    heard = Heard()
-    heard.alive = False
-    steps = Steps(heard, 0, None)
-    steps.step((0, 0, 0, 0, 1))
-    assert heard.heads == []
-    assert len(steps._unsent[1]) == 0
+@pytest.mark.parametrize("taken", [0, OSError(errno.ENOSPC, "full")])
+def test_a_full_disk_stops_nothing(taken: int | OSError) -> None:
+    """The loop goes on; nothing more is written, nor kept."""
+
+    def write(data: bytes) -> int:
+        if isinstance(taken, OSError):
+            raise taken
+        return taken
+
+    log = StepLog(write)
+    log.add(RECORD, 0.0)
+    assert log.closed
+    log.add(RECORD, 5.0)
+    assert not log._unsent
 
 
-def test_idle_times_go_along() -> None:
-    """Where the device is watched."""
-    heard = Heard()
-    steps = Steps(heard, 2, Idle())  # type: ignore[arg-type]
-    steps.settle()
-    assert heard.heads == [{"idle": 2}]
-    assert heard.records == [1.0, 0.5]
+def test_a_forked_process_writes_nothing() -> None:
+    """A loader's worker has the log, and is not the script."""
+    log = MemoryLog()
+    child = os.fork()
+    if not child:
+        log.add(RECORD, 0.0)
+        os._exit(len(log.records()))
+    assert os.waitpid(child, 0)[1] == 0
+    log.add(RECORD, 0.0)
+    assert log.records() == [RECORD]
 
 
-def test_samples_are_as_told_or_as_found() -> None:
-    """Told ones are not looked for; what cannot be told is no number."""
-    assert counting(32)(object()) == 32
-    assert counting(None)([1, 2]) == 2
-    assert math.isnan(counting(None)(object()))
+@pytest.fixture
+def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """``companion(code)``: the next session's companion runs this instead."""
+
+    python = sys.executable
+
+    def given(code: str) -> Session:
+        path = tmp_path / "python"
+        path.write_text(f"#!{python}\nimport os, sys, time\n{code}\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(path))
+        return Session({"name": "mine"})
+
+    return given
 
 
-def test_watching_has_a_cost_that_is_measured() -> None:
-    """By the same code around nothing."""
-    assert step_cost_s() > 0
+def test_the_companion_is_sent_settings_loaders_and_steps(companion: Any, tmp_path: Path) -> None:
+    """Loaders of one name are numbered; what a GPU still owes comes before the end."""
+    session = companion(
+        f"""
+lines = sys.stdin.buffer.read()
+steps = os.pread(int(sys.argv[5]), 1000, 0)
+got = "\\n".join([sys.argv[6], steps.hex(), lines.decode()])
+open({str(tmp_path / "got")!r}, "w").write(got)
+"""
+    )
+    session.settle.append(lambda: session.log.add(RECORD, 3))
+    assert [session.add_loader("list", 4), session.add_loader("list", None)] == [0, 1]
+    session.log.add(RECORD, 3)
+    assert session.finish(30.0)
+    settings, steps, first, second, end, _ = (tmp_path / "got").read_text().split("\n")
+    assert json.loads(settings) == {"name": "mine"}
+    assert len(bytes.fromhex(steps)) == 2 * 48
+    assert json.loads(first) == {"loader": "list", "batch_size": 4}
+    assert json.loads(second) == {"loader": "list 2", "batch_size": None}
+    assert f"{end}\n".encode() == END
+
+
+def test_a_companion_that_has_gone_stops_nothing(companion: Any) -> None:
+    """The script goes on; in the end there is no report."""
+    session = companion("raise SystemExit(3)")
+    session._process.wait(30)
+    session.add_loader("list", None)
+    session.log.add(RECORD, 3)
+    assert not session.finish(30.0)
+
+
+def test_a_companion_that_does_not_end_is_left(companion: Any) -> None:
+    """A script must come to its end."""
+    session = companion("sys.stdin.buffer.read(); time.sleep(600)")
+    assert not session.finish(0.1)
+    session._process.kill()
+    session._process.wait(30)
+
+
+def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    """The next goes beside it, and the one after that too."""
+    wanted = tmp_path / "mine"
+    first = claim(wanted, 0, 1)
+    (first / "result.json").touch()
+    second, third = claim(wanted, 0, 1), claim(wanted, 0, 1)
+    assert [path.name for path in (first, second, third)] == ["mine", "mine-2", "mine-3"]
+
+
+def test_other_files_are_no_run(tmp_path: Path) -> None:
+    """An experiment's own folder can be given."""
+    (tmp_path / "checkpoint.pt").touch()
+    assert claim(tmp_path, 0, 1) == tmp_path
+    assert (tmp_path / CLAIM).exists()
+
+
+def test_each_rank_has_its_own_folder(tmp_path: Path) -> None:
+    """Within one folder, whichever comes first."""
+    folders = {claim(tmp_path / "job", rank, 2) for rank in (1, 0)}
+    assert folders == {tmp_path / "job" / "rank-0", tmp_path / "job" / "rank-1"}
+
+
+def test_a_claim_is_given_back(tmp_path: Path) -> None:
+    """Also one that is not there any more."""
+    folder = claim(tmp_path / "mine", 0, 1)
+    release(folder)
+    release(folder)
+    assert claim(tmp_path / "mine", 0, 1) == folder
+
+
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    """A file, or without permission: before the training begins rather than after it."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file is a file: name another folder"):
+        claim(tmp_path / "file", 0, 1)
+    tmp_path.chmod(0o500)
+    with unprivileged(), pytest.raises(ConfigError, match="cannot write in"):
+        claim(tmp_path / "mine", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank"),
+    [
+        ({}, (0, 1, 0)),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, (0, 1, 0)),
+        ({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1"}, (9, 16, 1)),
+        ({"RANK": "3", "WORLD_SIZE": "4"}, (3, 4, 3)),
+        ({"RANK": "three", "WORLD_SIZE": "4"}, (0, 1, 0)),
+        ({"RANK": "\u00b2", "WORLD_SIZE": "4"}, (0, 1, 0)),
+        ({"RANK": "1", "WORLD_SIZE": "4" * 5000}, (0, 1, 0)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2, 1)),
+        ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1"}, (5, 8, 1)),
+        (
+            {"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"},
+            (1, 2, 1),
+        ),
+    ],
+)
+def test_the_rank_is_in_the_environment(
+    environment: dict[str, str], rank: tuple[int, int, int]
+) -> None:
+    """torchrun before MPI before Slurm; a process alone has no rank."""
+    assert rank_of(environment) == rank

@@ -1,14 +1,17 @@
-"""Warm-up ends when steps have become steady."""
+"""What training in every framework shares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import VirtualClock
-from iobench.consumers.warming import per_step_s, until_steady
+from iobench.consumers.training import MEAN, STD, check_labels, per_step_s, until_steady
+from iobench.errors import TrialFailed
 
 
 def stepping(clock: VirtualClock, seconds: Iterator[float]) -> Callable[[], None]:
@@ -47,3 +50,16 @@ def test_steps_in_a_row_share_the_wait_for_the_last() -> None:
     """Work that is handed over counts when it is done."""
     clock = VirtualClock()
     assert per_step_s(lambda: clock.sleep(0.5), lambda: clock.sleep(5.0), clock, steps=10) == 1.0
+
+
+def test_pixels_are_normalised_as_the_loaders_do_it() -> None:
+    """The device's mean and deviation are those of dataprep's own augmentation."""
+    assert (MEAN, STD) == (IMAGENET_MEAN, IMAGENET_STD)
+
+
+def test_labels_fill_the_classes() -> None:
+    """The least and the greatest class are inside; one further is not, and is named."""
+    check_labels(0, 9, 10)
+    for label in (10, -1):
+        with pytest.raises(TrialFailed, match=f"label {label} is outside 0 to 9"):
+            check_labels(min(label, 0), max(label, 0), 10)

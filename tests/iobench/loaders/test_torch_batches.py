@@ -1,4 +1,4 @@
-"""The first batch of torch's DataLoader: delays that were made are found in their parts."""
+"""How torch's workers make batches; delays that were made are found in parts of the first one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataprep.adapters.augment import Augmentation
+from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, torch_loader
 from iobench.loaders.protocol import Readable
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.trial import Place
 
-torch_dataset: Any = pytest.importorskip("torch").utils.data.IterableDataset
+torch = pytest.importorskip("torch")
+torch_dataset: Any = torch.utils.data.IterableDataset
 
 # Powers of two: their sums are exact.
 LISTING_S, START_S, FETCH_S, DECODE_S, COLLATE_S = 4.0, 2.0, 0.5, 0.25, 0.125
@@ -180,12 +181,12 @@ def test_only_the_first_worker_looks(
     monkeypatch: pytest.MonkeyPatch, clock: SharedClock, worker: int | None, tells: bool
 ) -> None:
     """Or this process, where there is none; and once."""
-    from iobench.loaders import torch_first
+    from iobench.loaders import torch_batches
 
     info = None if worker is None else SimpleNamespace(id=worker)
-    monkeypatch.setattr(torch_first, "get_worker_info", lambda: info)
+    monkeypatch.setattr(torch_batches, "get_worker_info", lambda: info)
     items = SlowMap(1, clock, decode=True).items
-    watch = torch_first.FirstBatchWatch(items, clock, 0.0, 0.0)
+    watch = torch_batches.FirstBatchWatch(items, clock, 0.0, 0.0)
     assert watch.begins() is tells
     assert watch.begins() is False
 
@@ -253,3 +254,28 @@ def test_what_cannot_be_decoded_is_raised_as_before(
         next(iter(loader.epoch(0)))
     assert loader.dataset.items.transform == loader.dataset._decode
     assert loader.first_batch() is None
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("normalise", [True, False])
+def test_batches_are_those_of_the_default_collate(workers: int, normalise: bool) -> None:
+    """In this process and in a worker, of pixels and of normalised images."""
+    from iobench.loaders.torch_batches import normalised_batch, uint8_batch
+
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 3, 8, 9), np.uint8)
+    items = [(torch.from_numpy(image), label) for label, image in enumerate(pixels)]
+    collate = normalised_batch if normalise else uint8_batch
+    loader: Any = torch.utils.data.DataLoader(
+        items,
+        batch_size=20,
+        num_workers=workers,
+        collate_fn=collate,
+    )
+    batches = list(loader)
+    assert [len(labels) for _, labels in batches] == [20, 20, 10]
+    mean, std = np.array(IMAGENET_MEAN)[:, None, None], np.array(IMAGENET_STD)[:, None, None]
+    wanted = ((pixels / 255 - mean) / std).astype(np.float32) if normalise else pixels
+    images = torch.cat([images for images, _ in batches]).numpy()
+    assert images.dtype == wanted.dtype
+    assert np.allclose(images, wanted, atol=1e-5)
+    assert torch.cat([labels for _, labels in batches]).tolist() == list(range(50))

@@ -1,0 +1,245 @@
+"""What training in every framework shares: batches checked, steps queued and timed, networks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iobench.clock import Clock
+from iobench.consumers.protocol import ConsumerSettings, Model
+from iobench.errors import TrialFailed
+from iobench.loaders.protocol import Batch, Framework
+
+# Mean and standard deviation of ImageNet's red, green and blue, for pixels from 0 to 1.
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
+
+STEPS_QUEUED = 2
+"""That may be unfinished on a GPU while the loop fetches the next batch."""
+
+QUEUED = f"at most {STEPS_QUEUED} steps are queued while the next batch is fetched"
+NOMINAL = "compute is nominal: the average of warm-up steps on data in the device's memory"
+
+_DEPTHS: dict[Model, tuple[int, ...]] = {"resnet18": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3)}
+
+
+class TrainingConsumer(ABC):
+    """SGD with momentum on cross entropy; see ``Consumer``.
+
+    uint8 images are normalised on the device. On a CPU ``compute_s`` is the wall time of a step
+    after the batch was copied. On a GPU, where steps are handed over, it is what a step took on
+    average over several that ``warm_up`` ran without a pause; frameworks that time steps on the
+    device override ``_mark`` and ``_elapsed_s``.
+
+    A subclass sets ``precision``, ``device`` and ``notes``, and ``_array``, the framework's type of
+    arrays.
+    """
+
+    framework: Framework
+    arrays: ClassVar[str]
+    """What batches hold, in words."""
+    channels_last: ClassVar[bool] = False
+    emulated = False
+    precision: str
+    device: str
+    notes: Sequence[str]
+    _array: type
+
+    def __init__(self, settings: ConsumerSettings, clock: Clock, *, on_gpu: bool) -> None:
+        self._settings, self._clock, self._on_gpu = settings, clock, on_gpu
+        self._warm_up_steps = 10 if on_gpu else 3
+        self._nominal_s = 0.0
+        self._seconds: list[float] = []
+        self._marks: list[tuple[Any, Any]] = []
+        self._queue: deque[tuple[Any, Any]] = deque()
+        self.last_loss: Any = None
+
+    def synthetic(self) -> Batch:
+        """Normal noise as float32 images, and random labels, in the device's memory."""
+        settings = self._settings
+        side = (settings.image_size, settings.image_size)
+        shape = (*side, 3) if self.channels_last else (3, *side)
+        drawn = np.random.default_rng(settings.seed)
+        images = drawn.standard_normal((settings.batch_size, *shape), np.float32)
+        labels = drawn.integers(settings.classes, size=settings.batch_size)
+        return Batch(self._on_device(images), self._on_device(labels), settings.batch_size)
+
+    def warm_up(self) -> None:
+        """Build and tune on the synthetic batch; on a GPU, then see what a step takes."""
+        step = partial(self.step, self.synthetic())
+        until_steady(step, self.finish, self._clock, at_most=self._warm_up_steps)
+        if self._on_gpu:
+            self._nominal_s = per_step_s(step, self.finish, self._clock)
+        self._seconds.clear()
+
+    def step(self, batch: Batch) -> None:
+        """Copy, normalise, forward, backward, optimiser step; at most two queue on a GPU."""
+        self._check(batch)
+        images, labels = self._to_device(batch)
+        began = self._mark()
+        self.last_loss = self._train(images, labels)
+        if not self._on_gpu:
+            self._wait()
+        ended = self._mark()
+        self._marks.append((began, ended))
+        if self._on_gpu:
+            self._queue.append((self.last_loss, ended))
+            if len(self._queue) > STEPS_QUEUED:
+                self._wait_for(*self._queue.popleft())
+
+    def finish(self) -> None:
+        """Wait until the device has done all steps."""
+        self._wait()
+        self._queue.clear()
+        self._seconds += [self._elapsed_s(began, ended) for began, ended in self._marks]
+        self._marks.clear()
+
+    def compute_s(self) -> Sequence[float]:
+        """One entry a step: normalisation, forward, backward and optimiser step."""
+        return self._seconds
+
+    @abstractmethod
+    def _on_device(self, values: NDArray[Any]) -> Any:
+        """An array of the framework in the device's memory."""
+
+    @abstractmethod
+    def _to_device(self, batch: Batch) -> tuple[Any, Any]:
+        """Images and labels of the batch, copied if they are elsewhere."""
+
+    @abstractmethod
+    def _train(self, images: Any, labels: Any) -> Any:
+        """Hand a step over; its mean loss, which may not have been computed yet."""
+
+    @abstractmethod
+    def _wait(self) -> None:
+        """Wait until all work is done."""
+
+    @abstractmethod
+    def _wait_for(self, loss: Any, mark: Any) -> None:
+        """Wait until a step is done, by its loss or the mark of its end."""
+
+    @abstractmethod
+    def _inspect(self, batch: Batch) -> tuple[str, Any]:
+        """The images' dtype, and the labels as an array; None if they are on a GPU.
+
+        Reading them back would make every step wait for it.
+        """
+
+    def _mark(self) -> Any:
+        return self._clock.now_s()
+
+    def _elapsed_s(self, began: Any, ended: Any) -> float:
+        return self._nominal_s if self._on_gpu else float(ended - began)
+
+    def _check(self, batch: Batch) -> None:
+        """Refuse a batch that does not fit, before the framework fails in its own words.
+
+        Raises:
+            TrialFailed: it holds no arrays of the framework, or images or labels out of bounds.
+        """
+        for part, value in (("images", batch.images), ("labels", batch.labels)):
+            if not isinstance(value, self._array):
+                raise TrialFailed(f"this consumer takes {self.arrays}, but {part} {_are(value)}")
+        dtype, labels = self._inspect(batch)
+        shape, size = tuple(batch.images.shape), self._settings.image_size
+        wanted = (size, size, 3) if self.channels_last else (3, size, size)
+        if shape[1:] != wanted:
+            raise TrialFailed(
+                f"images have the shape {shape}, where this consumer was set up for "
+                f"(N, {', '.join(map(str, wanted))}): give loader and consumer the same image_size"
+            )
+        if dtype not in ("float32", "uint8"):
+            raise TrialFailed(f"images are {dtype}, where float32 or uint8 is expected")
+        if labels is not None and len(labels):
+            check_labels(int(labels.min()), int(labels.max()), self._settings.classes)
+
+
+def _are(value: object) -> str:
+    """What an array of another kind is, and what to do."""
+    holds = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    hint = "its loader must decode" if holds in ("list", "bytes") else "take its own loader"
+    return f"are {holds}: {hint}"
+
+
+def until_steady(
+    step: Callable[[], None],
+    wait: Callable[[], None],
+    clock: Clock,
+    *,
+    at_most: int,
+    within: float = 0.1,
+) -> list[float]:
+    """Seconds of each ``step`` until one takes as long as that before it, or ``at_most`` ran.
+
+    ``wait`` comes back when the step's work is done. Two steps are always made: the first
+    builds, tunes and allocates. As long as means: a share of ``within`` longer or shorter at
+    most.
+    """
+    taken_s: list[float] = []
+    while len(taken_s) < max(at_most, 2):
+        taken_s.append(per_step_s(step, wait, clock, steps=1))
+        if len(taken_s) > 1 and abs(taken_s[-1] - taken_s[-2]) <= within * taken_s[-2]:
+            break
+    return taken_s
+
+
+def per_step_s(
+    step: Callable[[], None], wait: Callable[[], None], clock: Clock, *, steps: int = 10
+) -> float:
+    """Seconds of one of ``steps`` steps in a row; ``wait`` comes back when all are done."""
+    began_s = clock.now_s()
+    for _ in range(steps):
+        step()
+    wait()
+    return (clock.now_s() - began_s) / steps
+
+
+def check_labels(lowest: int, highest: int, classes: int) -> None:
+    """Check that labels are indices of ``classes`` classes.
+
+    Raises:
+        TrialFailed: one is outside.
+    """
+    if lowest < 0 or highest >= classes:
+        outside = lowest if lowest < 0 else highest
+        raise TrialFailed(
+            f"label {outside} is outside 0 to {classes - 1}: the consumer was set up for "
+            f"{classes} classes, so set classes to what the data has"
+        )
+
+
+def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
+    """The convolutions of each block of a residual network: channels, filters, kernel, stride.
+
+    The networks are those of He et al., "Deep residual learning for image recognition" (CVPR
+    2016), in the form called v1.5, whose bottleneck has its stride in the 3x3 convolution. A
+    network begins with a 7x7 convolution of 64 filters and stride 2 and a 3x3 max pooling of stride
+    2, and ends with an average pooling and a dense layer. A batch norm follows each convolution.
+    The last one of a block begins at zero, so that a block begins as the identity. Beside a block
+    whose shapes differ is a projection, ``shortcut``.
+    """
+    channels = 64
+    for stage, depth in enumerate(_DEPTHS[model]):
+        width = 64 * 2**stage
+        for place in range(depth):
+            stride = 2 if stage and not place else 1
+            if model == "resnet50":
+                ends = [(width, 4 * width, 1, 1)]
+                block = [(channels, width, 1, 1), (width, width, 3, stride), *ends]
+            else:
+                block = [(channels, width, 3, stride), (width, width, 3, 1)]
+            yield block
+            channels = block[-1][1]
+
+
+def shortcut(block: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int, int] | None:
+    """The projection beside a block; None if its input has the shape of its output."""
+    channels, out = block[0][0], block[-1][1]
+    stride = max(stride for *_, stride in block)
+    return None if stride == 1 and channels == out else (channels, out, 1, stride)

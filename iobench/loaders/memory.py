@@ -1,0 +1,221 @@
+"""Samples in host memory instead of stored ones: rungs of the ladder.
+
+Everything else stays what it is: the data set's style, its order, its workers and their shares, the
+batches that they are put together into. What is left out is the read alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.adapters import import_framework
+from dataprep.assign import Order
+from dataprep.formats import Buffer
+from dataprep.image.rgb import decode_whole
+from dataprep.ordered import in_order
+from iobench.errors import TrialFailed
+from iobench.loaders.protocol import Batch, LoaderSettings, MemoryRung, Readable, augmentation_of
+from iobench.pixels import packed
+
+MOST_THREADS = 16
+"""That read and prepare samples at the same time, before a loop begins."""
+
+NOTE = "input copy: one batch in host memory, given again and again"
+
+_PREPARED = {"decode": "encoded", "augment": "decoded", "collate": "decoded and augmented"}
+
+
+def host_batch(settings: LoaderSettings, classes: int) -> Batch:
+    """Noise in a loader's dtype and layout: (N, 3, S, S), int64 labels (N,).
+
+    float32 of mean 0 and deviation 1, or uint8 where images are normalised on the device; in
+    pinned memory where the loader pins its batches.
+    """
+    torch: Any = import_framework("torch")
+    drawn = torch.Generator().manual_seed(settings.seed)
+    shape = settings.batch_size, 3, settings.image_size, settings.image_size
+    if settings.normalise:
+        images = torch.randn(shape, generator=drawn)
+    else:
+        images = torch.randint(256, shape, generator=drawn, dtype=torch.uint8)
+    labels = torch.randint(classes, shape[:1], generator=drawn, dtype=torch.int64)
+    if settings.pin_memory:
+        images, labels = images.pin_memory(), labels.pin_memory()
+    return Batch(images, labels, settings.batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Samples one after the other in one buffer, which forked workers share.
+
+    No object a sample: a worker that counted its references would copy the page that it lies on.
+
+    Attributes:
+        rung: how they lie there: ``decode`` encoded, ``augment`` decoded (``iobench.pixels``),
+            ``collate`` finished, uint8 (3, side, side).
+        side: of finished images, in pixels.
+        data: uint8, all samples.
+        offsets: int64 (held + 1,), where each begins, and the end.
+        places: int64 (samples,), which of them is given for each sample of the data set.
+        wanted: of how many samples the loop has use.
+    """
+
+    rung: MemoryRung
+    side: int
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    places: NDArray[np.int64]
+    wanted: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def sample(self, number: int) -> memoryview:
+        """A view of the sample that is given for sample ``number`` of the data set."""
+        place = int(self.places[number])
+        return self.data.data[self.offsets[place] : self.offsets[place + 1]]
+
+    def replace_stored(self, dataset: Any) -> None:
+        """Have a data set of a torch loader, of which no item was made, give these samples."""
+        from iobench.loaders.torch_batches import FinishedItems
+
+        dataset.records = HeldImages(dataset.records, self)
+        if self.rung == "collate":
+            dataset.items = FinishedItems(dataset.items, self.side)
+
+    @property
+    def note(self) -> str:
+        """A note for readers of the loop's figures."""
+        size = f"{len(self.data) / 1e6:,.1f} MB"
+        how = _PREPARED[self.rung]
+        if len(self) < self.wanted:
+            return (
+                f"input {self.rung}: {len(self):,} of the loop's {self.wanted:,} samples lie in "
+                f"memory {how} ({size}), and are given again and again"
+            )
+        return f"input {self.rung}: the loop's {len(self):,} samples lie in memory {how} ({size})"
+
+
+class HeldImages:
+    """``Records`` of samples in memory, in the order and the shards of ``stored``."""
+
+    def __init__(self, stored: Any, held: Held) -> None:
+        self._stored, self._held = stored, held
+        self.labels: NDArray[np.int64] = stored.labels
+        self.is_remote = False
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
+        """Some samples."""
+        return [self._held.sample(number) for number in numbers]
+
+    def stream(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, Buffer]]:
+        """Samples one after the other: number and image."""
+        for number in numbers.tolist():
+            yield number, self._held.sample(number)
+
+    def name(self, index: int) -> str:
+        """The name of a sample, for error messages."""
+        return str(self._stored.name(index))
+
+    def part(self, order: Order, epoch: int) -> NDArray[np.int64]:
+        """The numbers of a rank's samples, as they are stored."""
+        found: NDArray[np.int64] = self._stored.part(order, epoch)
+        return found
+
+
+def preloaded(
+    readable: Readable,
+    rung: MemoryRung,
+    settings: LoaderSettings,
+    *,
+    samples: int,
+    limit_bytes: int,
+    decoded: bool,
+) -> Held:
+    """Prepare the first ``samples`` of epoch 0, or as many of them as ``limit_bytes`` hold.
+
+    For every other sample one of those is given, in turn.
+
+    Args:
+        readable: the data set as a torch loader opened it.
+        rung: how the samples are to lie in memory.
+        settings: of the loader.
+        samples: how many the loop takes.
+        limit_bytes: how much memory they may take.
+        decoded: whether they are stored as pixels.
+
+    Raises:
+        TrialFailed: not one of them fits.
+        ImageError: an image that has to be decoded cannot be; its name is told.
+    """
+    from dataprep.adapters.torch import Items
+
+    records = readable.dataset.records
+    transform: Any = None  # encoded images stay as they are
+    if rung == "collate":
+        transform = replace(augmentation_of(settings, decoded=decoded), normalise=False)
+    elif rung == "augment" and not decoded:
+        transform = _decoded
+    items = Items(records, transform, settings.seed)
+
+    def prepared(number: int) -> NDArray[np.uint8]:
+        image = items.image(records.image(number), number, 0)
+        if rung == "collate":
+            image = image.numpy().reshape(-1)
+        return np.frombuffer(image, np.uint8)
+
+    numbers = list(islice(first_numbers(readable), samples))
+    if rung == "collate":
+        limit_bytes = min(limit_bytes, len(numbers) * 3 * settings.image_size**2)
+    data = np.empty(limit_bytes, np.uint8)  # pages that are never written to are not taken
+    offsets = [0]
+    # Codecs do not hold Python's lock.
+    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    for sample in in_order(prepared, numbers, threads):
+        end = offsets[-1] + len(sample)
+        if end > limit_bytes:
+            break
+        data[offsets[-1] : end] = sample
+        offsets.append(end)
+    count = len(offsets) - 1
+    if not count:
+        raise TrialFailed(
+            f"input {rung}: a quarter of the memory that is free ({limit_bytes:,} bytes) holds not "
+            "one sample"
+        )
+    places = np.arange(len(records.labels), dtype=np.int64) % count
+    places[numbers[:count]] = np.arange(count)
+    return Held(
+        rung=rung,
+        side=settings.image_size,
+        data=data[: offsets[-1]],
+        offsets=np.array(offsets, np.int64),
+        places=places,
+        wanted=len(numbers),
+    )
+
+
+def first_numbers(readable: Readable) -> Iterator[int]:
+    """The numbers of the samples of epoch 0 in the order in which a loop takes them.
+
+    Workers take turns by batch, so their number has no effect.
+    """
+    readable.set_epoch(0)
+    if readable.sampler is not None:
+        yield from readable.sampler
+    else:
+        yield from readable.dataset.sequence(0).tolist()
+
+
+def _decoded(data: Buffer, rng: np.random.Generator) -> bytes:
+    return packed(decode_whole(data))

@@ -1,0 +1,227 @@
+"""A watched loader: to its users the loader itself, with every step of their loop timed."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from iobench.watching.session import IDLE, NO_BATCH, UNKNOWN, StepLog
+
+# What Python looks up on the class. Code asks for these, so only those of the loader are there.
+_FORWARDED = (
+    *("__len__", "__getitem__", "__contains__", "__call__", "__reversed__", "__length_hint__"),
+    *("__enter__", "__exit__", "__bool__", "__add__", "__or__"),
+)
+Loader = TypeVar("Loader")
+
+_LOADER, _TIMED, _PASS = "_iobench_loader", "_iobench_timed", "_iobench_pass"
+_DEEPEST = 4  # batches within batches
+_MOST_EVENTS = 1 << 16  # a device that hangs must not take all memory
+
+
+class Watched:
+    """A proxy: attributes are the loader's, to read and to set; passes over it are timed.
+
+    It is no instance of the loader's class: code that takes loaders apart and builds them anew
+    (``accelerate.prepare``) would else silently build one that nobody watches.
+    """
+
+    def __init__(self, loader: Any, timed: Callable[[Callable[[], Iterator[Any]]], Any]) -> None:
+        object.__setattr__(self, _LOADER, loader)
+        object.__setattr__(self, _TIMED, timed)
+
+    def __iter__(self) -> Any:
+        return object.__getattribute__(self, _TIMED)(lambda: iter(unwatched(self)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(unwatched(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(unwatched(self), name, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(unwatched(self))
+
+    def __repr__(self) -> str:
+        return f"watched {unwatched(self)!r}"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies, and what other processes are sent, are the loader alone."""
+        return unwatched, (unwatched(self),)
+
+
+class WatchedIterator(Watched):
+    """A proxy of a generator or another iterator: ``next`` goes on with the pass that began."""
+
+    def __iter__(self) -> Any:
+        begun = super().__iter__()
+        object.__setattr__(self, _PASS, begun)
+        return begun
+
+    def __next__(self) -> Any:
+        own = object.__getattribute__(self, "__dict__")
+        begun = own.get(_PASS) or iter(self)
+        try:
+            return next(begun)
+        except StopIteration:
+            del own[_PASS]
+            raise
+
+
+def proxied(loader: Loader, timed: Callable[[Callable[[], Iterator[Any]]], Any]) -> Loader:
+    """Wrap ``loader``: each pass over it goes through ``timed``, which is given its ``iter``."""
+    kind = type(loader)
+    base = WatchedIterator if hasattr(kind, "__next__") else Watched
+    methods = {name: _forwarded(name) for name in _FORWARDED if hasattr(kind, name)}
+    proxy: Loader = type("Watched", (base,), methods)(loader, timed)
+    return proxy
+
+
+def unwatched(loader: Any) -> Any:
+    """The loader of one that is watched; others as they are."""
+    return object.__getattribute__(loader, _LOADER) if isinstance(loader, Watched) else loader
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    def method(self: Watched, *arguments: Any, **named: Any) -> Any:
+        return getattr(unwatched(self), name)(*arguments, **named)
+
+    return method
+
+
+class DeviceIdle:
+    """How long a GPU had nothing to do because its batch was not there.
+
+    One event is recorded when a batch is asked for, behind all work that was handed over before,
+    one when the batch is there. The stream is idle from the moment that it reaches the first until
+    the second is recorded. Nothing is synchronised: events are read once they have passed.
+    """
+
+    def __init__(self, cuda: Any, loader: int, log: StepLog) -> None:
+        """Use the current stream of torch's ``cuda``, in the thread that iterates."""
+        self._cuda, self._loader, self._log = cuda, loader, log
+        self._pairs: deque[tuple[float, Any, Any]] = deque(maxlen=_MOST_EVENTS)
+
+    def mark(self) -> Any:
+        """Record an event: now."""
+        event = self._cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def add(self, called_s: float, asked: Any) -> None:
+        """A batch is there, which was asked for at ``called_s`` and at the event ``asked``."""
+        self._pairs.append((called_s, asked, self.mark()))
+        self.settle()
+
+    def settle(self) -> None:
+        """Record the idle time of all batches whose events have passed."""
+        while self._pairs and self._pairs[0][2].query():
+            called_s, asked, given = self._pairs[0]
+            idle_s = asked.elapsed_time(given) / 1e3  # milliseconds
+            self._log.add((self._loader, 0, called_s, idle_s, 0, IDLE), called_s)
+            self._pairs.popleft()  # last: after Ctrl-C it is recorded again
+
+
+def samples_in(batch: Any) -> int | None:
+    """The first dimension of its first array, else the length of its list; None if it has neither.
+
+    ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping, MXNet's
+    ``DataBatch`` (without its padding), lists of images, lists of samples, and what detection
+    makes of those: a tuple of images and a tuple of targets.
+    """
+    try:
+        return _size(batch, 0)
+    except Exception:  # noqa: BLE001  torch's nested tensors have a shape that raises
+        return None
+
+
+def _size(value: Any, depth: int) -> int | None:
+    size = _first_dimension(value)
+    if size is not None or depth > _DEEPEST:
+        return size
+    fields = getattr(value, "data", ())  # of MXNet's batches
+    if isinstance(value, Mapping):
+        fields = list(value.values())
+    elif isinstance(value, (list, tuple)):
+        arrays = [item for item in value if _first_dimension(item) is not None]
+        nested = not arrays and isinstance(next(iter(value), None), (Mapping, list, tuple))
+        if nested and (isinstance(value, tuple) or len(value) == 1):
+            fields = value
+        elif arrays and depth == 0:
+            fields = arrays
+        else:
+            return len(value)  # a list of samples, or images of different sizes, one a sample
+    sizes = (_size(field, depth + 1) for field in fields)
+    size = next((size for size in sizes if size is not None), None)
+    padding = getattr(value, "pad", 0)
+    return size - padding if size and isinstance(padding, int) else size
+
+
+def _first_dimension(value: Any) -> int | None:
+    """Of an array or tensor of any library; None for scalars and for what is neither."""
+    shape = getattr(value, "shape", None)
+    return int(shape[0]) if shape is not None and len(shape) else None
+
+
+class Epoch:
+    """An iterator around one of the loader's: the same batches, errors and attributes.
+
+    A step begins when its batch is asked for and ends when the next one is. The last batch of a
+    loop that is left by ``break`` has no end, and is in no figure.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Iterator[Any]],
+        loader: int,
+        number: int,
+        log: StepLog,
+        *,
+        batch_size: int | None = None,
+        idle: DeviceIdle | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._loader, self._number, self._log = loader, number, log
+        self._batch_size, self._idle, self._clock = batch_size, idle, clock
+        # Making the iterator starts workers: its time belongs to the first batch.
+        self._asked_s: float | None = clock()
+        self._inner = make()
+        self._step: tuple[float, float, float] | None = None
+        self._open = True
+
+    def __iter__(self) -> Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        called_s = self._clock()
+        step, self._step = self._step, None
+        if step is not None:
+            self._add(step[0], step[1], called_s, step[2])
+        if self._asked_s is not None:
+            called_s, self._asked_s = self._asked_s, None
+        asked = None if self._idle is None else self._idle.mark()
+        try:
+            batch = next(self._inner)
+        except StopIteration:
+            if self._open:
+                now_s = self._clock()
+                self._add(called_s, now_s, now_s, NO_BATCH)
+                self._log.flush()
+                self._open = False
+            raise
+        got_s = self._clock()
+        if self._idle is not None:
+            self._idle.add(called_s, asked)
+        samples = samples_in(batch) if self._batch_size is None else self._batch_size
+        # Last: nothing is recorded of a step that Ctrl-C comes into.
+        self._step = (called_s, got_s, UNKNOWN if samples is None else samples)
+        return batch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def _add(self, called_s: float, got_s: float, ended_s: float, samples: float) -> None:
+        record = (self._loader, self._number, called_s, got_s, ended_s, samples)
+        self._log.add(record, ended_s)

@@ -1,0 +1,254 @@
+"""The report of a watched run: each loader's rates and waits, and what is unknown of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import timeit
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from iobench.analysis.analyse import summarised
+from iobench.errors import Unavailable
+from iobench.machine.environment import describe
+from iobench.machine.sampling import Columns, Samples
+from iobench.result import Result
+from iobench.rundir import RunDirectory
+from iobench.stats import quantiles
+from iobench.trial import Outcome, Trial, TrialSpec
+from iobench.trial_log import trial_line
+from iobench.watching.loader import Epoch
+from iobench.watching.session import IDLE, NO_BATCH, STEP_FIELDS, UNKNOWN, StepLog
+
+MOST_STEPS = 200_000
+"""In series and quantiles: the last ones of longer runs. Sums are of all."""
+
+NOTES = (
+    "waiting for data is the time that the loop spent in next() on the host, the start of each "
+    "epoch included; a GPU may have been computing meanwhile what was handed to it before",
+    "what the device could take was not measured: that takes the same loop on data in its own "
+    "memory (iobench run, training, inputs: synthetic)",
+    "one run of one script: no interval",
+)
+KILLED = "the script ended without a word: steps of its last second may be missing"
+
+_CALIBRATION = 2_000
+_RECORD_BYTES = 8 * len(STEP_FIELDS)
+
+
+def write(
+    folder: Path,
+    settings: Mapping[str, Any],
+    loaders: Sequence[Mapping[str, Any]],
+    records: bytes,
+    samples: Samples,
+    *,
+    ended: bool,
+) -> str:
+    """Write the run directory: result, tables and report; returns the verdict.
+
+    ``ended``: the script said that it ends.
+
+    Raises:
+        StoreError: a file cannot be written.
+    """
+    config = {"watch": {key: settings[key] for key in ("per_s", "samplers")}}
+    result = Result(settings["name"], settings["started"], describe({}), config)
+    directory = RunDirectory(folder)
+    directory.begin(result)
+    table, cost_s = step_table(records), step_cost_s()
+    # The wall clock's time of moment 0 of the monotonic clock.
+    zero_s = time.time() - time.perf_counter()
+    for number, loader in enumerate(loaders):
+        params = {key: value for key, value in loader.items() if value is not None}
+        if settings["world_size"] > 1:
+            params |= {key: settings[key] for key in ("rank", "world_size")}
+        spec = TrialSpec("watch", params)
+        trial, found = Trial(spec.id, spec.kind, params, spec.repeat, "done"), Outcome({})
+        try:
+            found = outcome(
+                table, number, samples, step_cost_s=cost_s, notes=() if ended else (KILLED,)
+            )
+            _, lasted_s = found.counted_s or (0.0, 0.0)
+            trial = replace(
+                trial,
+                metrics=found.metrics,
+                started_s=round(zero_s + (found.origin_s or 0.0), 3),
+                seconds=round(lasted_s, 3),
+            )
+        except Unavailable as error:
+            trial = replace(trial, status="skipped", reason=str(error))
+        result = result.with_trial(trial)
+        directory.add(trial_line(trial, found.series, found.samples))
+    result = summarised(result)
+    directory.finish(result)
+    return str(result.summary["verdict"])
+
+
+def step_cost_s() -> float:
+    """Seconds that watching takes of a step: passes over nothing, watched and not; some ms in all.
+
+    The least of three, since other work on the machine only adds to it.
+    """
+    batches = [([0] * 32, [0] * 32)] * _CALIBRATION
+
+    def watched() -> None:
+        deque(Epoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
+
+    watched_s = min(timeit.repeat(watched, number=1, repeat=3))
+    plain_s = min(timeit.repeat(lambda: deque(batches, 0), number=1, repeat=3))
+    return max(0.0, watched_s - plain_s) / _CALIBRATION
+
+
+def step_table(records: bytes) -> pd.DataFrame:
+    """The log of a script, a row a record; each once, although some may have been written twice."""
+    whole = len(records) // _RECORD_BYTES * _RECORD_BYTES
+    rows = np.frombuffer(records[:whole]).reshape(-1, len(STEP_FIELDS))
+    return pd.DataFrame(rows, columns=list(STEP_FIELDS)).drop_duplicates(ignore_index=True)
+
+
+def outcome(
+    table: pd.DataFrame,
+    loader: int,
+    samples: Samples,
+    *,
+    step_cost_s: float,
+    notes: Sequence[str] = (),
+) -> Outcome:
+    """What is known of the loop over one loader.
+
+    The first step stands apart: it is in no rate and no share. Ends of epochs are waited for too.
+    Whole passes over other watched loaders within a step, as validation is, are no part of it.
+
+    Raises:
+        Unavailable: the table has no step after the loader's first.
+    """
+    own = table[table.loader == loader]
+    rows = _timed(own[own.samples != IDLE], table)
+    first, rest = rows.iloc[0], rows.iloc[1:]
+    steps = rest[rest.samples != NO_BATCH]
+    if steps.empty:
+        raise Unavailable(
+            "no step after the first was seen to end: nothing can be said of the loop"
+        )
+    origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
+    seconds = float(rest.step_s.sum())
+    per_second = 1 / seconds if seconds > 0 else 0.0
+    metrics: dict[str, Any] = {
+        "seconds": seconds,
+        "steps": len(steps),
+        "epochs": int(rows[rows.samples != NO_BATCH].epoch.nunique()),
+        "wait_share": float(rest.wait_s.sum()) * per_second,
+        "time_to_first_batch_s": float(first.wait_s),
+        "first_step_s": float(first.step_s - first.wait_s),
+        "harness_step_s": step_cost_s,
+        "harness_share": step_cost_s * len(steps) * per_second,
+        "sampling_core_share": samples.core_share,
+        "sampling_notes": list(samples.notes),
+        "notes": [*notes, *NOTES, *_notes(rows, steps)],
+    }
+    if (steps.samples != UNKNOWN).all():
+        metrics["samples"] = int(steps.samples.sum())
+        metrics["samples_per_s"] = metrics["samples"] * per_second
+    starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch").wait_s
+    if len(starts):
+        metrics["epoch_start_s"] = float(starts.mean())
+        metrics["epoch_start_share"] = float(starts.sum()) * per_second
+    idle = own[own.samples == IDLE]
+    if len(idle):
+        idle_s = float(idle[idle.called_s > origin_s].got_s.sum())
+        metrics["device_wait_share"] = idle_s * per_second
+    last = steps.tail(MOST_STEPS)
+    for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
+        metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}
+    readings = _within(samples.columns, origin_s, ended_s)
+    for name, columns, unit in (
+        ("loop_cpu_share", ["tree.user_cores", "tree.system_cores"], os.cpu_count() or 1),
+        ("cpu_busy_share", ["cpu.user_share", "cpu.system_share", "cpu.steal_share"], 1),
+        ("disk_read_mb_per_s", ["disk.read_bytes_per_s"], 1e6),
+    ):
+        if set(columns) <= set(readings.columns):
+            metrics[name] = float(readings[columns].mean().sum()) / unit
+    return Outcome(
+        metrics=metrics,
+        # As of a training loop; what a device computed is not known, so that column is missing.
+        series={
+            "step_end_s": last.step_s.cumsum().tolist(),
+            "time_s": (last.ended_s - origin_s).tolist(),
+            "wait_s": last.wait_s.tolist(),
+            "epoch": last.epoch.astype(int).tolist(),
+        },
+        origin_s=origin_s,
+        counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
+        samples={str(name): column.tolist() for name, column in readings.items()},
+    )
+
+
+def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Steps from the first batch on, with ``wait_s``, ``elsewhere_s`` and ``step_s``.
+
+    ``elsewhere_s`` is what whole passes over any loader took within the step's work.
+    """
+    begun = (rows.samples != NO_BATCH).cummax()
+    if not begun.any():
+        raise Unavailable(
+            "no batch came through this loader: is it the one that the loop iterates over?"
+        )
+    rows = rows[begun]
+    got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
+    elsewhere_s = np.zeros(len(rows))
+    covered_s = -math.inf
+    for begin_s, end_s in _passes(table):
+        step = int(np.searchsorted(got_s, begin_s, side="right")) - 1
+        # Of a pass within a pass only the outer counts.
+        if step >= 0 and end_s <= ended_s[step] and begin_s >= covered_s:
+            elsewhere_s[step] += end_s - begin_s
+            covered_s = end_s
+    return rows.assign(
+        wait_s=rows.got_s - rows.called_s,
+        elsewhere_s=elsewhere_s,
+        step_s=rows.ended_s - rows.called_s - elsewhere_s,
+    )
+
+
+def _passes(table: pd.DataFrame) -> list[tuple[float, float]]:
+    """When each whole pass over a loader began and ended: outer ones before those within."""
+    epochs = table[table.samples != IDLE].groupby(["loader", "epoch"])
+    spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
+    whole = spans[epochs.samples.last() == NO_BATCH]
+    ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
+    return list(ordered.itertuples(index=False, name=None))
+
+
+def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
+    """Readings from ``begin_s`` to ``end_s``, timed from the former; empty columns left out."""
+    readings = pd.DataFrame({"time_s": [], **columns}, dtype=float)
+    kept = readings[readings.time_s.between(begin_s, end_s)].dropna(axis="columns", how="all")
+    return kept if kept.empty else kept.assign(time_s=kept.time_s - begin_s)
+
+
+def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
+    notes = []
+    elsewhere_s = rows.elsewhere_s.sum()
+    if elsewhere_s > 0:
+        notes.append(
+            f"{elsewhere_s:,.3g} s within its steps were whole passes over other watched "
+            "loaders, such as validation: they are in none of its figures"
+        )
+    if (steps.samples == UNKNOWN).any():
+        notes.append(
+            "the samples of a batch could not be told: watch(loader, batch_size=N) tells them"
+        )
+    if len(steps) > MOST_STEPS:
+        notes.append(
+            f"series and quantiles are of the last {MOST_STEPS:,} of {len(steps):,} steps; "
+            "shares and rates are of all"
+        )
+    return notes

@@ -1,0 +1,190 @@
+"""Samples in host memory, instead of stored ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.assign import Integers, Order
+from iobench.errors import TrialFailed
+from iobench.loaders import LoaderSettings
+from iobench.loaders.memory import Held, HeldImages, first_numbers, host_batch, preloaded
+from iobench.loaders.protocol import MemoryRung, Readable
+
+torch = pytest.importorskip("torch")
+
+
+class Images:
+    """``count`` samples; sample n is its number as a byte, n + 1 times."""
+
+    def __init__(self, count: int) -> None:
+        self.labels = np.zeros(count, np.int64)
+
+    def name(self, index: int) -> str:
+        """A number."""
+        return f"sample {index}"
+
+    def image(self, index: int) -> bytes:
+        """As many bytes as its number, and one."""
+        return bytes([index]) * (index + 1)
+
+
+class Data:
+    """A data set of the iterable style."""
+
+    def __init__(self, count: int) -> None:
+        self.records = Images(count)
+        self._count = count
+
+    def sequence(self, epoch: int) -> Any:
+        """All of them."""
+        return np.arange(self._count)
+
+
+def readable(count: int, sampler: Any = None) -> Readable:
+    """That, of the map style where it has a sampler."""
+    return Readable(Data(count), sampler, lambda epoch: None)
+
+
+def preloaded_images(count: int, samples: int, limit: int) -> Any:
+    """Encoded samples, in descending order."""
+    order = list(range(count))[::-1]
+    return preloaded(
+        readable(count, order),
+        "decode",
+        LoaderSettings(),
+        samples=samples,
+        limit_bytes=limit,
+        decoded=False,
+    )
+
+
+@given(st.integers(1, 40), st.data())
+def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) -> None:
+    """In one buffer no larger than told; those are given for all others, too."""
+    samples = data.draw(st.integers(1, count))
+    limit = data.draw(st.integers(count, 900))
+    found = preloaded_images(count, samples, limit)
+    first = list(range(count))[::-1][:samples]
+    kept = first[: len(found)]
+    assert len(found.data) == sum(number + 1 for number in kept) <= limit
+    assert found.wanted == samples
+    if len(found) < samples:
+        assert len(found.data) + first[len(found)] + 1 > limit
+    given = {number: bytes(found.sample(number)) for number in range(count)}
+    assert all(given[number] == bytes([number]) * (number + 1) for number in kept)
+    assert set(given.values()) <= {given[number] for number in kept}
+
+
+def test_memory_for_none_is_refused() -> None:
+    """Rather than a loop over nothing."""
+    with pytest.raises(TrialFailed, match="holds not one sample"):
+        preloaded_images(9, 9, 3)
+
+
+def test_the_first_samples_are_those_of_the_epoch() -> None:
+    """In its order."""
+    assert list(first_numbers(readable(7))) == [0, 1, 2, 3, 4, 5, 6]
+
+
+class Stored:
+    """Four samples in two shards."""
+
+    def __init__(self) -> None:
+        self.labels = np.array([3, 1, 4, 1])
+
+    def name(self, index: int) -> str:
+        """A number."""
+        return f"sample {index}"
+
+    def part(self, order: Order, epoch: int) -> Integers:
+        """The last one first."""
+        return np.arange(4)[::-1]
+
+
+def held(rung: MemoryRung = "decode", wanted: int = 2) -> Held:
+    """Samples 1 and 2 of four; the others are given in their place."""
+    data = np.frombuffer(bytearray(b"onethree"), np.uint8)
+    return Held(rung, 8, data, np.array([0, 3, 8]), np.array([0, 0, 1, 1]), wanted)
+
+
+def test_each_sample_is_one_of_those_held() -> None:
+    """Itself where it is held."""
+    images = HeldImages(Stored(), held())
+    given = [b"one", b"one", b"three", b"three"]
+    assert [bytes(image) for image in images.fetch(range(len(images)))] == given
+    assert [bytes(image) for _, image in images.stream(np.arange(4))] == given
+
+
+def test_nothing_is_copied() -> None:
+    """What is given is a view."""
+    samples = held()
+    view = samples.sample(1)
+    samples.data[0] = ord("O")
+    assert bytes(view) == b"One"
+
+
+def test_all_else_is_as_it_is_stored() -> None:
+    """Labels, names and the order."""
+    images = HeldImages(Stored(), held())
+    assert images.labels.tolist() == [3, 1, 4, 1]
+    assert images.name(2) == "sample 2"
+    assert images.part(Order(), 0).tolist() == [3, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rung", "wanted", "said"),
+    [
+        ("decode", 2, "input decode: the loop's 2 samples lie in memory encoded (0.0 MB)"),
+        (
+            "augment",
+            9,
+            "input augment: 2 of the loop's 9 samples lie in memory decoded (0.0 MB), and are "
+            "given again and again",
+        ),
+        (
+            "collate",
+            2,
+            "input collate: the loop's 2 samples lie in memory decoded and augmented (0.0 MB)",
+        ),
+    ],
+)
+def test_the_note_says_how_many_and_how(rung: MemoryRung, wanted: int, said: str) -> None:
+    """For who reads the loop's figures."""
+    assert held(rung, wanted).note == said
+
+
+def settings(*, normalise: bool) -> LoaderSettings:
+    """Three images of 32 pixels."""
+    return LoaderSettings(batch_size=3, image_size=32, normalise=normalise)
+
+
+def test_it_is_as_a_loader_gives_it() -> None:
+    """Contiguous (N, 3, S, S) in host memory, labels of the classes that there are."""
+    batch = host_batch(settings(normalise=True), 7)
+    assert batch.images.shape == (3, 3, 32, 32)
+    assert batch.images.dtype == torch.float32
+    assert batch.images.is_contiguous()
+    assert abs(float(batch.images.mean())) < 0.1
+    assert batch.labels.dtype == torch.int64
+    assert batch.samples == len(batch.labels) == 3
+    assert 0 <= int(batch.labels.min()) <= int(batch.labels.max()) < 7
+    assert batch.images.device.type == "cpu"
+
+
+def test_what_the_device_normalises_is_bytes() -> None:
+    """A quarter of what is copied otherwise."""
+    images = host_batch(settings(normalise=False), 7).images
+    assert images.dtype == torch.uint8
+    assert int(images.max()) > 200
+
+
+def test_it_repeats() -> None:
+    """One seed, one batch."""
+    first, second = (host_batch(settings(normalise=True), 7) for _ in range(2))
+    assert torch.equal(first.images, second.images)
+    assert torch.equal(first.labels, second.labels)

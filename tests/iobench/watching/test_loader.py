@@ -1,0 +1,357 @@
+"""A watched loader is, to its users, the loader; each step over it is timed."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import types
+from collections import UserDict, namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.clock import VirtualClock
+from iobench.watching.loader import DeviceIdle, Epoch, proxied, samples_in, unwatched
+from iobench.watching.session import IDLE, NO_BATCH, UNKNOWN
+from tests.iobench.watching.logged import MemoryLog
+
+START_S, WAIT_S, WORK_S = 3.0, 0.25, 0.5
+IMAGES, LABELS = np.zeros((7, 8, 8, 3)), np.zeros(7)
+ONE = np.zeros((8, 9, 3))
+Pair = namedtuple("Pair", "images labels")
+MXNET = types.SimpleNamespace(data=[IMAGES], label=[LABELS], pad=2)
+
+
+class Sampler:
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+
+class Loader:
+    """Like torch's."""
+
+    def __init__(self) -> None:
+        self.sampler, self.batch_size = Sampler(), 4
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> int:
+        return index * 2
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(3)
+
+
+class Passes:
+    """Counts passes, and goes through them as they are."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def __call__(self, make: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        self.begun += 1
+        return make()
+
+
+def test_attributes_are_the_loaders() -> None:
+    """Read, called, set and listed."""
+    loader = Loader()
+    watched: Any = proxied(loader, Passes())
+    watched.sampler.set_epoch(7)
+    watched.batch_size = 8
+    watched.note = "x"
+    assert (loader.sampler.epoch, loader.batch_size, loader.note) == (7, 8, "x")  # type: ignore[attr-defined]
+    assert "sampler" in dir(watched)
+    with pytest.raises(AttributeError, match="'Loader' object has no attribute 'absent'"):
+        _ = watched.absent
+
+
+def test_what_the_loaders_class_has_is_there_and_nothing_else() -> None:
+    """Code asks ``hasattr(loader, '__len__')``."""
+    watched = proxied(Loader(), Passes())
+    assert (len(watched), watched[3], bool(watched)) == (3, 6, True)
+    assert not hasattr(watched, "__next__")
+    plain = proxied((n for n in range(2)), Passes())
+    assert not hasattr(plain, "__len__")
+
+
+def test_iterating_twice_is_two_passes() -> None:
+    """Each of the loader's own making."""
+    passes = Passes()
+    watched = proxied(Loader(), passes)
+    assert (list(watched), list(watched), passes.begun) == ([0, 1, 2], [0, 1, 2], 2)
+
+
+def test_an_iterator_stays_one() -> None:
+    """``next`` goes on with the pass that began, by itself or by ``iter``."""
+    passes = Passes()
+    watched = proxied(iter(range(4)), passes)
+    assert [next(watched), next(watched)] == [0, 1]
+    assert passes.begun == 1
+    assert next(iter(watched)) == 2
+    assert list(watched) == [3]
+    with pytest.raises(StopIteration):
+        next(watched)
+
+
+def test_copies_are_of_the_loader_alone() -> None:
+    """A worker process that is sent the loader watches nothing."""
+    loader = Loader()
+    watched = proxied(loader, Passes())
+    assert type(pickle.loads(pickle.dumps(watched))) is Loader
+    assert type(copy.deepcopy(watched)) is Loader
+
+
+def test_it_shows_what_it_is() -> None:
+    """To somebody who prints it."""
+    assert repr(proxied([1, 2], Passes())) == "watched [1, 2]"
+
+
+def test_a_loader_with_state_of_the_same_name_keeps_it() -> None:
+    """Names of the proxy's own are not taken from the loader."""
+
+    class Own(Loader):
+        _pass = "own"
+        _iobench = "own"
+
+    assert proxied(Own(), Passes())._pass == "own"
+
+
+def test_the_loader_of_one_that_is_watched() -> None:
+    """Watching it again goes around it once, not twice."""
+    loader = Loader()
+    assert unwatched(proxied(loader, lambda make: make())) is loader
+    assert unwatched(loader) is loader
+
+
+class Pass:
+    """An epoch of so many batches: opening takes ``START_S``, each batch ``WAIT_S``."""
+
+    def __init__(self, batches: int, broken_at: int | None = None, number: int = 0) -> None:
+        self.clock, self.log = VirtualClock(), MemoryLog()
+
+        def loaded() -> Iterator[list[int]]:
+            for index in range(batches):
+                self.clock.sleep(WAIT_S)
+                if index == broken_at:
+                    raise OSError("shard 7")
+                yield [0] * (10 + index)
+            self.clock.sleep(WAIT_S)
+
+        def opened() -> Iterator[list[int]]:
+            self.clock.sleep(START_S)
+            return loaded()
+
+        self.epoch = Epoch(opened, 7, number, self.log, clock=self.clock.now_s)
+
+    def trained(self, most: float = math.inf) -> list[int]:
+        """A loop over it, left by ``break`` after so many batches."""
+        seen: list[int] = []
+        for batch in self.epoch:
+            seen.append(len(batch))
+            if len(seen) >= most:
+                break
+            self.clock.sleep(WORK_S)
+        return seen
+
+    def samples(self) -> list[float]:
+        """Of each record."""
+        return [record[-1] for record in self.log.records()]
+
+
+def test_a_step_is_its_wait_and_its_work() -> None:
+    """The first waits for the workers to start as well; the end of the epoch is waited for too."""
+    made = Pass(3, number=4)
+    assert made.trained() == [10, 11, 12]
+    step_s = WAIT_S + WORK_S
+    first_s = START_S + step_s
+    assert made.log.records() == [
+        (7, 4, 0.0, START_S + WAIT_S, first_s, 10),
+        (7, 4, first_s, first_s + WAIT_S, first_s + step_s, 11),
+        (7, 4, first_s + step_s, first_s + step_s + WAIT_S, first_s + 2 * step_s, 12),
+        (7, 4, first_s + 2 * step_s, *[first_s + 2 * step_s + WAIT_S] * 2, NO_BATCH),
+    ]
+
+
+def test_a_loop_that_is_left_has_no_end_of_its_last_step() -> None:
+    """Nobody knows how long it worked on that batch."""
+    made = Pass(5)
+    assert made.trained(most=3) == [10, 11, 12]
+    assert made.samples() == [10, 11]
+
+
+def test_errors_of_the_loader_come_through() -> None:
+    """The step before has ended; the one that failed is in no figure."""
+    made = Pass(5, broken_at=2)
+    with pytest.raises(OSError, match="shard 7"):
+        made.trained()
+    assert made.samples() == [10, 11]
+
+
+def test_the_end_is_recorded_once() -> None:
+    """Whoever asks again is told again that there is no more."""
+    made = Pass(1)
+    made.trained()
+    assert next(made.epoch, "no more") == "no more"
+    assert made.samples() == [10, NO_BATCH]
+
+
+def test_samples_are_as_given_or_as_found() -> None:
+    """Given ones are not looked for; unknown ones are marked."""
+    log = MemoryLog()
+    for size in (None, 32):
+        list(Epoch(lambda: iter([[1, 2], 3.5]), 0, 0, log, batch_size=size))
+    assert [record[-1] for record in log.records()] == [2, UNKNOWN, NO_BATCH, 32, 32, NO_BATCH]
+
+
+def test_it_is_an_iterator_with_the_attributes_of_the_one_within() -> None:
+    """``iter`` of it is itself; what the loader's own iterator offers is there."""
+
+    class Own:
+        length = 5
+
+        def __iter__(self) -> Own:
+            return self
+
+        def __next__(self) -> int:
+            raise StopIteration
+
+    epoch = Epoch(Own, 0, 0, MemoryLog())
+    assert iter(epoch) is epoch
+    assert epoch.length == 5
+    with pytest.raises(AttributeError, match="absent"):
+        _ = epoch.absent
+
+
+class FakeCuda:
+    """A stream: work takes time on the device, events are reached when all before them is done."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock, self.busy_until_s = clock, 0.0
+
+    def compute(self, seconds: float) -> None:
+        """Hand work over; it begins when what was handed over before is done."""
+        self.busy_until_s = max(self.busy_until_s, self.clock.now_s()) + seconds
+
+    def Event(self, enable_timing: bool) -> FakeEvent:  # noqa: N802
+        assert enable_timing
+        return FakeEvent(self)
+
+
+class FakeEvent:
+    def __init__(self, stream: FakeCuda) -> None:
+        self._stream, self._reached_s = stream, 0.0
+
+    def record(self) -> None:
+        self._reached_s = max(self._stream.busy_until_s, self._stream.clock.now_s())
+
+    def query(self) -> bool:
+        return self._stream.clock.now_s() >= self._reached_s
+
+    def elapsed_time(self, other: FakeEvent) -> float:
+        return (other._reached_s - self._reached_s) * 1e3
+
+
+def waited(wait_s: float, computes_s: float) -> list[tuple[float, float]]:
+    """Four batches, each waited for while the device computes what it was handed before."""
+    clock, log = VirtualClock(), MemoryLog()
+    stream = FakeCuda(clock)
+    idle = DeviceIdle(stream, 0, log)
+
+    def batches() -> Iterator[int]:
+        for _ in range(4):
+            clock.sleep(wait_s)
+            yield 1
+
+    for _ in Epoch(batches, 0, 0, log, idle=idle, clock=clock.now_s):
+        stream.compute(computes_s)
+    clock.sleep(100)
+    idle.settle()
+    return [(record[2], record[3]) for record in log.records() if record[-1] == IDLE]
+
+
+def test_a_device_that_still_computes_is_not_idle() -> None:
+    """The host waited 1 s for each batch, of which nothing was lost but the first."""
+    assert waited(wait_s=1.0, computes_s=1.5) == [(0, 1.0), (1, 0), (2, 0), (3, 0)]
+
+
+def test_a_device_that_is_done_early_is_idle_for_the_rest() -> None:
+    """Of 1 s of waiting it computed a quarter."""
+    assert waited(wait_s=1.0, computes_s=0.25)[1:] == [(1, 0.75), (2, 0.75), (3, 0.75)]
+
+
+@pytest.mark.parametrize(
+    ("batch", "samples"),
+    [
+        (IMAGES, 7),
+        ((IMAGES, LABELS), 7),
+        ([IMAGES, LABELS], 7),
+        (Pair(IMAGES, LABELS), 7),
+        ({"image": IMAGES, "label": LABELS}, 7),
+        (UserDict(image=IMAGES), 7),
+        ((np.float32(1), LABELS), 7),
+        (((IMAGES, IMAGES), LABELS), 7),
+        ([{"data": IMAGES, "label": LABELS}], 7),
+        (MXNET, 5),
+        ([ONE, ONE[:4]], 8),
+        ([(ONE, 1), (ONE, 2), (ONE, 3)], 3),
+        ([{"image": ONE}, {"image": ONE}], 2),
+        (((ONE, ONE, ONE), ({}, {}, {})), 3),
+        ([b"jpeg", b"jpeg"], 2),
+        ((["a", "b", "c"], [0, 1, 2]), 3),
+        ([], 0),
+        (3.5, None),
+        ("text", None),
+        (None, None),
+        (np.float32(1), None),
+        ({}, None),
+        (object(), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_samples_in(batch: Any, samples: int | None) -> None:
+    """As the frameworks make them; what cannot be told is not guessed."""
+    assert samples_in(batch) == samples
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text() | st.binary(),
+        lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_anything_is_taken(batch: Any) -> None:
+    """A batch of an unknown kind never stops somebody's training."""
+    found = samples_in(batch)
+    assert found is None or found >= 0
+
+
+def test_a_batch_that_holds_itself_is_no_end() -> None:
+    """It is unknown."""
+    batch: dict[str, Any] = {}
+    batch["self"] = batch
+    assert samples_in(batch) is None
+
+
+def test_a_batch_that_raises_is_unknown() -> None:
+    """As torch's nested tensors do when they are asked for their shape."""
+
+    class Nested:
+        @property
+        def shape(self) -> tuple[int, ...]:
+            raise RuntimeError("no sizes")
+
+    assert samples_in([Nested()]) is None
+
+
+def test_a_shape_that_is_none_is_not_believed() -> None:
+    """tf.data's static shapes may not know the batch."""
+    assert samples_in(types.SimpleNamespace(shape=(None, 3))) is None

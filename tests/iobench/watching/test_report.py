@@ -1,0 +1,227 @@
+"""A watched loop's figures, and its run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.errors import Unavailable
+from iobench.machine.sampling import Samples
+from iobench.rundir import read, redraw
+from iobench.trial import Outcome
+from iobench.watching import report
+from iobench.watching.report import KILLED, outcome, step_cost_s, step_table, write
+from iobench.watching.session import IDLE, UNKNOWN
+from tests.iobench.watching.logged import Record, epoch, packed, table
+
+SAMPLES = Samples(
+    {
+        "time_s": [9.0, 11.0, 15.0, 99.0],
+        "cpu.user_share": [0.1, 0.2, 0.3, 0.4],
+        "gpu.x": [1, None, None, 1],
+    },
+    0.003,
+    ("no GPU",),
+)
+
+
+def found(*records: Record, loader: int = 0, samples: Samples = SAMPLES) -> Outcome:
+    """Of one loader."""
+    return outcome(table(*records), loader, samples, step_cost_s=0.0165)
+
+
+def test_rates_and_shares_are_of_all_steps_but_the_first() -> None:
+    """5 batches of 4, each 1 s waited for and 3 s worked on; the end takes half a second."""
+    metrics = found(*epoch(0, 10.0, 5)).metrics
+    assert (metrics["time_to_first_batch_s"], metrics["first_step_s"]) == (1, 3)
+    assert (metrics["steps"], metrics["samples"], metrics["epochs"]) == (4, 16, 1)
+    assert metrics["seconds"] == 16.5
+    assert metrics["samples_per_s"] == pytest.approx(16 / 16.5)
+    assert metrics["wait_share"] == pytest.approx(4.5 / 16.5)
+    assert metrics["harness_share"] == pytest.approx(0.0165 * 4 / 16.5)
+    assert (metrics["sampling_core_share"], metrics["sampling_notes"]) == (0.003, ["no GPU"])
+    assert not {"epoch_start_s", "device_wait_share"} & set(metrics)
+    assert "one run of one script: no interval" in metrics["notes"]
+
+
+def test_time_between_epochs_is_in_no_figure() -> None:
+    """Checkpoints are not the loop's; how later epochs begin is a figure of its own."""
+    metrics = found(*epoch(0, 0.0, 3), *epoch(1, 1000.0, 3, wait_s=2)).metrics
+    assert metrics["epochs"] == 2
+    assert metrics["seconds"] == 2 * 4 + 0.5 + 3 * 5 + 1
+    assert metrics["epoch_start_s"] == 2
+    assert metrics["epoch_start_share"] == pytest.approx(2 / metrics["seconds"])
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ([], "no batch came through"),
+        ([(0, 0, 0.0, 1.0, 1.0, -1)], "no batch came through"),
+        (epoch(0, 0.0, 1), "no step after the first"),
+    ],
+)
+def test_a_loop_without_steps_has_a_reason(records: list[Record], reason: str) -> None:
+    """Instead of figures."""
+    with pytest.raises(Unavailable, match=reason):
+        found(*records)
+
+
+def test_without_samples_there_is_no_rate() -> None:
+    """One unknown batch is enough; a note says what to do."""
+    records = epoch(0, 0.0, 4)
+    records[2] = (*records[2][:5], UNKNOWN)
+    metrics = found(*records).metrics
+    assert "samples_per_s" not in metrics
+    assert any("watch(loader, batch_size=N)" in note for note in metrics["notes"])
+    assert metrics["wait_share"] > 0
+
+
+def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums are of all."""
+    monkeypatch.setattr(report, "MOST_STEPS", 3)
+    long = found(*epoch(0, 0.0, 10))
+    assert long.series["time_s"] == [32, 36, 40]
+    assert long.metrics["steps"] == 9
+    assert any("the last 3 of 9 steps" in note for note in long.metrics["notes"])
+
+
+def test_the_devices_idle_time_is_a_share_too() -> None:
+    """Beside the host's waiting, of the same steps: the first batch's stands apart."""
+    idle = [(0, 0, at, idle_s, 0, IDLE) for at, idle_s in ((10.0, 9.0), (14.0, 1.65))]
+    metrics = found(*epoch(0, 10.0, 5), *idle).metrics
+    assert metrics["device_wait_share"] == pytest.approx(0.1)
+    assert metrics["wait_share"] == pytest.approx(4.5 / 16.5)
+
+
+def test_what_is_written_twice_counts_once() -> None:
+    """A script that Ctrl-C interrupted may write records again; the last may be cut off."""
+    records = [*epoch(0, 10.0, 5), (0, 0, 14.0, 0.5, 0.0, IDLE)]
+    data = packed(*records)
+    again = step_table(data + data[48:144] + data[:20])
+    assert again.equals(step_table(data))
+
+
+def test_a_pass_over_another_loader_is_no_part_of_a_step() -> None:
+    """Validation within a training step, with a loop of its own within it; a broken one stays."""
+    steps = [(0, 0, 1, 4), (0, 4, 5, 8), (0, 108, 109, 152.5), (0, 152.5, 153.5, 156.5)]
+    records: list[Record] = [
+        *epoch(0, 111.5, 2, loader=2),
+        *epoch(0, 110.0, 4, work_s=9, loader=1),
+        *epoch(1, 151.5, 1, loader=1)[:1],
+        *((0, *step, 4.0) for step in steps),
+        (0, 0, 156.5, 157, 157, -1),
+    ]
+    plain = found(*epoch(0, 0.0, 4)).metrics
+    training, validation = found(*records).metrics, found(*records, loader=1).metrics
+    assert (training["seconds"], training["wait_share"]) == (plain["seconds"], plain["wait_share"])
+    # The third step holds one pass of 40.5 s; what was left by break has no end.
+    assert any(note.startswith("40.5 s within its steps") for note in training["notes"])
+    assert any(note.startswith("8.5 s within its steps") for note in validation["notes"])
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.01, 100)), min_size=2, max_size=30))
+def test_waits_are_part_of_steps(spans: list[tuple[float, float]]) -> None:
+    """Steps that follow each other add up to the time that they took."""
+    records, now_s = [], 5.0
+    for wait_s, work_s in spans:
+        records.append((0, 0, now_s, now_s + wait_s, now_s + wait_s + work_s, 1.0))
+        now_s += wait_s + work_s
+    metrics = found(*records).metrics
+    assert metrics["seconds"] == pytest.approx(now_s - records[0][4])
+    assert 0 <= metrics["wait_share"] <= 1 + 1e-9
+
+
+def test_quantiles_need_samples_behind_them() -> None:
+    """10 / (1 - q) of them."""
+    few, many = (found(*epoch(0, 0.0, batches)).metrics for batches in (20, 120))
+    assert not [name for name in few if name.startswith("step_s_")]
+    assert [name for name in many if name.startswith("step_s_")] == ["step_s_p50", "step_s_p90"]
+    assert many["batch_wait_s_p90"] == pytest.approx(1)
+
+
+def test_series_and_samples_count_from_the_first_batch_asked_for() -> None:
+    """What was read before and after is left out, and columns that are empty."""
+    made = found(*epoch(0, 10.0, 3))
+    assert made.series["time_s"] == [8, 12]
+    assert made.series["step_end_s"] == [4, 8]
+    assert made.series["wait_s"] == [1, 1]
+    assert made.samples == {"time_s": [1.0, 5.0], "cpu.user_share": [0.2, 0.3]}
+    assert found(*epoch(0, 200.0, 3)).samples == {}
+
+
+def test_how_busy_the_machine_was_is_a_mean_over_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All processors' time but idle and waiting; what was not read is no figure."""
+    columns: dict[str, list[float | None]] = {
+        "time_s": [11.0, 15.0],
+        "cpu.user_share": [0.4, 0.6],
+        "cpu.system_share": [None, 0.1],
+        "cpu.steal_share": [0.0, 0.2],
+        "disk.read_bytes_per_s": [None, 3e6],
+        "tree.user_cores": [1.0, 2.0],
+        "tree.system_cores": [0.5, 0.5],
+    }
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    metrics = found(*epoch(0, 10.0, 3), samples=Samples(columns, 0.0, ())).metrics
+    assert metrics["loop_cpu_share"] == 0.5
+    assert metrics["cpu_busy_share"] == pytest.approx(0.7)
+    assert metrics["disk_read_mb_per_s"] == 3
+    without = found(*epoch(0, 10.0, 3), samples=Samples({}, 0.0, ())).metrics
+    assert not {"cpu_busy_share", "disk_read_mb_per_s", "loop_cpu_share"} & set(without)
+
+
+def test_watching_has_a_cost_that_is_measured() -> None:
+    """By the same code around nothing."""
+    assert step_cost_s() > 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a script whose validation never ran, and that was killed."""
+    made = tmp_path_factory.mktemp("mine")
+    started = "2026-11-22T12:00:00+00:00"
+    settings: dict[str, Any] = {"name": "mine", "started": started, "per_s": 2.0}
+    settings |= {"samplers": ["cpu"], "rank": 1, "world_size": 2}
+    loaders: list[dict[str, Any]] = [
+        {"loader": "train", "batch_size": 4},
+        {"loader": "validation", "batch_size": None},
+    ]
+    samples = Samples({"time_s": [10.0, 12.0, 14.0, 16.0], "cpu.user_share": [0.5] * 4}, 0.002, ())
+    verdict = write(made, settings, loaders, packed(*epoch(0, 10.0, 30)), samples, ended=False)
+    assert verdict == str(read(made).summary["verdict"])
+    return made
+
+
+def test_each_loader_is_a_trial(folder: Path) -> None:
+    """One that gave no batch is skipped with a reason; ranks and a killed script are named."""
+    train, validation = read(folder).trials
+    assert (train.kind, train.status, train.params["loader"]) == ("watch", "done", "train")
+    assert (train.params["rank"], train.params["world_size"]) == (1, 2)
+    assert (train.params["batch_size"], train.seconds) == (4, 120.5)
+    assert KILLED in train.metrics["notes"]
+    assert validation.status == "skipped"
+    assert "no batch came through" in validation.reason
+    assert "batch_size" not in validation.params
+
+
+def test_the_tables_open_in_one_line(folder: Path) -> None:
+    """A row a step, a row a reading, a row a loader."""
+    readings = pd.read_parquet(folder / "samples.parquet")
+    assert len(pd.read_parquet(folder / "series.parquet")) == 29
+    assert list(readings.columns) == ["trial", "time_s", "cpu.user_share"]
+    assert list(readings["time_s"]) == [0, 2, 4, 6]
+    assert list(pd.read_parquet(folder / "trials.parquet")["status"]) == ["done", "skipped"]
+
+
+def test_the_report_can_be_drawn_again(folder: Path) -> None:
+    """The same page, from what is saved."""
+    before = (folder / "report.html").read_bytes()
+    assert redraw(folder).read_bytes() == before
+    assert b"Your loop waits" in before
