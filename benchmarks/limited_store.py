@@ -1,6 +1,6 @@
 """An object store limited in rate and latency, in a process of its own.
 
-The proxy of ``iobench.faults`` with ``Bucket`` behind it: one hop, so that what the store itself
+The proxy of ``iobench.faults`` with ``MemoryS3`` behind it: one hop, so that what the store itself
 takes of the processors is little. How much it took is measured.
 """
 
@@ -18,8 +18,8 @@ from pathlib import Path
 
 from dataprep.stores import StoreOptions
 from iobench.faults import Delay, FaultProxy, Match, RateLimit, Rule
-from iobench.faults.bucket import Bucket
 from iobench.machine.processes import end_with, required_program
+from iobench.memory_s3 import MemoryS3
 from iobench.s3_server import MotoServer
 
 BUCKET = "bench"
@@ -116,10 +116,10 @@ def main() -> None:
     """Serve until the one who started this ends it."""
     request = json.loads(sys.argv[1])
     end_with(request["parent"])
-    bucket = Bucket()
+    objects = MemoryS3()
     if request["folder"]:
-        bucket.fill(BUCKET, Path(request["folder"]))
-    with FaultProxy(lambda: bucket, Limits(**request["limits"]).rules()) as proxy:
+        objects.fill(BUCKET, Path(request["folder"]))
+    with FaultProxy(objects.answer, Limits(**request["limits"]).rules()) as proxy:
         print(proxy.url, flush=True)
         sys.stdin.read()
 

@@ -272,13 +272,9 @@ def selftest(
     Injected delays at fetch, decode, augmentation and copy must be found on their rungs of the
     ladder and named by a finding, else the exit code is 1.
     """
-    from iobench import selftest as known
+    from iobench.selftest import run
 
-    if as_json:
-        text, ok = known.as_json(known.checks(), partial(known.injected, rounds=rounds))
-        typer.echo(text)
-    else:
-        ok = known.tell(known.checks(), partial(known.injected, rounds=rounds), typer.echo)
+    ok = run(rounds, as_json=as_json, say=typer.echo, note=partial(typer.echo, err=True))
     raise typer.Exit(int(not ok))
 
 

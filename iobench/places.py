@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from dataprep.errors import DataprepError
@@ -19,7 +18,7 @@ from iobench.probes.object_store.figures import is_overload
 from iobench.probes.object_store.pool import PREFIX
 from iobench.probes.object_store.pool import clean as clean_store
 from iobench.probes.settings import StoreTarget
-from iobench.s3_server import MotoServer
+from iobench.s3_server import MotoServer, signed_in
 from iobench.trial import Place
 
 _BUCKET = "iobench"
@@ -126,19 +125,10 @@ class Places:
         own = self._server.url if self._server else None
         return place is not None and own is not None and place.store.endpoint_url == own
 
-    @contextlib.contextmanager
-    def _signed_in(self) -> Iterator[None]:
+    def _signed_in(self) -> contextlib.AbstractContextManager[None]:
         """moto's credentials, while something is copied to the run's own server."""
-        if self._config.data.bucket.uri != LOCAL:
-            yield
-            return
-        before = dict(os.environ)
-        os.environ.update(MotoServer.ENVIRONMENT)
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+        own = self._config.data.bucket.uri == LOCAL
+        return signed_in() if own else contextlib.nullcontext()
 
     def _clean(self) -> None:
         """Remove what the probes wrote; the server of the run's own takes its bytes along."""

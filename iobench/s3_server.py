@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-_START_TIMEOUT_S = 60.0
-_STARTS = 3  # a free port may be another's by the time that the server wants it
-# Not by way of a proxy that the environment may name.
+# Not through a proxy that the environment may name.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SERVER = """
-import sys
+import sys, threading
 from iobench.machine.processes import end_with
 end_with(int(sys.argv[1]))
-from moto.server import main
-main(["-H", "127.0.0.1", "-p", sys.argv[2]])
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+threading.Event().wait()
 """
 
 
@@ -30,7 +30,7 @@ class MotoServer:
     It accepts any credentials, and some must be set: see ``ENVIRONMENT``.
 
     Raises:
-        RuntimeError: moto is not installed (extra ``demo``) or does not answer.
+        RuntimeError: moto is not installed (extra ``demo``) or does not start.
     """
 
     ENVIRONMENT = {  # noqa: RUF012  a constant
@@ -42,67 +42,43 @@ class MotoServer:
     }
 
     def __enter__(self) -> MotoServer:
-        for attempt in range(1, _STARTS + 1):
-            self._start()
-            try:
-                self._wait()
-                break
-            except _Ended:
-                if attempt == _STARTS:
-                    raise
-            except BaseException:
-                self._stop()
-                raise
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _SERVER, str(os.getpid())],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # Ctrl-C in a terminal is not for the server
+        )
+        assert self._process.stdout is not None  # noqa: S101  it is a pipe
+        port = self._process.stdout.readline().strip()
+        if not port:
+            self._process.communicate()
+            if importlib.util.find_spec("moto") is None:
+                raise RuntimeError("moto is not installed: pip install 'dataprep-iobench[demo]'")
+            raise RuntimeError(f"moto's S3 server ended with exit code {self._process.returncode}")
+        self.url = f"http://127.0.0.1:{port}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        self._process.terminate()
+        self._process.communicate()
 
     def create_bucket(self, name: str) -> None:
-        """Make an empty bucket; whatever the environment says of proxies and profiles."""
+        """Make an empty bucket, whatever the environment says of proxies and profiles."""
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310
-        with _DIRECT.open(request, timeout=_START_TIMEOUT_S):
+        with _DIRECT.open(request, timeout=60):
             pass
 
-    def _start(self) -> None:
-        self.port = _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVER, str(os.getpid()), str(self.port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in a terminal is not for the server
-        )
 
-    def _wait(self) -> None:
-        deadline_s = time.monotonic() + _START_TIMEOUT_S
-        while time.monotonic() < deadline_s:
-            if (code := self._process.poll()) is not None:
-                raise _Ended(_reason(f"ended on port {self.port} with exit code {code}"))
-            try:
-                with _DIRECT.open(self.url, timeout=1):
-                    return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.05)
-        raise RuntimeError(_reason(f"does not answer on port {self.port}"))
-
-    def _stop(self) -> None:
-        self._process.terminate()
-        self._process.wait()
-
-
-class _Ended(RuntimeError):
-    """The server is gone before it answered."""
-
-
-def _reason(what: str) -> str:
-    if importlib.util.find_spec("moto") is None:
-        return "moto is not installed: pip install 'dataprep-iobench[demo]'"
-    return f"moto's S3 server {what}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def signed_in() -> Iterator[None]:
+    """Credentials that ``MotoServer`` accepts, in the environment for a while."""
+    before = dict(os.environ)
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        os.environ.pop(name, None)
+    os.environ.update(MotoServer.ENVIRONMENT)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -45,10 +45,11 @@ ORDER = {
             "run",
             "watching",
             "faults",
+            "memory_s3",
             "selftest",
         ),
         *("commands", "cli"),
-        *("__main__", "demo", "bench_tars"),
+        *("__main__", "demo"),
     ),
 }
 PURE = {"image", "assign", "formats", "keys", "names", "counted"}

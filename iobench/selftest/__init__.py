@@ -1,9 +1,109 @@
-"""Figures and delays that are known beforehand, measured: does the harness find them?"""
+"""Measure what is known beforehand: does the harness find it?"""
 
 from __future__ import annotations
 
-from iobench.selftest.known import Check, checks
-from iobench.selftest.told import as_json, tell
-from iobench.selftest.whole import Injected, injected
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 
-__all__ = ["Check", "Injected", "as_json", "checks", "injected", "tell"]
+from iobench.clock import SystemClock
+from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
+from iobench.selftest.known import Check, checks
+
+__all__ = ["Check", "Injected", "checks", "injected", "run", "text"]
+
+_LADDER = (
+    *("slowed", "on rung", "ms a sample", "recovered", "error"),
+    *("most elsewhere", "diagnosis", "ok"),
+)
+_PREFETCH = ("slowed", "slowest stage", "ms a step", "found", "error", "ok")
+_BUSY = 0.2
+"""Share of the processors' time from which other programs may be the cause of wrong figures."""
+
+
+def run(
+    rounds: int, *, as_json: bool, say: Callable[[str], None], note: Callable[[str], None]
+) -> bool:
+    """Measure everything; whether all that was run was found.
+
+    ``say`` prints results: text as it comes, or one JSON object. ``note`` prints progress.
+    """
+    found = []
+    for check in checks():
+        found.append(check)
+        if not as_json:
+            say(str(check))
+    delays = injected(note, Plan(rounds=rounds), SystemClock())
+    ok = delays.ok and all(check.ok for check in found)
+    if as_json:
+        rows = [{**asdict(check), "ok": check.ok} for check in found]
+        say(json.dumps({"checks": rows, **asdict(delays), "ok": ok}, allow_nan=False))
+    else:
+        for line in text(delays):
+            say(line)
+    return ok
+
+
+def text(delays: Injected) -> Iterator[str]:
+    """Lines about the delays; tables are Markdown as well."""
+    if delays.ladder:
+        yield "\ndelays without prefetch, and where the ladder finds them:\n"
+        yield from _table([_LADDER, *map(_ladder_cells, delays.ladder)])
+        rungs = [f"{rung} {seconds * 1e3:.2f}" for rung, seconds in delays.rungs_s.items()]
+        yield f"\nwithout any delay, ms a sample: {', '.join(rungs)}"
+    if delays.prefetch:
+        count = delays.prefetch[0].workers
+        yield f"\ndelays with prefetch, {count} workers: a step takes what its slowest stage takes:"
+        yield ""
+        yield from _table([_PREFETCH, *map(_prefetch_cells, delays.prefetch)])
+    if delays.others_busy_share is not None:
+        yield f"\nother programs took {delays.others_busy_share:.0%} of the processors meanwhile"
+        if not delays.ok and delays.others_busy_share >= _BUSY:
+            yield "which may be why: try again on a quiet machine, or with more --rounds"
+    for entry in delays.not_run:
+        yield f"not run: {entry['name']}: {entry['why']}"
+
+
+def _ladder_cells(row: Recovered) -> tuple[str, ...]:
+    other = [stage for stage in row.case.split(" and ") if stage != row.stage]
+    diagnosis = f"{row.code}, primary" if row.code == row.primary else row.code
+    if not row.named:
+        diagnosis = f"not named: {', '.join(row.findings[:2]) or 'nothing found'}"
+    return (
+        f"{row.stage} (and {other[0]})" if other else row.stage,
+        row.rung,
+        f"{row.injected_s * 1e3:11.1f}",
+        f"{row.recovered_s * 1e3:9.2f}",
+        _percent(row.error),
+        f"{row.elsewhere.rung} {_percent(row.stray).strip()}",
+        diagnosis,
+        _verdict(row.ok),
+    )
+
+
+def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
+    return (
+        row.case,
+        row.slowest,
+        f"{row.expected_s * 1e3:9.1f}",
+        f"{row.found_s * 1e3:5.1f}",
+        _percent(row.error),
+        _verdict(row.ok),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{round(share, 3) + 0.0:+6.1%}"  # nothing is shown as +0.0%, not as -0.0%
+
+
+def _verdict(ok: bool) -> str:
+    return "yes" if ok else "WRONG"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Align columns under the heading in the first row."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = ["-" * width for width in widths]
+    for row in (rows[0], rule, *rows[1:]):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        yield f"| {' | '.join(cells)} |"

@@ -1,9 +1,9 @@
-"""Figures that are known beforehand, measured: does the harness find them?"""
+"""Measure loops whose figures are known beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -22,15 +22,13 @@ from iobench.watching.report import outcome, step_table
 from iobench.watching.session import StepLog
 
 _BATCH = 20
-_STEP_S = 0.020
 _ITEM_S = 0.002
 _WAIT_S, _WORK_S = 0.050, 0.150
-_MOCK_WORKERS = (1, 3, 7)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A figure against what it must be. ``limit`` is None where there is nothing to hold."""
+    """A measured figure. ``expected`` and ``limit`` are None where any value is right."""
 
     name: str
     expected: float | None
@@ -45,45 +43,37 @@ class Check:
             return True
         return abs(self.found - self.expected) <= self.limit
 
-    def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return {**asdict(self), "ok": self.ok}
-
     def __str__(self) -> str:
+        found = f"{self.name}: {self.found:.4g} {self.unit}".rstrip()
         if self.expected is None or self.limit is None:
-            return f"      {self.name}: {self.found:.4g} {self.unit}"
+            return f"      {found}"
         mark = "ok   " if self.ok else "WRONG"
-        found = f"{self.found:.4g} {self.unit}".rstrip()
-        return f"{mark} {self.name}: {found}, expected {self.expected:.4g} within {self.limit:.2g}"
+        return f"{mark} {found}, expected {self.expected:.4g} within {self.limit:.2g}"
 
 
 def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
-    """Every check, as it is measured. A clock that stands still takes no time for it."""
+    """Measure every figure over ``steps`` steps."""
     clock = clock or SystemClock()
     yield null_under_paced(clock, steps)
-    for workers in _MOCK_WORKERS:
+    for workers in (1, 3, 7):
         yield mock_scales(clock, steps, workers)
     yield watched_waits(clock, max(1, steps // 5))
     yield overhead(clock, 10 * steps)
 
 
 def null_under_paced(clock: Clock, steps: int) -> Check:
-    """A store that costs nothing under a device of 20 ms a batch: ``au_ceiling`` is 1."""
-    paced = ConsumerSettings(batch_size=_BATCH, images_per_s=_BATCH / _STEP_S)
-    consumer = PacedConsumer(paced, clock)
-    settings = LoaderSettings(batch_size=_BATCH)
-    times = _loop(NullLoader(None, settings, clock), settings, consumer, clock, steps)
-    found = times.samples_per_s / (_BATCH / _STEP_S)
+    """A loader that costs nothing under a device of 20 ms a batch: ``au_ceiling`` is 1."""
+    rate = _BATCH / 0.020
+    consumer = PacedConsumer(ConsumerSettings(batch_size=_BATCH, images_per_s=rate), clock)
+    found = _loop(NullLoader, consumer, clock, steps).samples_per_s / rate
     return Check("null store, paced device of 20 ms: au_ceiling", 1.0, found, 0.02, "")
 
 
 def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
     """``workers`` that take 2 ms an item each: their number times 500 samples/s."""
-    settings = LoaderSettings(batch_size=_BATCH, workers=workers, item_s=_ITEM_S)
     consumer = NullConsumer(ConsumerSettings(), clock)
-    # Whole rounds: the batches of one round come together.
-    counted = steps // workers * workers
-    times = _loop(MockLoader(None, settings, clock), settings, consumer, clock, counted)
+    counted = steps // workers * workers  # whole rounds: batches of one round come together
+    times = _loop(MockLoader, consumer, clock, counted, workers=workers, item_s=_ITEM_S)
     expected = workers / _ITEM_S
     name = f"mock loader, {workers} worker{'s' * (workers > 1)} of 2 ms an item"
     return Check(name, expected, times.samples_per_s, 0.02 * expected, "samples/s")
@@ -91,7 +81,6 @@ def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
 
 def watched_waits(clock: Clock, steps: int) -> Check:
     """A loader of 50 ms a batch, watched in a loop of 150 ms a step: a quarter is waiting."""
-
     waits, works = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
@@ -111,17 +100,17 @@ def watched_waits(clock: Clock, steps: int) -> Check:
 
 
 def overhead(clock: Clock, steps: int) -> Check:
-    """Nothing into nothing: what the loop itself costs."""
-    settings = LoaderSettings(batch_size=_BATCH)
-    consumer = NullConsumer(ConsumerSettings(), clock)
-    times = _loop(NullLoader(None, settings, clock), settings, consumer, clock, steps)
+    """A loader and a consumer that do nothing: the cost of the loop itself."""
+    times = _loop(NullLoader, NullConsumer(ConsumerSettings(), clock), clock, steps)
     per_batch = times.seconds / len(times.step_s) * 1e6
     return Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
 
 
 def _loop(
-    loader: Loader, settings: LoaderSettings, consumer: Consumer, clock: Clock, steps: int
+    kind: type[Loader], consumer: Consumer, clock: Clock, steps: int, **given: Any
 ) -> LoopTimes:
+    settings = LoaderSettings(batch_size=_BATCH, **given)
+    loader = kind(None, settings, clock)
     leave_out = steps_to_leave_out(settings.workers, settings.prefetch, None)
     consumer.warm_up()
     try:

@@ -406,7 +406,7 @@ def test_version_and_help() -> None:
 
 
 class TestSelftest:
-    """What is told of it, and the exit code; what it measures is made up here."""
+    """Output and exit code; what is measured is made up here."""
 
     @pytest.fixture(autouse=True)
     def measured(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -415,9 +415,9 @@ class TestSelftest:
 
         found: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
 
-        def injected(note: Any, rounds: int) -> selftest.Injected:
-            found["rounds"] = rounds
-            return selftest.Injected(not_run=[("delays", "made up")])
+        def injected(note: Any, plan: Any, clock: Any) -> selftest.Injected:
+            found["rounds"] = plan.rounds
+            return selftest.Injected(not_run=[{"name": "delays", "why": "made up"}])
 
         monkeypatch.setattr(selftest, "checks", lambda: iter(found["checks"]))
         monkeypatch.setattr(selftest, "injected", injected)
@@ -430,7 +430,16 @@ class TestSelftest:
         (check,) = measured["checks"]
         assert plain.stdout.splitlines() == [str(check), "not run: delays: made up"]
         assert json.loads(asked.stdout) == {
-            "checks": [check.as_dict()],
+            "checks": [
+                {
+                    "name": "good",
+                    "expected": 1.0,
+                    "found": 1.0,
+                    "limit": 0.1,
+                    "unit": "s",
+                    "ok": True,
+                }
+            ],
             "rungs_s": {},
             "ladder": [],
             "prefetch": [],

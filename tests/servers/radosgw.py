@@ -15,6 +15,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from iobench.machine.processes import end_with
-from iobench.s3_server import MotoServer, _free_port
+from iobench.s3_server import MotoServer
 from tests.servers.ceph_conf import OSD, ceph_conf
 
 PACKAGES = "ceph-mon ceph-osd radosgw ceph-common"
@@ -121,6 +122,13 @@ def _first_line(stream: IO[bytes]) -> dict[str, str]:
     line = stream.readline() if ready else b""
     found: dict[str, str] = json.loads(line) if line else {}
     return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 class _Failed(RuntimeError):

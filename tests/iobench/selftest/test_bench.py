@@ -1,0 +1,198 @@
+"""Injected delays are found, on a clock that only moves where something sleeps.
+
+Loaders, codecs, the store behind its proxy, the loop, summary and diagnosis are the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from iobench import selftest
+from iobench.cli import app
+from iobench.clock import VirtualClock
+from iobench.errors import Unavailable
+from iobench.selftest import delays
+from iobench.selftest.delays import (
+    INPUTS,
+    RUNGS,
+    Bench,
+    Delays,
+    Plan,
+    bench,
+    cases,
+    climbed,
+    injected,
+    prepare_s,
+)
+from iobench.trial import Trial
+
+pytestmark = pytest.mark.slow
+
+TINY = Plan(
+    delays={"copy": 0.001, "augment": 0.002, "decode": 0.003, "fetch": 0.004},
+    batch_size=1,
+    device_s=0.001,
+    slow_device_s=0.002,
+    rounds=2,
+    more_rounds=1,
+    workers=1,
+    prefetch_steps=8,
+    images=10,
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Data and store, for all tests here."""
+    pytest.importorskip("torch")
+    with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as found:
+        yield found
+
+
+def per_sample(made: Bench, case: Delays) -> dict[str, float]:
+    """Seconds a sample of every rung."""
+    trials = {rung: made.run(case, rung, 0) for rung in INPUTS}
+    return {rung: 1 / trial.metrics["samples_per_s"] for rung, trial in trials.items()}
+
+
+def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is on its own rung only; prefetch hides all but the slowest stage.
+
+    Processes share no such clock: the mock loader takes the place of those with workers.
+    """
+    pytest.importorskip("torch")
+    run = Bench.run
+
+    def mocked(made: Bench, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
+        if changed:
+            changed |= {"loader": "mock", "item_s": prepare_s(case)}
+        return run(made, case, source, repeat, **changed)
+
+    monkeypatch.setattr(Bench, "run", mocked)
+    found = injected(lambda note: None, Plan(rounds=2, images=40), VirtualClock())
+    assert found.ok
+    assert len(found.ladder) == 4 + 2 * 6
+    for row in found.ladder:
+        assert (row.error, row.stray) == pytest.approx((0, 0), abs=1e-6)
+    names = ["device", *RUNGS, "copy and decode"]
+    assert [row.case for row in found.prefetch] == names
+    assert [row.error for row in found.prefetch] == pytest.approx([0] * len(names), abs=1e-6)
+    assert {row.slowest for row in found.prefetch} == {"workers", "copy and device"}
+
+
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(case=st.fixed_dictionaries(dict.fromkeys(RUNGS, st.floats(0, 5))))
+def test_parts_of_the_ladder_are_the_delays(made: Bench, case: Delays) -> None:
+    """A rung takes as long as the one above it, and its own delay: all four at once."""
+    found = per_sample(made, case)
+    above_s = TINY.device_s / TINY.batch_size
+    by_rung = {RUNGS[stage]: seconds for stage, seconds in case.items()}
+    for rung in INPUTS:
+        above_s += by_rung.get(rung, 0.0)
+        assert found[rung] == pytest.approx(above_s, rel=1e-6)
+
+
+def test_a_delay_that_is_not_injected_is_not_found(
+    made: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test can fail: here the store does not wait."""
+    monkeypatch.setattr(made.proxy, "sleep", lambda seconds: None)
+    found = per_sample(made, {"fetch": 0.150})
+    assert found["store"] == pytest.approx(found["warm"])
+
+
+def test_the_environment_stays_as_it_was(tmp_path: Path) -> None:
+    """Credentials for the store are in it only meanwhile."""
+    pytest.importorskip("torch")
+    before = dict(os.environ)
+    with bench(TINY, VirtualClock(), tmp_path) as found:
+        assert os.environ["AWS_ACCESS_KEY_ID"] == "testing"
+        found.run({}, "copy", 0)
+    assert dict(os.environ) == before
+
+
+class Slowing(VirtualClock):
+    """Every sleep is longer than the one before: a machine that gets busier."""
+
+    sleeps = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps += 1
+        super().sleep(seconds * (1 + self.sleeps / 10))
+
+
+@pytest.mark.parametrize(("clock", "rounds"), [(VirtualClock(), 2), (Slowing(), 4)])
+def test_rounds_that_differ_are_followed_by_more(
+    made: Bench, clock: VirtualClock, rounds: int
+) -> None:
+    """As many as the plan allows; a steady case has no more."""
+    plan = replace(TINY, delays={"copy": 0.050}, more_rounds=2)
+    results = climbed(replace(made, plan=plan, clock=clock), lambda note: None)
+    repeats = [trial.repeat for trial in results["copy"].trials]
+    assert repeats == [number for number in range(rounds) for _ in INPUTS]
+
+
+def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and nothing is found wrong."""
+
+    def missing(name: str) -> None:
+        raise Unavailable(f"{name} is not installed")
+
+    monkeypatch.setattr(delays, "need_framework", missing)
+    found = injected(pytest.fail, TINY, VirtualClock())
+    assert found.ok
+    assert found == selftest.Injected(not_run=[{"name": "delays", "why": "torch is not installed"}])
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and verdicts as JSON, on a real clock; the exit code says whether all are right.
+
+    Delays of a few milliseconds are lost in what a busy machine adds: which rows are right is
+    left open.
+    """
+    pytest.importorskip("torch")
+    monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
+    monkeypatch.setattr(selftest, "checks", lambda: selftest.known.checks(VirtualClock(), 7))
+    few = [cases(TINY.delays)[place] for place in (0, 1, -1)]
+    monkeypatch.setattr(delays, "cases", lambda given: few)
+    done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    told = json.loads(done.stdout)
+    parts = ["checks", "rungs_s", "ladder", "prefetch", "others_busy_share", "not_run", "ok"]
+    assert list(told) == parts
+    assert 0 <= told["others_busy_share"] <= 1
+    rows = [*told["checks"], *told["ladder"], *told["prefetch"]]
+    assert done.exit_code == int(not told["ok"])
+    assert told["ok"] == all(row["ok"] for row in rows)
+    assert list(told["rungs_s"]) == list(INPUTS)
+    assert told["not_run"] == []
+    assert [(row["case"], row["stage"]) for row in told["ladder"]] == [
+        ("copy", "copy"),
+        ("decode and fetch", "decode"),
+        ("decode and fetch", "fetch"),
+    ]
+    assert [row["case"] for row in told["prefetch"]] == ["device", "copy"]
+    assert "round 2: decode and fetch slowed" in done.stderr
+
+
+def test_an_interrupted_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exit code is 130."""
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(selftest, "checks", stopped)
+    done = CliRunner().invoke(app, ["selftest"])
+    assert (done.exit_code, done.stderr) == (130, "iobench: interrupted\n")

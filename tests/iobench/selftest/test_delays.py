@@ -1,0 +1,228 @@
+"""Which delays are injected, what is expected of them, and how the result is shown."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench import selftest
+from iobench.ladder import RUNGS as LADDER
+from iobench.selftest import Check, Injected
+from iobench.selftest.delays import (
+    CODES,
+    INPUTS,
+    RUNGS,
+    Delays,
+    Plan,
+    Prefetched,
+    Recovered,
+    Stage,
+    cases,
+    expected,
+    name_of,
+    recovered,
+)
+
+DELAYS: Delays = {"copy": 0.04, "augment": 0.05, "decode": 0.064, "fetch": 0.125}
+WITHOUT = {rung: 0.001 * place for place, rung in enumerate(INPUTS[1:])}
+IDEAL = dict.fromkeys(INPUTS, 0.010)  # a device of 20 ms a batch, and no other work
+STAGES = tuple(RUNGS)
+seconds = st.floats(0.001, 1)
+delays_of_any_length = st.fixed_dictionaries(dict.fromkeys(STAGES, seconds))
+
+
+def rows(case: Delays, findings: Sequence[str], **changed: float) -> dict[Stage, Recovered]:
+    """By stage, of a ladder on which every delay is where it belongs, but for ``changed``."""
+    parts = dict(WITHOUT)
+    for stage, delay_s in case.items():
+        parts[RUNGS[stage]] += delay_s
+    for rung, more in changed.items():
+        parts[rung] += more
+    return {row.stage: row for row in recovered(case, parts, WITHOUT, findings)}
+
+
+def alone(stage: Stage, **changed: float) -> Recovered:
+    """The row of a stage that is slowed alone, and named."""
+    return rows({stage: DELAYS[stage]}, [CODES[stage]], **changed)[stage]
+
+
+class TestCases:
+    def test_nothing_each_stage_and_every_pair(self) -> None:
+        """Eleven cases, each with the delays of its own stages."""
+        found = cases(DELAYS)
+        assert [name_of(case) for case in found] == [
+            *("nothing", "copy", "augment", "decode", "fetch"),
+            *("copy and augment", "copy and decode", "copy and fetch"),
+            *("augment and decode", "augment and fetch", "decode and fetch"),
+        ]
+        assert all(DELAYS.items() >= case.items() for case in found)
+
+    def test_rungs_are_the_ladders(self) -> None:
+        """All rungs but that of a cold disk are measured, and every stage has one."""
+        assert [rung for rung in LADDER if rung in INPUTS] == list(INPUTS)
+        assert set(LADDER) - set(INPUTS) == {"cold"}
+        assert set(RUNGS.values()) <= set(INPUTS)
+
+    def test_the_plan(self) -> None:
+        """Of every pair one delay is larger by a fifth and more; no loop reads an image twice."""
+        plan = Plan()
+        found = sorted(plan.delays.values())
+        assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(found))
+        assert plan.batch_size * max(plan.steps, plan.prefetch_steps) <= plan.images
+
+
+class TestRecovered:
+    @pytest.mark.parametrize("stage", STAGES)
+    def test_a_delay_on_its_rung(self, stage: Stage) -> None:
+        """A delay is what its rung costs, less what it costs without the delay."""
+        row = alone(stage)
+        assert (row.rung, row.ok) == (RUNGS[stage], True)
+        assert row.recovered_s == pytest.approx(row.injected_s) == DELAYS[stage]
+
+    @given(st.sampled_from(STAGES), st.sampled_from(INPUTS[1:]), st.floats(-0.5, 0.5))
+    def test_a_tenth_is_the_limit(self, stage: Stage, rung: str, share: float) -> None:
+        """On its own rung, and of what appears on any other, which is named."""
+        row = alone(stage, **{rung: share * DELAYS[stage]})
+        found = row.error if rung == row.rung else row.stray
+        assert found == pytest.approx(share, abs=1e-9)
+        assert row.ok == (abs(found) <= 0.1)
+        if rung != row.rung and abs(share) > 0.01:
+            assert row.elsewhere.rung == rung
+
+    @pytest.mark.parametrize("findings", [(), ("input-high",), ("slow-copy", "slow-decode")])
+    def test_the_diagnosis_must_begin_with_it(self, findings: Sequence[str]) -> None:
+        """Not to be named, or to be named second, is wrong."""
+        assert not rows({"decode": 0.064}, findings)["decode"].ok
+
+    @pytest.mark.parametrize(
+        ("findings", "named"),
+        [
+            (["slow-store-latency", "input-high", "slow-copy"], [True, True]),
+            (["slow-copy", "slow-store-latency"], [False, False]),
+            (["slow-store-latency"], [False, True]),
+        ],
+    )
+    def test_of_a_pair_both_are_named(self, findings: Sequence[str], named: list[bool]) -> None:
+        """Each has a row of its own, and the larger one must be the primary finding."""
+        both = rows({"copy": 0.04, "fetch": 0.125}, findings)
+        assert [row.ok for row in both.values()] == named
+        assert {row.primary for row in both.values()} == {"slow-store-latency"}
+
+
+class TestExpected:
+    @given(delays_of_any_length, st.integers(1, 8), st.integers(1, 8))
+    def test_the_slowest_side_is_a_step(self, case: Delays, batch: int, workers: int) -> None:
+        """Workers share what they prepare; the training process copies and computes by itself."""
+        plan = Plan(batch_size=batch, workers=workers)
+        slowest, found_s = expected(plan, case, 0.020, IDEAL)
+        sides = {
+            "workers": batch * (case["fetch"] + case["decode"] + case["augment"]) / workers,
+            "copy and device": batch * case["copy"] + 0.020,
+        }
+        assert found_s == pytest.approx(max(sides.values()))
+        assert sides[slowest] == pytest.approx(found_s)
+
+    def test_real_work_is_part_of_either_side(self) -> None:
+        """Reading is the workers' work, copying that of the training process."""
+        without = {**IDEAL, "copy": 0.011, "store": 0.014}
+        for stage, side, step_s in (
+            ("fetch", "workers", 0.053),
+            ("copy", "copy and device", 0.122),
+        ):
+            slowest, found_s = expected(Plan(), {stage: 0.050}, 0.020, without)  # type: ignore[dict-item]
+            assert slowest == side
+            assert found_s == pytest.approx(step_s)
+
+
+GOOD, BAD = Check("good", 1.0, 1.0, 0.1, "s"), Check("bad", 1.0, 2.0, 0.1, "s")
+FETCH = rows({"decode": 0.064, "fetch": 0.125}, ["slow-store-latency", "slow-decode"])["fetch"]
+STEP = Prefetched("device", 2, "copy and device", 0.1, 0.1023, 0.023, True)
+FOUND = Injected({"synthetic": 0.01, "copy": 0.0101}, [FETCH], [STEP], 0.5)
+
+
+def said(delays: Injected) -> list[str]:
+    """Lines of its text."""
+    return "\n".join(selftest.text(delays)).split("\n")
+
+
+class TestOutput:
+    @pytest.mark.parametrize("as_json", [True, False])
+    @pytest.mark.parametrize(
+        ("check", "delays", "ok"),
+        [
+            (GOOD, FOUND, True),
+            (BAD, FOUND, False),
+            (GOOD, replace(FOUND, ladder=[replace(FETCH, ok=False)]), False),
+            (GOOD, replace(FOUND, prefetch=[replace(STEP, ok=False)]), False),
+            (GOOD, Injected(not_run=[{"name": "delays", "why": "no PyTorch"}]), True),
+        ],
+    )
+    def test_one_wrong_figure_is_enough(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        check: Check,
+        delays: Injected,
+        ok: bool,
+        as_json: bool,
+    ) -> None:
+        """What was not run is not wrong."""
+        monkeypatch.setattr(selftest, "checks", lambda: iter([check]))
+        monkeypatch.setattr(selftest, "injected", lambda note, plan, clock: delays)
+        assert selftest.run(2, as_json=as_json, say=lambda line: None, note=pytest.fail) is ok
+
+    def test_tables(self) -> None:
+        """Each table is aligned, under a line that says what it holds."""
+        lines = said(FOUND)
+        assert lines[1] == "delays without prefetch, and where the ladder finds them:"
+        assert [cell.strip() for cell in lines[5].split("|")[1:-1]] == [
+            *("fetch (and decode)", "store", "125.0", "125.00", "+0.0%"),
+            *("copy +0.0%", "slow-store-latency, primary", "yes"),
+        ]
+        assert len({len(line) for line in lines[3:6]}) == 1
+        assert lines[7] == "without any delay, ms a sample: synthetic 10.00, copy 10.10"
+        assert lines[9].startswith("delays with prefetch, 2 workers: ")
+        assert lines[13] == ("| device | copy and device |     100.0 | 102.3 |  +2.3% | yes |")
+
+    def test_what_was_not_named_says_what_was(self) -> None:
+        """The line shows what the diagnosis took the delay for."""
+        for findings, shown in (
+            (["input-high", "slow-copy"], "input-high, slow-copy"),
+            ([], "not"),
+        ):
+            row = replace(FETCH, named=False, ok=False, findings=findings)
+            line = said(Injected(ladder=[row]))[5]
+            assert f"not named: {shown}" in line
+            assert "WRONG" in line
+
+    @pytest.mark.parametrize(
+        ("ok", "share", "hinted"), [(True, 0.9, False), (False, 0.1, False), (False, 0.5, True)]
+    )
+    def test_a_busy_machine_may_be_why(self, ok: bool, share: float, hinted: bool) -> None:
+        """A hint comes only where something is wrong and other programs took much."""
+        delays = replace(FOUND, prefetch=[replace(STEP, ok=ok)], others_busy_share=share)
+        lines = said(delays)
+        assert f"other programs took {share:.0%} of the processors meanwhile" in lines
+        assert any("more --rounds" in line for line in lines) is hinted
+
+    def test_json_rows(self) -> None:
+        """Rows keep the names that docs/selftest.md lists."""
+        assert asdict(FOUND)["ladder"][0] == {
+            "case": "decode and fetch",
+            "stage": "fetch",
+            "rung": "store",
+            "injected_s": 0.125,
+            "recovered_s": pytest.approx(0.125),
+            "error": pytest.approx(0),
+            "stray": pytest.approx(0),
+            "named": True,
+            "ok": True,
+            "elsewhere": {"rung": "copy", "seconds": 0.0},
+            "findings": ["slow-store-latency", "slow-decode"],
+            "code": "slow-store-latency",
+            "primary": "slow-store-latency",
+        }
