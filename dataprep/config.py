@@ -112,13 +112,13 @@ class TLSOptions(BaseModel):
     model_config = _STRICT
 
     ca_file: str
-    """Of the authority that signed the cluster's certificates."""
+    """CA certificate of the cluster."""
 
     cert: str
     """This machine's certificate."""
 
     key: str
-    """Its key."""
+    """Its private key."""
 
 
 class DaskOptions(BaseModel):
@@ -127,40 +127,39 @@ class DaskOptions(BaseModel):
     model_config = _STRICT
 
     workers: Positive | None = None
-    """How many. (default: one for each processor that affinity and control group allow)"""
+    """Number of workers. (default: one per usable CPU)"""
 
     processes: bool | Literal["auto"] = "auto"
     """`auto` and `true`: worker processes of one thread each. `false`: this process alone, for
-    notebooks and tests; an image that crashes a codec then ends the program."""
+    notebooks and tests; a crash of a codec then ends the program."""
 
     memory_limit: ByteSize = ByteSize(2 * 10**9)
-    """Of each worker process."""
+    """Memory of each worker process."""
 
     scheduler: Annotated[str, AfterValidator(check_no_credentials)] | None = None
-    """Address of a running cluster, as in `tcp://host:8786`."""
+    """Address of a running cluster: `tcp://host:8786`."""
 
     tls: TLSOptions | None = None
-    """Certificates for that. (default: those in Dask's own configuration)"""
+    """Certificates for it. (default: Dask's own configuration)"""
 
     cluster: str | None = None
-    """Any importable cluster class, as in `dask_jobqueue.SLURMCluster`. It starts programs with
+    """A cluster class, such as `dask_jobqueue.SLURMCluster`. It starts programs with
     `cluster_args`: read a stranger's config before you run it."""
 
     cluster_args: dict[str, Any] = {}
-    """What it is called with."""
+    """Arguments of that class."""
 
     dashboard: str | None = None
-    """Where Dask's dashboard listens, as in `127.0.0.1:8787`. (default: no dashboard)"""
+    """Address of Dask's dashboard, such as `127.0.0.1:8787`. (default: none)"""
 
     max_concurrent_uploads: Positive = 32
-    """Shards that all workers store at a time."""
+    """Shards that all workers together store at a time."""
 
     sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
-    """Seconds that one image may take to be read and converted, far more than any should need. A
-    worker process that takes longer is ended; see `hung_samples`."""
+    """Most seconds to read and convert one image; see `hung_samples`."""
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
-    """Of a shard after a store error or a lost worker."""
+    """Retries of a shard after a store error or a lost worker."""
 
     @property
     def uses_workers(self) -> bool:
@@ -181,17 +180,16 @@ class PlanOptions(BaseModel):
     model_config = _STRICT
 
     readers: Positive | None = None
-    """Ranks times loader workers that will read the shards: a warning where shards are fewer."""
+    """Ranks times loader workers; warns if there are fewer shards."""
 
     prices: Path | None = None
-    """A file such as ``configs/prices.yaml``; that one where none is named."""
+    """A file of prices. (default: the example `configs/prices.yaml`)"""
 
     instance: str | None = None
-    """Type of the machine whose hours are priced, as in `c7i.16xlarge`. (default: this one's, on
-    EC2)"""
+    """Machine type whose hours are priced, such as `c7i.16xlarge`. (default: this one's, on EC2)"""
 
     upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
-    """MB/s (10^6) at which one worker stores a shard. None: 85 on S3, not counted elsewhere."""
+    """MB/s (10^6) at which one worker stores a shard. (default: 85 on S3, not counted elsewhere)"""
 
 
 class ShardConfig(BaseModel):
@@ -206,8 +204,8 @@ class ShardConfig(BaseModel):
     """Where the shards go: a path or `s3://bucket/prefix`."""
 
     kind: str = "imagefolder"
-    """What the source is: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or what another
-    package registers."""
+    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or one of another
+    package."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
     """Name of the split."""
@@ -218,63 +216,62 @@ class ShardConfig(BaseModel):
     """`tfrecord`, `recordio`, or both from one decode."""
 
     image: ImagePolicy = ImagePolicy()
-    """What becomes of each image (docs/images.md)."""
+    """How images are converted (docs/images.md)."""
 
     shard_size: ByteSize = ByteSize(64 * 2**20)
-    """Of the larger format, 1MB to 128MB."""
+    """Size of a shard of the larger format, 1MB to 128MB."""
 
     shuffle: bool = True
-    """Whether samples are put into an order that depends on `seed` and their names alone."""
+    """Order samples at random by `seed` and their names."""
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
-    """Of the order and of the validation split."""
+    """For the order and the validation split."""
 
     validation: Annotated[str | None, BeforeValidator(_as_share)] = None
-    """Share of each class that goes to a split of that name, as in `5%`."""
+    """Share of each class for a split `validation`, such as `5%`."""
 
     labels: LabelOptions = LabelOptions()
-    """Files that say what the classes are, where folders do not (docs/labels.md)."""
+    """Files with classes, if folders do not have them (docs/labels.md)."""
 
     layout: str | dict[str, str] = "imagenet"
-    """Of the Examples: `imagenet`, `tfds`, or features of one's own (docs/layouts.md)."""
+    """Features of Examples: `imagenet`, `tfds`, or a mapping (docs/layouts.md)."""
 
     boxes: BoxOptions | None = None
-    """Bounding boxes in files beside the images (docs/boxes.md). A path alone is their `source`."""
+    """Files with bounding boxes (docs/boxes.md). A path alone is their `source`."""
 
     label_offset: Annotated[
         dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_known_formats)
     ] = {}
-    """What is added to the 0-based label inside records, by format. (default: 1 for TFRecord of
-    synsets in the layout `imagenet`, else 0)"""
+    """Added to the 0-based label inside records, by format. (default: 1 for TFRecord of synsets in
+    the layout `imagenet`, else 0)"""
 
     max_failures: Annotated[int | str, BeforeValidator(_as_share)] = "1%"
     """Samples that may fail: a number, a share, or `none`."""
 
     hung_samples: Literal["stop", "fail"] = "stop"
-    """What becomes of a sample that takes longer than `dask.sample_timeout_s`, in a process of its
-    own too: `stop` ends the job, resumable, and names it; `fail` records it as failed, so that
-    the speed of the machine has a say in what is written."""
+    """If a sample exceeds `dask.sample_timeout_s` even alone: `stop` the job, resumable, or `fail`
+    the sample."""
 
     ilsvrc: ILSVRCOptions = ILSVRCOptions()
-    """How tar archives are read (docs/tars.md)."""
+    """Tar archives as source (docs/folders-and-tars.md)."""
 
     listing: ListingOptions = ListingOptions()
-    """How listings are read (docs/listings-and-records.md)."""
+    """Listings as source (docs/listings-and-records.md)."""
 
     records: RecordsOptions = RecordsOptions()
-    """How shards that exist are read (docs/listings-and-records.md)."""
+    """Existing shards as source (docs/listings-and-records.md)."""
 
     source_concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Reads that each worker keeps in flight. (default: 1 from a disk, 32 from S3)"""
+    """Reads in flight per worker. (default: 1 from a disk, 32 from S3)"""
 
     store: StoreOptions = StoreOptions()
-    """How the output on S3 is reached, and the source unless `source_store` says otherwise."""
+    """S3 options of the output, and of the source without `source_store`."""
 
     source_store: StoreOptions | None = None
-    """How the source on S3 is reached."""
+    """S3 options of the source."""
 
     dask: DaskOptions = DaskOptions()
-    """Threads, processes or a cluster, and how many."""
+    """Processes, threads or a cluster."""
 
     plan: PlanOptions = PlanOptions()
     """For `dataprep plan` alone (docs/plan.md)."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from dataprep.config import ShardConfig
 from dataprep.config_file import editor_schema
+from dataprep.stores import StoreOptions
 from iobench.config import BenchConfig
 from iobench.words import size_words
 
@@ -24,29 +25,23 @@ ROOT = Path(__file__).parents[1]
 _SHARD = """\
 # Keys of a sharding config
 
-`source` and `output` are required, everything else has a default. A key stands in a YAML file, or
-is given as an option (`dataprep shard --help`) or by `--set`, as in `--set image.quality=90`. An
-unknown key is an error that names the nearest known one. `dataprep shard --print-config` prints a
-config with all its defaults.
+Only `source` and `output` are required. Keys are in a YAML file; `--set image.quality=90` and the
+options of `dataprep shard` override them. `dataprep shard --print-config` prints a config with all
+its defaults.
 """
 _BENCH = """\
 # Keys of a benchmark config
 
-Parts that are left out are not measured. A key that takes several values takes one of them or a
-list. Sizes are written as `64MiB`, `8MB` or bytes. `--set` overrides a key, as in
-`--set data.images=5000`, and in lists by number: `--set training.0.steps=50`.
-`iobench run CONFIG --print-config` prints a config with all its defaults.
+Sections that are left out are not measured. A key with several values takes one value or a list.
+Sizes are `64MiB`, `8MB` or bytes. `--set data.images=5000` overrides a key, in lists by number:
+`--set training.0.steps=50`. `iobench run CONFIG --print-config` prints all defaults.
 
-Editors complete and check these keys by their JSON schema, `configs/bench/schema.json`, which
-`iobench schema` prints, and `dataprep schema` for sharding. The first line of each example names
-it, as a file beside it:
+Editors complete and check the keys by a JSON schema, which `iobench schema` and `dataprep schema`
+print. Put it beside your config (`iobench schema > schema.json`) and begin the config with
 
     # yaml-language-server: $schema=schema.json
 
-`dataprep init` copies both. Elsewhere write the schema's path, or put a copy beside your config
-(`iobench schema > schema.json`): YAML's language server looks from the file that is open, and some
-versions of it do not follow `..`. Loaders, consumers and clients are not listed there, since other
-packages may bring them.
+`dataprep init` copies the examples with their schemas.
 """
 _USUAL = (
     *("data.source", "data.shards", "repeats", "loaders.workers"),
@@ -54,7 +49,8 @@ _USUAL = (
     *("training.workers", "training.inputs"),
 )
 """Keys of a benchmark that people set."""
-_MADE_BY = "\nThis page is made by `python docs/config_pages.py`.\n"
+_STORE = "These keys are in the [sharding config](shard-config.md#store-source_store).\n"
+_MADE_BY = "\nMade by `python docs/config_pages.py`.\n"
 
 
 def files() -> dict[Path, str]:
@@ -81,7 +77,9 @@ def page(head: str, model: type[BaseModel], title: str, usual: tuple[str, ...] =
     if usual:
         lines += ["## The ten keys that people set\n", *_usual(models, places, usual)]
     for name, found in places.items():
-        lines += [f"## {', '.join(found).strip() or title}\n", *_table(models[name])]
+        is_elsewhere = model is BenchConfig and name == StoreOptions.__name__
+        table = [_STORE] if is_elsewhere else _table(models[name])
+        lines += [f"## {', '.join(found).strip() or title}\n", *table]
     return "\n".join(lines)
 
 
@@ -118,7 +116,7 @@ def _takes(key: str, schema: Any) -> str:
     if "anyOf" in schema:
         return _one_of(key, schema["anyOf"])
     if "$ref" in schema:
-        return "keys, see below"
+        return "keys below"
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")
@@ -128,7 +126,7 @@ def _takes(key: str, schema: Any) -> str:
         values = schema["additionalProperties"]
         return f"names, each with {_takes(key, values if isinstance(values, dict) else {})}"
     if _is_size(key):
-        return "a size"
+        return "size"
     known = {"boolean": "`true`, `false`", "string": "text", None: "anything"}
     return known.get(kind) or _number(schema)
 
@@ -145,18 +143,18 @@ def _list(key: str, schema: Any) -> str:
         kinds = [_takes(key, one) for one in schema["prefixItems"]]
         return f"{len(kinds)} of: {kinds[0]}" if len(set(kinds)) == 1 else " and ".join(kinds)
     inner = schema["items"]
-    return "a list of keys, see below" if "$ref" in inner else f"several: {_takes(key, inner)}"
+    return "list of keys" if "$ref" in inner else f"several: {_takes(key, inner)}"
 
 
 def _number(schema: Any) -> str:
-    what = "a whole number" if schema["type"] == "integer" else "a number"
+    what = "integer" if schema["type"] == "integer" else "number"
     above, low = schema.get("exclusiveMinimum"), schema.get("minimum", -1e9)
     high = schema.get("maximum", 1e9)
     if above is not None:
         return f"{what} above {above:,}"
     if low < -1e6:  # a bound that only keeps nonsense out
         return what
-    return f"{what}, {low:,} to {high:,}" if high <= 1e6 else f"{what} from {low:,} on"
+    return f"{what}, {low:,} to {high:,}" if high <= 1e6 else f"{what} from {low:,}"
 
 
 def _default(key: str, schema: Any) -> str:

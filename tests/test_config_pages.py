@@ -47,7 +47,10 @@ def test_the_files_are_what_the_models_say(path: Path) -> None:
 def test_every_key_is_there_once(name: str, model: type[BaseModel]) -> None:
     """With what it takes and what it means."""
     schema = model.model_json_schema()
-    models = [schema, *(one for one in schema["$defs"].values() if "properties" in one)]
+    nested = [one for one in schema["$defs"].values() if "properties" in one]
+    if name == "benchmark-config.md":  # it refers to the other page for the options of a store
+        nested.remove(schema["$defs"]["StoreOptions"])
+    models = [schema, *nested]
     keys = [key for one in models for key in one["properties"]]
     page = (ROOT / "docs" / name).read_text()
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| .* \| (.+) \|$", page, re.M)
@@ -98,19 +101,19 @@ class Outer(BaseModel):
     "row",
     [
         "| `name` | text | required | Its name. |",
-        "| `share` | a whole number or text | `1%` | Of failures. |",
+        "| `share` | integer or text | `1%` | Of failures. |",
         "| `kind` | `a`, `b` |  | Which. |",
-        "| `pair` | 2 of: a whole number |  | Two. |",
-        "| `counts` | several: a whole number, 1 to 9 | `1`, `2` | Many. |",
-        "| `one_or_more` | several: a whole number | `1` | Some. |",
-        "| `offsets` | names, each with a whole number |  | By name. |",
+        "| `pair` | 2 of: integer |  | Two. |",
+        "| `counts` | several: integer, 1 to 9 | `1`, `2` | Many. |",
+        "| `one_or_more` | several: integer | `1` | Some. |",
+        "| `offsets` | names, each with integer |  | By name. |",
         "| `anything` | names, each with anything |  | At all. |",
-        "| `block_bytes` | a size | `1MiB` | Of a block. |",
+        "| `block_bytes` | size | `1MiB` | Of a block. |",
         "| `flag` | `true`, `false` | `true` | Or not. |",
-        "| `seconds` | a number above 0 | `2.0` | Long. |",
-        "| `inner` | keys, see below |  | More. |",
+        "| `seconds` | number above 0 | `2.0` | Long. |",
+        "| `inner` | keys below |  | More. |",
         "## inner, again",
-        "| `deep` | a whole number | `3` | Below the surface. |",
+        "| `deep` | integer | `3` | Below the surface. |",
     ],
 )
 def test_rows(row: str) -> None:

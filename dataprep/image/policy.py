@@ -64,66 +64,62 @@ class ImagePolicy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mode: Mode = "none"
-    """``short`` and ``long`` scale so that this side becomes ``size``, ``exact`` scales to ``size``
-    by ``size`` (or width x height) without keeping the aspect, ``crop`` scales the image to cover
-    that box and keeps its centre, ``none`` leaves the size alone. A ``size`` without a mode is
-    ``short``."""
+    """`short`, `long`: scale this side to `size`. `exact`: scale to `size` without keeping the
+    aspect. `crop`: cover that box and keep its centre. `none`: keep the size. With a `size` the
+    default is `short`."""
     size: Side | tuple[Side, Side] | None = None
-    """Pixels; for ``exact`` and ``crop`` also width and height."""
+    """Pixels; for `exact` and `crop` also width and height."""
     upscale: bool = False
-    """Whether sides may grow; without it ``exact`` and ``crop`` give less than ``size`` where the
-    source has less."""
+    """Allow sides to grow; otherwise `exact` and `crop` may give less than `size`."""
     filter: Filter = "bicubic"
-    """What scales, always antialiased; ``area`` and ``lanczos`` start from the full image."""
+    """Antialiased resampling; `area` and `lanczos` start from the full image."""
     min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """Images with a side of fewer pixels are skipped."""
+    """Skip images with a side below this many pixels."""
     encoding: Encoding = "jpeg"
-    """What images are stored as. Files that are so already and need no change are stored byte for
-    byte, whatever the next six keys say."""
+    """Stored format. Files that have it and need no change are stored byte for byte, whatever the
+    next six keys say."""
     quality: Annotated[int, Field(ge=1, le=100)] = 95
-    """Of JPEG and of lossy WebP."""
+    """Of JPEG and lossy WebP."""
     subsampling: Literal["420", "422", "444", "keep"] = "420"
-    """Of JPEG's colours; ``keep`` takes the source's, and 420 where it has none."""
+    """Of JPEG's colours; `keep`: the source's, else 420."""
     progressive: bool = False
-    """Whether JPEGs that are encoded become progressive."""
+    """Encode progressive JPEGs."""
     optimize: bool = False
-    """Whether JPEGs that are encoded get Huffman tables of their own."""
+    """Encode JPEGs with Huffman tables of their own."""
     png_compression: Annotated[int, Field(ge=0, le=9)] = 6
     """Zlib's level."""
     webp_lossless: bool = False
-    """Whether WebP keeps every pixel."""
+    """Encode lossless WebP."""
     orientation: Literal["ignore", "apply"] = "ignore"
-    """Exif's: left alone, as the decoders of training code do, or applied. No stored file has
-    another Exif orientation than 1."""
+    """Exif orientation: ignored, as training decoders do, or applied. It is 1 in every stored
+    file."""
     icc: Literal["drop", "keep", "srgb"] = "drop"
-    """Colour profiles: left out of what is encoded, embedded in it, or applied so that all pixels
-    are sRGB."""
+    """Colour profiles: omitted from encoded images, embedded, or converted to sRGB."""
     cmyk: Literal["convert", "fail"] = "convert"
     """CMYK and YCCK: to RGB, or refused."""
     palette: Literal["convert", "fail"] = "convert"
-    """Palettes: looked up, or refused."""
+    """Palettes: to RGB, or refused."""
     depth: Literal["reduce", "fail"] = "reduce"
-    """More than 8 bits a sample: scaled to 8, also in PNG, or refused."""
+    """More than 8 bits per sample: reduced to 8, also in PNG, or refused."""
     greyscale: Literal["keep", "rgb"] = "keep"
     """Greyscale: one channel, or three."""
     alpha: Literal["flatten", "keep", "fail"] = "flatten"
-    """Transparency: laid on ``background``, kept (in PNG and WebP), or refused."""
+    """Transparency: on `background`, kept (PNG and WebP), or refused."""
     background: tuple[Byte, Byte, Byte] = (255, 255, 255)
-    """Red, green and blue behind what is transparent; also ``"#rrggbb"``."""
+    """Colour behind transparency; also `"#rrggbb"`."""
     animation: Literal["first", "fail"] = "first"
-    """More than one frame or page: the first is taken, or the file refused."""
+    """Several frames or pages: use the first, or refuse the file."""
     wrong_container: Literal["convert", "fail"] = "convert"
-    """A content that the name's extension does not promise: taken for what it is, or refused."""
+    """Another format than the name's extension: accepted, or refused."""
     truncated: Literal["fail", "keep"] = "fail"
-    """Files that end early: fail, or are kept as far as they decode."""
+    """Files that end early: fail, or keep what decodes."""
     check: Literal["decode", "header"] = "decode"
-    """JPEGs that are stored as they are: ``decode`` makes sure that they can be decoded,
-    ``header`` only that they begin and end as a JPEG does, at the speed of the disk."""
+    """JPEGs that are stored unchanged: `decode` tests that they decode; `header` only how they
+    begin and end, which is faster."""
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
-    """Images with more fail before they are decoded. At most 178,956,970, since Pillow opens
-    nothing larger."""
+    """Images with more fail before decoding. At most 178,956,970."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
-    """Files with more fail without being read."""
+    """Larger files fail without being read."""
 
     @model_validator(mode="before")
     @classmethod

@@ -17,25 +17,19 @@ class LabelOptions(BaseModel):
     model_config = _CONFIG
 
     ground_truth: str | None = None
-    """The class of each sample, by sample name; it takes precedence over folders. ILSVRC's devkit
-    (the `.tar.gz`, its folder, or `ILSVRC2012_validation_ground_truth.txt`, which needs `meta`),
-    `synset_labels.txt`, Kaggle's `LOC_val_solution.csv`, or a table of names and classes."""
+    """File with the class of each sample; takes precedence over folders."""
 
     meta: str | None = None
-    """The devkit or its `meta.mat`. Default: the `meta.mat` beside the ground truth."""
+    """The devkit or its `meta.mat`. (default: the one beside the ground truth)"""
 
     map: str | None = None
-    """Rename or merge classes: a table or JSON object of old and new names. A sample whose class
-    becomes empty is skipped."""
+    """File with old and new class names, to rename, merge or skip classes."""
 
     classes: str | None = None
-    """The label of each class: a file of classes in the order of their labels or with their
-    numbers, a `labels.json`, or the word `ilsvrc2012` for the 1,000 synsets. Default: classes are
-    sorted."""
+    """File with the label of each class, or the word `ilsvrc2012`. (default: sorted)"""
 
     texts: str | None = None
-    """The classes in words: `LOC_synset_mapping.txt`, the devkit or its `meta.mat`, a table or
-    JSON."""
+    """File with the classes in words."""
 
 
 class BoxNames(BaseModel):
@@ -44,22 +38,22 @@ class BoxNames(BaseModel):
     model_config = _CONFIG
 
     filename: str = "filename"
-    """The image: its name or path."""
+    """Name or path of the image."""
 
     xmin: str = "xmin"
-    """The left side."""
+    """Left side."""
 
     ymin: str = "ymin"
-    """The upper side."""
+    """Upper side."""
 
     xmax: str = "xmax"
-    """The right side."""
+    """Right side."""
 
     ymax: str = "ymax"
-    """The lower side."""
+    """Lower side."""
 
     label: str = "label"
-    """The class of the box, by name."""
+    """Name of the box's class."""
 
 
 class BoxOptions(BaseModel):
@@ -71,26 +65,24 @@ class BoxOptions(BaseModel):
     """A folder of XML files, a tar of them, or a CSV file: a path or `s3://bucket/key`."""
 
     format: Literal["auto", "xml", "csv"] = "auto"
-    """The kind of `source`; `auto` decides by its name."""
+    """Format of `source`; `auto`: by its name."""
 
     units: Literal["relative", "pixels"] = "relative"
-    """Units of the sides in a CSV file: shares of the image, or pixels of the stored image. Pixels
-    of a scaled copy need its size: XML files have one, a CSV file in the columns `width` and
-    `height`."""
+    """Units of sides in a CSV file: shares, or pixels of the stored image or of the size in the
+    columns `width` and `height`."""
 
     columns: BoxNames = BoxNames()
     """Column names of a CSV file with a header."""
 
     key: Literal["name", "path"] = "name"
-    """How annotations are matched to images: by base name, or by path below the source; both
-    without extension."""
+    """Match annotations to images by base name, or by path below the source, without extension."""
 
     frame: Literal["auto", "stored", "displayed"] = "auto"
-    """The image on which the boxes were drawn, where EXIF turns it: as stored, as displayed, or
-    the one that fits the size in the annotation (`stored` where there is none)."""
+    """The image on which boxes were drawn, if EXIF turns it. `auto`: the one that fits the
+    annotated size, else `stored`."""
 
     labels: Literal["own", "image"] = "own"
-    """The class of a box: its own where that is known, or always that of its image."""
+    """Class of a box: its own if known, or always that of its image."""
 
     least_visible: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
-    """A box is dropped where a crop leaves less than this share of it."""
+    """Drop a box if a crop leaves less than this share."""

@@ -17,28 +17,28 @@ class StoreOptions(BaseModel):
     )
 
     endpoint_url: str | None = None
-    """Of a server other than AWS."""
+    """Address of a server other than AWS."""
 
     profile: str | None = None
-    """Of boto3's configuration files."""
+    """Profile in boto3's files."""
 
     region: str | None = None
-    """Of the bucket, where the environment does not say."""
+    """Region of the bucket. (default: from the environment)"""
 
     storage_class: str | None = None
-    """Of objects that are written."""
+    """Storage class of written objects."""
 
     sse: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
     """Encryption at rest."""
 
     sse_kms_key_id: str | None = None
-    """Its key."""
+    """KMS key of the encryption."""
 
     requester_pays: bool = False
-    """Whether requests say that who asks, pays."""
+    """The caller pays for requests."""
 
     max_attempts: Annotated[int, Field(ge=1, le=50)] = 8
-    """Of a request, the first included."""
+    """Attempts per request."""
 
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     """Seconds to connect."""
