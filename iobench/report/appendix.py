@@ -62,7 +62,9 @@ DEFINITIONS: Mapping[str, str] = {
     "fetch stall": "(T2 - T3) / T2: reading from the disk or the store.",
     "ladder": (
         "The same loop run again with one real part more each time. What a part costs is the "
-        "difference to the rung above, so that the parts add up to the loss."
+        "difference to the rung above, so that the parts add up to the loss. The bar divides a "
+        "step by the medians of the rungs; verdict and findings give the median over repeats of a "
+        "part's share, which can differ by a percent or two."
     ),
     "cold, warm": (
         "Cold: at most 1 % of the files' pages were in the page cache before, and storage "
