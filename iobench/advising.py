@@ -22,7 +22,7 @@ from iobench.data.given import expanded
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
 from iobench.loaders.own import READ_RECORDIO
-from iobench.report.front import settings_words
+from iobench.report.front import no_effect_words, settings_words
 from iobench.rundir import CONFIG, read
 
 _SHARDS = ("sharding", "resize", "shard_size")
@@ -57,7 +57,7 @@ class Advised:
         if not found.advice.changes:
             lines += ["Nothing that was measured would make it faster.", ""]
         if found.advice.without_effect:
-            lines.append(f"No effect expected: {settings_words(found.advice.without_effect)}.")
+            lines.append(no_effect_words(found.advice))
         if found.advice.not_measured:
             names = settings_words(found.advice.not_measured)
             lines.append(f"Not measured: {names}. To measure: {_MEASURE}")

@@ -376,7 +376,7 @@ def _loaders(found: Situation, now: Setting) -> Iterator[_Change]:
             "Read shards in sequence instead of single records",
             *("torch-iterable", now.loader, 0),
             config={f"{found.key}.loader": "torch-iterable"},
-            code="dataprep.adapters.torch.to_torch(..., style='iterable')",
+            code="dataprep.to_torch(dataset, iterable=True, batch_size=...)",
         )
 
 

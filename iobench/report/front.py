@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis, checked_words, how_words
 from iobench.analysis.loops import Loop, step_parts
-from iobench.analysis.recommend import Recommendation, times_words
+from iobench.analysis.recommend import Advice, Recommendation, times_words
 from iobench.analysis.sizing import Feeds
 from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, size
@@ -99,6 +99,12 @@ def front(found: Analysis) -> Front:
 def settings_words(names: Sequence[str]) -> str:
     """Settings as people call them."""
     return ", ".join(_SETTINGS.get(name, name) for name in names)
+
+
+def no_effect_words(found: Advice) -> str:
+    """Settings that bring nothing, or nothing more after the recommended changes."""
+    further = "further " if found.changes else ""
+    return f"No {further}effect expected: {settings_words(found.without_effect)}."
 
 
 def feeds_cell(rate: float, device: float, *, at_least: bool) -> str:
@@ -194,7 +200,7 @@ def _change(change: Recommendation) -> Change:
 def _note(found: Analysis) -> str:
     said = []
     if found.advice.without_effect:
-        said.append(f"No effect expected: {settings_words(found.advice.without_effect)}.")
+        said.append(no_effect_words(found.advice))
     if found.advice.not_measured:
         said.append(f"Not measured: {settings_words(found.advice.not_measured)}.")
     if found.advice.changes and found.loop is not None:

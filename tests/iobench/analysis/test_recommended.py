@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 import typer
+from torch.utils.data import DataLoader
 
+import dataprep
 import iobench
 from dataprep.cli.main import app as dataprep_app
 from iobench.analysis.recommend import Recommendation
@@ -64,6 +67,7 @@ def made() -> list[Recommendation]:
     runs = [
         *(analysed(trials) for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND)),
         analysed(loop("synthetic", 900, loader="torch-map"), loop("store", 30, loader="torch-map")),
+        analysed([trial for trial in FAR_STORE if trial.params.get("data") != "shards@disk"]),
     ]
     ladder = [("synthetic", 1000), ("copy", 700), ("collate", 500), ("augment", 300)]
     rungs = [
@@ -73,7 +77,7 @@ def made() -> list[Recommendation]:
     ]
     runs.append(analysed(rungs))
     found = [change for one in runs for change in one.advice.changes]
-    assert {"workers", "resize", "normalise", "colour_jitter", "pin_memory"} <= {
+    assert {"workers", "loader", "resize", "normalise", "colour_jitter", "pin_memory"} <= {
         change.setting for change in found
     }
     return found
@@ -94,6 +98,12 @@ def test_keys_are_those_of_the_config(change: Recommendation) -> None:
             assert part == "training.0", key
             training[name] = value
     BenchConfig.model_validate({**content, "training": [training]})
+    if change.code:
+        call = ast.parse(change.code, mode="eval").body
+        assert isinstance(call, ast.Call)
+        takes = {"DataLoader": DataLoader, "dataprep.to_torch": dataprep.to_torch}
+        parameters = inspect.signature(takes[ast.unparse(call.func)]).parameters
+        assert {word.arg for word in call.keywords} <= set(parameters)
     if change.command:
         program, name, *rest = change.command.split()
         assert {word for word in rest if word.startswith("--")} <= options(program, name)
