@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.analysis import differences
 from iobench.analysis.analyse import analyse
@@ -139,7 +140,7 @@ class Change:
         if self.more is None:
             return self.verdict
         least = "at least " if self.more.at_least else ""
-        return f"{self.verdict}, {least}{self.more.repeats:,} more repeats"
+        return f"{self.verdict}, {least}{counted(self.more.repeats, 'more repeat')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,9 @@ class Comparison:
             if helped:
                 said.append(f"The loop {loop.group!r} is {helped}: {times} its rate")
             else:
-                said.append(f"The loop {loop.group!r}: {loop.found.verdict}, {times} its rate")
+                few = loop.found.verdict == "underpowered"
+                sure = ", with too few repeats to be sure" if few else ""
+                said.append(f"The loop {loop.group!r} gets {times} its rate{sure}")
         worse, better = len(self.of("regression")), len(self.of("improvement"))
         total = len(self.changes)
         said.append(f"{worse} of {total} figures worse by {size} or more, {better} better")
@@ -289,11 +292,12 @@ def _other_work(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -
 
 
 def _loop_change(base: Result, one: Loop, other: Loop, threshold: float) -> LoopChange:
-    keys = dict.fromkeys([*one.params, *other.params])
+    keys = one.params.keys() | other.params.keys()
+    keys -= {"group", "input", "over", *_SAME}
     changed = tuple(
         escape(f"{key}: {one.params.get(key)} -> {other.params.get(key)}")
-        for key in keys
-        if key not in ("group", "input", *_SAME) and one.params.get(key) != other.params.get(key)
+        for key in sorted(keys)
+        if one.params.get(key) != other.params.get(key)
     )
     if one.farthest != other.farthest:
         changed = (*changed, f"input: {one.farthest} -> {other.farthest}")
